@@ -1,0 +1,35 @@
+"""Everything that semprola raises on purpose: one line each, saying what is wrong and where."""
+
+from __future__ import annotations
+
+
+class SemprolaError(Exception):
+    """Base class of all errors raised by semprola."""
+
+
+class ParseError(SemprolaError, ValueError):
+    """A formula or a formula file could not be read."""
+
+
+class FormatError(SemprolaError, ValueError):
+    """A circuit, data or results file is not what it should be."""
+
+
+class LabelError(SemprolaError, ValueError):
+    """A label is missing, unknown, repeated or of the wrong kind."""
+
+
+class UnsatisfiableError(SemprolaError, ValueError):
+    """The constraint has no model, or the given inputs or evidence leave none."""
+
+
+class CompilationBudgetError(SemprolaError, RuntimeError):
+    """A compilation ran out of its time, node or memory budget."""
+
+
+class IntractableError(SemprolaError, RuntimeError):
+    """The query has no exact answer in time linear in this circuit; the message names what to use instead."""
+
+
+class PropertyError(SemprolaError, ValueError):
+    """The circuit lacks a structural property that an operation needs."""

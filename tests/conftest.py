@@ -1,0 +1,71 @@
+"""What all tests share: repeatable randomness, one thread per worker, no traces outside of the test run."""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import tempfile
+from pathlib import Path
+
+# Two workers with a thread each beat two workers that fight for the same cores; child processes inherit this. It has
+# to be set before numpy and torch load their thread pools.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("MPLBACKEND", "Agg")
+# What is compiled in a test must not be found in, nor stay behind in, the user's own cache.
+_CACHE = tempfile.mkdtemp(prefix="semprola-tests-")
+os.environ["XDG_CACHE_HOME"] = _CACHE
+
+import numpy as np  # noqa: E402
+import pytest  # noqa: E402
+import torch  # noqa: E402
+from hypothesis import HealthCheck, settings  # noqa: E402
+
+ROOT = Path(__file__).resolve().parent.parent
+
+torch.set_num_threads(1)
+
+# How long an example takes says something about the machine, not about the code.
+settings.register_profile(
+    "repeatable",
+    deadline=None,
+    derandomize=True,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("explore", settings.get_profile("repeatable"), derandomize=False, max_examples=1000)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
+
+
+@pytest.fixture(autouse=True)
+def seed() -> int:
+    """Seed every generator that a test may draw from; the value is there for tests that need one of their own."""
+    value = 20220601
+    random.seed(value)
+    np.random.seed(value)
+    torch.manual_seed(value)
+    return value
+
+
+@pytest.fixture(scope="session")
+def shared_data() -> Path:
+    """The folder of published data sets and oracles; skips the test where it is absent."""
+    chosen = os.environ.get("SEMPROLA_SHARED")
+    if chosen is not None and not Path(chosen).is_dir():
+        pytest.fail(f"SEMPROLA_SHARED is {chosen!r}, which is not a folder", pytrace=False)
+    folder = Path(chosen) if chosen is not None else ROOT.parent / "shared" / "data"
+    if not folder.is_dir():
+        pytest.skip("needs ../shared/data, which is not part of the project")
+    return folder
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the marker `shared` to every test that asks for the shared data."""
+    for item in items:
+        if "shared_data" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.shared)
+
+
+def pytest_unconfigure() -> None:
+    """Leave nothing behind."""
+    shutil.rmtree(_CACHE, ignore_errors=True)

@@ -1,0 +1,165 @@
+"""The package as it is shipped: one version, the right files, modules that import only from their left."""
+
+from __future__ import annotations
+
+import ast
+import ctypes
+import importlib.metadata
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tarfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from semprola._version import __version__
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "src" / "semprola"
+
+# A module may import from its own group and from those above it. Top-level private modules count as the first group.
+ORDER = [
+    {"errors"},
+    {"logic"},
+    {"circuit"},
+    {"compile"},
+    {"constraints"},
+    {"engine"},
+    {"distributions"},
+    {"nn"},
+    {"losses", "baselines"},
+    {"sklearn"},
+    {"data"},
+    {"experiments"},
+    {"cli"},
+]
+RANK = {name: rank for rank, group in enumerate(ORDER) for name in group}
+# `import semprola` runs the package's __init__, which gathers what the layers below the experiments offer.
+RANK_OF_ROOT = RANK["experiments"]
+
+
+def test_one_version() -> None:
+    assert re.fullmatch(r"\d+\.\d+\.\d+(\.dev\d+|rc\d+)?", __version__)
+    citation = ROOT.joinpath("CITATION.cff").read_text(encoding="utf-8")
+    assert re.search(r"^version: (\S+)$", citation, re.MULTILINE)[1] == __version__  # type: ignore[index]
+    if not is_installed():
+        pytest.skip("semprola is not installed, only on the path")
+    installed = importlib.metadata.version("semprola")
+    assert installed == __version__, "the installation is stale: `make clean`, then `make test`"
+
+
+def test_changelog_has_room_for_changes() -> None:
+    headings = re.findall(r"^## (.+)$", ROOT.joinpath("CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert headings[0] == "[Unreleased]"
+    for heading in headings[1:]:
+        assert re.fullmatch(r"\[\d+\.\d+\.\d+\] - \d{4}-\d{2}-\d{2}", heading)
+
+
+def test_every_folder_of_modules_is_a_package() -> None:
+    folders = {path.parent for path in PACKAGE.rglob("*.py")}
+    missing = [folder.relative_to(ROOT).as_posix() for folder in folders if not (folder / "__init__.py").is_file()]
+    assert not missing, f"without __init__.py a wheel leaves them out: {sorted(missing)}"
+
+
+def test_modules_import_only_from_their_left() -> None:
+    violations = [
+        f"{path.relative_to(PACKAGE).as_posix()}:{line} imports {target}"
+        for path in sorted(PACKAGE.rglob("*.py"))
+        if path != PACKAGE / "__init__.py"
+        for line, target in imports(path)
+        if rank(target) > rank(".".join(["semprola", *path.relative_to(PACKAGE).with_suffix("").parts]))
+    ]
+    assert not violations, "\n".join(violations)
+
+
+def test_sdist_and_wheel_without_compiler(tmp_path: Path) -> None:
+    """Both build; with a compiler that always fails the wheel lacks the native module and nothing else."""
+    source = copy_of_the_project(tmp_path / "project")
+    environment = os.environ | {"CC": "/bin/false", "CXX": "/bin/false"}
+    environment.pop("SEMPROLA_NO_NATIVE", None)
+    build = "from setuptools import build_meta as b; b.build_sdist('dist'); b.build_wheel('dist')"
+    subprocess.run([sys.executable, "-c", build], cwd=source, env=environment, check=True, capture_output=True)
+
+    (wheel,) = source.glob("dist/*.whl")
+    shipped = set(zipfile.ZipFile(wheel).namelist())
+    modules = {path.relative_to(source / "src").as_posix() for path in source.glob("src/semprola/**/*.py")}
+    assert modules | {"semprola/py.typed"} <= shipped
+    assert f"semprola-{__version__}.dist-info/licenses/LICENSE" in shipped
+    assert not [name for name in shipped if "_native" in name]
+
+    (sdist,) = source.glob("dist/*.tar.gz")
+    with tarfile.open(sdist) as archive:
+        packed = {name.partition("/")[2] for name in archive.getnames()}
+    native = {path.relative_to(source).as_posix() for path in source.glob("src/semprola/_native_src/*")}
+    assert native | {"LICENSE", "CHANGELOG.md", "CITATION.cff", "tests/conftest.py", "setup.py"} <= packed
+    assert not [name for name in packed if name.endswith((".so", ".pyd", ".pyc"))]
+
+
+def test_native_module_is_of_this_version() -> None:
+    spec = importlib.util.find_spec("semprola._native")
+    if spec is None or spec.origin is None:
+        # A build that fails leaves the module out without a word, so this is where an error in the sources shows.
+        compiler = shutil.which(os.environ.get("CXX", "c++"))
+        if compiler and is_installed() and "SEMPROLA_NO_NATIVE" not in os.environ:
+            pytest.fail("the native module did not build: see `pip install -v -e .`, or set SEMPROLA_NO_NATIVE=1")
+        pytest.skip("semprola was built without its native module")
+    version = ctypes.CDLL(spec.origin).semprola_native_version
+    version.restype = ctypes.c_char_p
+    assert version() == __version__.encode()
+
+
+def is_installed() -> bool:
+    """Whether pip has installed semprola, rather than PYTHONPATH pointing at it."""
+    return next(iter(importlib.metadata.distributions(name="semprola")), None) is not None
+
+
+def copy_of_the_project(target: Path) -> Path:
+    """Copy what a build needs, without what earlier builds left behind."""
+    trash = shutil.ignore_patterns("__pycache__", "*.so", "*.pyd", "*.egg-info")
+    for name in ("src", "tests"):
+        shutil.copytree(ROOT / name, target / name, ignore=trash)
+    for path in ROOT.iterdir():
+        if path.is_file():
+            shutil.copy(path, target)
+    return target
+
+
+def imports(path: Path) -> Iterator[tuple[int, str]]:
+    """The modules of semprola that a file imports anywhere, with the line; imports for type checking do not count."""
+    package = ("semprola", *path.relative_to(PACKAGE).parent.parts)
+    pending: list[ast.AST] = [ast.parse(path.read_text(encoding="utf-8"))]
+    while pending:
+        node = pending.pop()
+        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            pending.extend(node.orelse)
+            continue
+        pending.extend(ast.iter_child_nodes(node))
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            # `from semprola import logic` names the module only in its last part.
+            names = [f"{module}.{alias.name}" for alias in node.names] if module == "semprola" else [module]
+        else:
+            continue
+        yield from ((node.lineno, name) for name in names if name.split(".")[0] == "semprola")
+
+
+def rank(module: str) -> int:
+    """The place of a module in the order of imports."""
+    _, _, rest = module.partition(".")
+    top = rest.split(".")[0]
+    if top in RANK:
+        return RANK[top]
+    if top.startswith("_") and top != "__main__":
+        return 0
+    if top and ((PACKAGE / top).is_dir() or (PACKAGE / f"{top}.py").is_file()):
+        raise AssertionError(f"semprola.{top} has no place in ORDER: give it one")
+    return RANK_OF_ROOT
