@@ -1,0 +1,48 @@
+"""Formulas: say what must hold. Atoms, connectives, counting, text, DIMACS files, evaluation on data."""
+
+from semprola.logic.cnf import Cnf
+from semprola.logic.connectives import (
+    And,
+    Bool,
+    Bools,
+    Iff,
+    Implies,
+    Not,
+    Or,
+    Xor,
+    at_least,
+    at_most,
+    count,
+    exactly,
+    one_hot,
+)
+from semprola.logic.dimacs import from_dimacs, to_dimacs, write_dimacs
+from semprola.logic.formula import FALSE, TRUE, Formula, Kind
+from semprola.logic.leaf import Leaf
+from semprola.logic.parser import parse
+
+__all__ = [
+    "FALSE",
+    "TRUE",
+    "And",
+    "Bool",
+    "Bools",
+    "Cnf",
+    "Formula",
+    "Iff",
+    "Implies",
+    "Kind",
+    "Leaf",
+    "Not",
+    "Or",
+    "Xor",
+    "at_least",
+    "at_most",
+    "count",
+    "exactly",
+    "from_dimacs",
+    "one_hot",
+    "parse",
+    "to_dimacs",
+    "write_dimacs",
+]

@@ -1,0 +1,97 @@
+"""Constraints that are not built from connectives: the base class of families made elsewhere."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Hashable, Mapping
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semprola.logic.formula import Formula, Kind
+
+_Self = TypeVar("_Self", bound="Leaf")
+
+
+class Leaf(Formula, ABC):
+    """A formula of kind CUSTOM: opaque to logic, but combined by ``& | ~ ^ >>`` like any other.
+
+    A subclass keeps what it needs in its own attributes, set once in ``__init__`` and never changed, and implements
+    the five methods below. Two leaves of the same class with equal ``key()`` are the same formula.
+
+    Example:
+        >>> class Even(Leaf):
+        ...     "An even number of the labels is true."
+        ...     def __init__(self, *names):
+        ...         self.names = names
+        ...     def labels(self):
+        ...         return self.names
+        ...     def evaluate_columns(self, columns, rows):
+        ...         return sum((columns[name].astype(int) for name in self.names), np.zeros(rows, int)) % 2 == 0
+        ...     def to_circuit(self):
+        ...         raise NotImplementedError
+        ...     def describe(self):
+        ...         return f"even({', '.join(self.names)})"
+        ...     def key(self):
+        ...         return self.names
+        >>> from semprola.logic import Bool
+        >>> constraint = Even("a", "b") & ~Bool("c")
+        >>> constraint
+        even(a, b) & ~c
+        >>> constraint.evaluate({"a": 1, "b": 1, "c": 0})
+        True
+    """
+
+    __slots__ = ()
+
+    def __new__(cls: type[_Self], *args: object, **kwargs: object) -> _Self:
+        """Make an empty leaf, so that subclasses need not call ``super().__init__``."""
+        leaf = object.__new__(cls)
+        leaf._kind = Kind.CUSTOM
+        leaf._args = ()
+        leaf._name = ""
+        leaf._bounds = (0, 0)
+        leaf._labels = None
+        return leaf
+
+    @abstractmethod
+    def labels(self) -> tuple[str, ...]:
+        """Return the names of the variables in the family's own order."""
+
+    @abstractmethod
+    def evaluate_columns(self, columns: Mapping[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
+        """Say which rows satisfy the constraint, without using any circuit.
+
+        Args:
+            columns: for each label (and perhaps others) its value in every row, ``[rows]``.
+            rows: the number of rows.
+
+        Returns:
+            One bool a row, ``[rows]``.
+        """
+
+    @abstractmethod
+    def to_circuit(self) -> object:
+        """Return a ``semprola.circuit.Circuit`` over ``labels()`` whose models are those of the constraint."""
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return a short text such as ``hierarchy(5 labels)``: how the leaf is printed, also inside formulas."""
+
+    @abstractmethod
+    def key(self) -> Hashable:
+        """Return what tells this leaf from others of its class; cheap to hash, such as a digest made once."""
+
+    def __eq__(self, other: object) -> bool:
+        """Compare by class and key."""
+        if self is other:
+            return True
+        return isinstance(other, Leaf) and type(self) is type(other) and self.key() == other.key()
+
+    def __hash__(self) -> int:
+        """Hash by class and key."""
+        return hash((type(self), self.key()))
+
+    # A leaf has no operands, so the ordinary way of pickling (its attributes) does not recurse.
+    __reduce__: Any = object.__reduce__

@@ -1,0 +1,302 @@
+"""The parser: from text to a formula, with errors that point into the text."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import NamedTuple, NoReturn
+
+from semprola.errors import ParseError
+from semprola.logic import connectives
+from semprola.logic.connectives import Bool
+from semprola.logic.formula import FALSE, TRUE, Formula, Kind, intern_node
+from semprola.logic.messages import brief
+from semprola.logic.syntax import CONNECTIVES, CONSTANTS, FUNCTIONS, NEGATIONS, PRECEDENCE, UNESCAPES, name_end
+
+
+def parse(text: str) -> Formula:
+    """Read a formula.
+
+    From tight to loose: ``! ~ not``, ``& && and``, ``^ xor``, ``| || or``, ``-> =>`` (to the right),
+    ``<-> <=> iff``; the constants ``true`` and ``false``; ``exactly(2, a, b, c)``, ``at_most``, ``at_least``,
+    ``one_hot(a, b)`` and ``count(lo, hi, a, b, c)`` over any formulas. Names are letters, digits, ``_``, ``.`` and
+    ``:`` of any script; other labels stand in quotes, as in ``"01/01/03"``. ``#`` starts a comment.
+
+    Args:
+        text: the formula, on one line or several.
+
+    Raises:
+        ParseError: the text is not a formula; the message shows where.
+
+    Example:
+        >>> parse("(cat -> animal) & (dog -> animal)")
+        (cat -> animal) & (dog -> animal)
+        >>> parse("cat & -> animal")
+        Traceback (most recent call last):
+        semprola.errors.ParseError: at 1:7: expected a formula, found '->'
+        cat & -> animal
+              ^
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"parse: expected a string, got {brief(text)}")
+    return _Parser(text).run()
+
+
+class _Token(NamedTuple):
+    type: str  # "name", "quoted", "end", or "symbol"; a keyword is a symbol
+    text: str
+    position: int
+
+
+class _Open(NamedTuple):
+    """What waits on the stack: an operator for its right side, or a parenthesis (precedence 0) for its end."""
+
+    precedence: int
+    position: int
+    kind: Kind | None = None
+    function: str = ""
+    numbers: tuple[int, ...] = ()
+    first_operand: int = 0
+
+
+class _Parser:
+    """Precedence climbing with an explicit stack, so that nesting is bounded by memory only."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens = _tokens(text)
+        self.index = 0
+        self.operands: list[Formula] = []
+        self.stack: list[_Open] = []
+
+    def run(self) -> Formula:
+        wants_operand = True
+        while True:
+            token = self.tokens[self.index]
+            self.index += 1
+            if wants_operand:
+                wants_operand = self._read_operand(token)
+            elif token.type == "end":
+                return self._finish()
+            else:
+                wants_operand = self._read_operator(token)
+
+    def _read_operand(self, token: _Token) -> bool:
+        """Take one token where a formula must begin; return whether one must still begin."""
+        if token.type == "quoted":
+            self.operands.append(Bool(token.text))
+            return False
+        if token.type == "name":
+            if self.tokens[self.index].text == "(" and self.tokens[self.index].type == "symbol":
+                return self._open_function(token)
+            self.operands.append(Bool(token.text))
+            return False
+        if token.type == "symbol" and token.text in CONSTANTS:
+            self.operands.append(TRUE if CONSTANTS[token.text] is Kind.TRUE else FALSE)
+            return False
+        if token.type == "symbol" and token.text in NEGATIONS:
+            self.stack.append(_Open(PRECEDENCE[Kind.NOT], token.position, Kind.NOT))
+            return True
+        if token.type == "symbol" and token.text == "(":
+            self.stack.append(_Open(0, token.position))
+            return True
+        self._fail("expected a formula", token)
+
+    def _read_operator(self, token: _Token) -> bool:
+        """Take one token after a complete formula; return whether another formula must follow."""
+        kind = CONNECTIVES.get(token.text) if token.type == "symbol" else None
+        if kind is not None:
+            # Implication groups to the right: an equal operator on the stack must wait.
+            self._reduce(PRECEDENCE[kind] + (kind is Kind.IMPLIES))
+            self.stack.append(_Open(PRECEDENCE[kind], token.position, kind))
+            return True
+        if token.type == "symbol" and token.text in (",", ")"):
+            self._reduce(1)
+            if not self.stack:
+                self._fail(f"{token.text!r} without an opening '(' before it", token, found=False)
+            if token.text == ",":
+                if not self.stack[-1].function:
+                    self._fail(f"expected ')' or an operator; ',' belongs inside {_function_list()}", token)
+                return True
+            self._close()
+            return False
+        hint = ""
+        if token.type == "name" and token.text.lower() in (*NEGATIONS, *CONNECTIVES):
+            hint = " (keywords are written in lower case)"
+        self._fail(
+            "expected an operator" + (" or ')'" if any(not o.precedence for o in self.stack) else ""), token, hint
+        )
+
+    def _open_function(self, name: _Token) -> bool:
+        """Read ``name(`` and its leading numbers; return whether a formula must follow."""
+        if name.text not in FUNCTIONS:
+            self._fail(
+                f"unknown function {brief(name.text)}; known are {_function_list()}; quote a name with '('",
+                name,
+                found=False,
+            )
+        opening = self._next()
+        numbers: list[int] = []
+        for number in range(FUNCTIONS[name.text]):
+            if number:
+                self._expect(",")
+            numbers.append(self._read_number(name.text))
+        self.stack.append(_Open(0, opening.position, None, name.text, tuple(numbers), len(self.operands)))
+        if self.tokens[self.index].type == "symbol" and self.tokens[self.index].text == ")":
+            self.index += 1
+            self._close()
+            return False
+        if numbers:
+            self._expect(",")
+        return True
+
+    def _read_number(self, function: str) -> int:
+        token = self._next()
+        if not re.fullmatch(r"[0-9]{1,18}", token.text) or token.type != "name":
+            self._fail(f"{function} expects a whole number below 10^18 here", token)
+        return int(token.text)
+
+    def _expect(self, symbol: str) -> None:
+        token = self._next()
+        if token.type != "symbol" or token.text != symbol:
+            self._fail(f"expected {symbol!r}", token)
+
+    def _next(self) -> _Token:
+        token = self.tokens[self.index]
+        # The end token is never passed, so that looking ahead is always possible.
+        self.index += token.type != "end"
+        return token
+
+    def _reduce(self, precedence: int) -> None:
+        """Build the waiting operators that bind at least this tightly."""
+        while self.stack and self.stack[-1].precedence >= precedence and self.stack[-1].kind is not None:
+            kind = self.stack.pop().kind
+            arity = 1 if kind is Kind.NOT else 2
+            args = tuple(self.operands[-arity:])
+            del self.operands[-arity:]
+            self.operands.append(intern_node(kind, args))  # type: ignore[arg-type]
+
+    def _close(self) -> None:
+        opened = self.stack.pop()
+        if not opened.function:
+            return
+        args = self.operands[opened.first_operand :]
+        del self.operands[opened.first_operand :]
+        try:
+            self.operands.append(getattr(connectives, opened.function)(*opened.numbers, args))
+        except ValueError as error:
+            raise _error(self.text, opened.position, str(error)) from None
+
+    def _finish(self) -> Formula:
+        self._reduce(1)
+        if self.stack:
+            raise _error(self.text, self.stack[-1].position, "this '(' is never closed")
+        return self.operands[0]
+
+    def _fail(self, message: str, token: _Token, hint: str = "", found: bool = True) -> NoReturn:
+        if found:
+            what = "the end of the text" if token.type == "end" else brief(token.text, width=30)
+            message = f"{message}, found {what}"
+        raise _error(self.text, token.position, message + hint)
+
+
+_SPACE = re.compile(r"(?:\s|#[^\n]*)*")
+_SYMBOL = re.compile(r"<->|<=>|->|=>|&&|\|\||[!~&|^(),]")
+_QUOTED = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"' + r"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'")
+_ESCAPE = re.compile(r"\\(.)")
+_KEYWORDS = frozenset({word for word in (*NEGATIONS, *CONNECTIVES, *CONSTANTS) if word.isalpha()})
+_CHARACTER_HINTS = {
+    "-": "; implication is '->', and a name with '-' must be quoted",
+    "<": "; equivalence is '<->'",
+    "=": "; implication is '=>', equivalence is '<->'",
+    "/": "; a name with '/' must be quoted, as in \"01/01/03\"",
+    "[": "; group with '(' and ')'",
+    "{": "; group with '(' and ')'",
+    "*": "; conjunction is '&'",
+    "+": "; disjunction is '|'",
+    "…": "; the text was cut off when printed, str(formula) gives all of it",
+}
+
+
+def _tokens(text: str) -> list[_Token]:
+    tokens: list[_Token] = []
+    end = 0
+    while True:
+        space = _SPACE.match(text, end)
+        position = space.end() if space else end
+        if position == len(text):
+            # Where something is missing is right after what was last read, not after comments and blank lines.
+            tokens.append(_Token("end", "", end if tokens else 0))
+            return tokens
+        token, end = _token_at(text, position)
+        tokens.append(token)
+
+
+def _token_at(text: str, position: int) -> tuple[_Token, int]:
+    end = name_end(text, position)
+    if end > position:
+        word = text[position:end]
+        return _Token("symbol" if word in _KEYWORDS else "name", word, position), end
+    match = _SYMBOL.match(text, position)
+    if match:
+        return _Token("symbol", match.group(), position), match.end()
+    match = _QUOTED.match(text, position)
+    if match:
+        return _Token("quoted", _unquoted(text, match), position), match.end()
+    character = text[position]
+    if character in "'\"":
+        raise _error(text, position, "this quote is never closed on its line")
+    hint = _CHARACTER_HINTS.get(character, "; quote names with special characters")
+    raise _error(text, position, f"unexpected character {character!r}{hint}")
+
+
+def _unquoted(text: str, quoted: re.Match[str]) -> str:
+    if len(quoted.group()) == 2:
+        raise _error(text, quoted.start(), "a quoted name needs at least one character")
+    for escape in _ESCAPE.finditer(text, quoted.start(), quoted.end()):
+        if escape.group(1) not in UNESCAPES:
+            raise _error(
+                text, escape.start(), f"unknown escape {escape.group()!r}; a backslash itself is written twice"
+            )
+    return _ESCAPE.sub(lambda escape: UNESCAPES[escape.group(1)], quoted.group()[1:-1])
+
+
+def _function_list() -> str:
+    return ", ".join(FUNCTIONS)
+
+
+# Columns shown on either side of the caret.
+_HALF_WINDOW = 36
+
+
+def _error(text: str, position: int, message: str) -> ParseError:
+    """Return the error with the place, the line of the text and a caret below it."""
+    start = text.rfind("\n", 0, position) + 1
+    stop = text.find("\n", position)
+    line = text[start : stop if stop >= 0 else len(text)].rstrip("\r")
+    at = position - start
+    left, right = _window(line, at)
+    before = ("…" if left else "") + _printable(line[left:at])
+    shown = before + _printable(line[at:right]) + ("…" if right < len(line) else "")
+    place = f"{text.count(chr(10), 0, position) + 1}:{at + 1}"
+    return ParseError(f"at {place}: {message}\n{shown}\n{' ' * sum(map(_width, before))}^")
+
+
+def _window(line: str, at: int) -> tuple[int, int]:
+    left, columns = min(at, len(line)), 0
+    while left > 0 and (columns := columns + max(1, _width(line[left - 1]))) <= _HALF_WINDOW:
+        left -= 1
+    right, columns = min(at, len(line)), 0
+    while right < len(line) and (columns := columns + max(1, _width(line[right]))) <= _HALF_WINDOW:
+        right += 1
+    return left, right
+
+
+def _width(character: str) -> int:
+    if unicodedata.category(character) in ("Mn", "Me"):
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in "WF" else 1
+
+
+def _printable(text: str) -> str:
+    return "".join([character if character.isprintable() else " " for character in text])

@@ -1,0 +1,85 @@
+"""Formulas as text: infix, with no more parentheses than the parser needs to read the same structure back."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+from semprola.logic.formula import Formula, Kind
+from semprola.logic.syntax import ATOM_PRECEDENCE, PRECEDENCE, SYMBOL, quote
+
+REPR_CHARACTERS = 2_000
+# A formula shares its parts, its text does not: n nodes can need 2^n tokens.
+MAX_TOKENS = 1_000_000
+
+# Text still to be written: a literal piece, or a formula with the least precedence that needs no parentheses.
+_Pending: TypeAlias = str | tuple[Formula, int]
+
+
+def full_text(formula: Formula) -> str:
+    """Return the whole text, cut off with ``…`` and the number of nodes only beyond a million tokens."""
+    return _write(formula, max_characters=None)
+
+
+def abbreviated_text(formula: Formula) -> str:
+    """Return the text, cut off with ``…`` and the number of nodes beyond about 2,000 characters."""
+    return _write(formula, max_characters=REPR_CHARACTERS)
+
+
+def _write(formula: Formula, max_characters: int | None) -> str:
+    pieces: list[str] = []
+    length = 0
+    pending: list[_Pending] = [(formula, 0)]
+    while pending:
+        item = pending.pop()
+        if not isinstance(item, str):
+            node, least = item
+            parts = _parts(node)
+            if PRECEDENCE.get(node._kind, ATOM_PRECEDENCE) < least:
+                parts = ["(", *parts, ")"]
+            pending.extend(reversed(parts))
+            continue
+        pieces.append(item)
+        length += len(item)
+        if len(pieces) > MAX_TOKENS or (max_characters is not None and length > max_characters):
+            return f"{''.join(pieces)[:max_characters]}… ({formula.size:,} nodes)"
+    return "".join(pieces)
+
+
+def _parts(node: Formula) -> list[_Pending]:
+    kind = node._kind
+    if kind is Kind.ATOM:
+        return [quote(node._name)]
+    if kind is Kind.TRUE or kind is Kind.FALSE:
+        return [kind.name.lower()]
+    if kind is Kind.CARDINALITY:
+        return [*_counting_head(node), *[part for arg in node._args for part in (", ", (arg, 0))], ")"]
+    if kind is Kind.CUSTOM:
+        return [_describe(node)]
+    precedence = PRECEDENCE[kind]
+    if kind is Kind.NOT:
+        return [SYMBOL[kind], (node._args[0], precedence)]
+    # The parser groups `->` to the right and all else to the left; an operand on the other side needs parentheses.
+    parts: list[_Pending] = []
+    bare = len(node._args) - 1 if kind is Kind.IMPLIES else 0
+    for index, arg in enumerate(node._args):
+        if index:
+            parts.append(SYMBOL[kind])
+        parts.append((arg, precedence if index == bare else precedence + 1))
+    return parts
+
+
+def _counting_head(node: Formula) -> list[str]:
+    lo, hi = node._bounds
+    if lo == hi:
+        return [f"exactly({lo}"]
+    if lo == 0:
+        return [f"at_most({hi}"]
+    if hi == len(node._args):
+        return [f"at_least({lo}"]
+    return [f"count({lo}, {hi}"]
+
+
+def _describe(node: Formula) -> str:
+    from semprola.logic.leaf import Leaf
+
+    return node.describe() if isinstance(node, Leaf) else node._kind.name.lower()

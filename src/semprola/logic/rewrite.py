@@ -1,0 +1,108 @@
+"""Rewriting a formula node by node: substitution and negation normal form."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import reduce
+
+from semprola.errors import PropertyError
+from semprola.logic.connectives import And, Or
+from semprola.logic.formula import FALSE, TRUE, Formula, Kind, Operand, as_formula, intern_node
+from semprola.logic.leaf import Leaf
+from semprola.logic.messages import brief
+
+
+def substitute(formula: Formula, replacements: Mapping[str, Operand | int]) -> Formula:
+    """Replace atoms by formulas or truth values, all at once; see ``Formula.substitute``."""
+    if not isinstance(replacements, Mapping):
+        raise TypeError(f"substitute: expected a mapping from names to formulas, got {brief(replacements)}")
+    values = {_checked_name(name): _replacement(name, value) for name, value in replacements.items()}
+    done: dict[Formula, Formula] = {}
+    for node in formula.nodes():
+        if node.kind is Kind.ATOM:
+            done[node] = values.get(node.name, node)
+        elif isinstance(node, Leaf):
+            done[node] = _untouched(node, values)
+        else:
+            args = tuple([done[arg] for arg in node.args])
+            done[node] = node if args == node.args else intern_node(node.kind, args, bounds=node._bounds)
+    return done[formula]
+
+
+def to_nnf(formula: Formula) -> Formula:
+    """Push negations down to the leaves; see ``Formula.to_nnf``."""
+    # Each node with its negation: both are needed below xor and iff, and making both keeps the size linear.
+    done: dict[Formula, tuple[Formula, Formula]] = {}
+    for node in formula.nodes():
+        pairs = [done[arg] for arg in node.args]
+        done[node] = _nnf_pair(node, pairs)
+    return done[formula][0]
+
+
+_Pair = tuple[Formula, Formula]
+
+
+def _nnf_pair(node: Formula, pairs: list[_Pair]) -> _Pair:
+    kind = node.kind
+    if kind is Kind.TRUE:
+        return TRUE, FALSE
+    if kind is Kind.FALSE:
+        return FALSE, TRUE
+    if kind is Kind.NOT:
+        return pairs[0][1], pairs[0][0]
+    if kind is Kind.AND:
+        return And([yes for yes, _ in pairs]), Or([no for _, no in pairs])
+    if kind is Kind.OR:
+        return Or([yes for yes, _ in pairs]), And([no for _, no in pairs])
+    if kind is Kind.IMPLIES:
+        return pairs[0][1] | pairs[1][0], pairs[0][0] & pairs[1][1]
+    if kind is Kind.XOR:
+        return reduce(_xor_pair, pairs)
+    if kind is Kind.IFF:
+        differ, agree = _xor_pair(*pairs)
+        return agree, differ
+    if kind is Kind.CARDINALITY:
+        return _count_pair(tuple([yes for yes, _ in pairs]), node.bounds)
+    return node, ~node
+
+
+def _xor_pair(left: _Pair, right: _Pair) -> _Pair:
+    differ = (left[0] & right[1]) | (left[1] & right[0])
+    agree = (left[0] & right[0]) | (left[1] & right[1])
+    return differ, agree
+
+
+def _count_pair(args: tuple[Formula, ...], bounds: tuple[int, int]) -> _Pair:
+    lo, hi = bounds
+    outside = []
+    if lo > 0:
+        outside.append(intern_node(Kind.CARDINALITY, args, bounds=(0, lo - 1)))
+    if hi < len(args):
+        outside.append(intern_node(Kind.CARDINALITY, args, bounds=(hi + 1, len(args))))
+    return intern_node(Kind.CARDINALITY, args, bounds=bounds), Or(outside)
+
+
+def _checked_name(name: object) -> str:
+    if not isinstance(name, str):
+        raise TypeError(f"substitute: the keys must be names of labels, got {brief(name)}")
+    return name
+
+
+def _replacement(name: str, value: object) -> Formula:
+    formula = as_formula(value)
+    if formula is not None:
+        return formula
+    if isinstance(value, int) and value in (0, 1):
+        return TRUE if value else FALSE
+    raise TypeError(f"substitute: label {name!r} needs a formula, a bool, 0 or 1, got {brief(value)}")
+
+
+def _untouched(leaf: Leaf, values: Mapping[str, Formula]) -> Formula:
+    if values:
+        for name in leaf.labels():
+            if name in values:
+                raise PropertyError(
+                    f"cannot substitute label {name!r} inside {brief(leaf)}, which is not built from atoms; "
+                    "conjoin the condition by & or condition the compiled circuit instead"
+                )
+    return leaf

@@ -1,0 +1,186 @@
+"""Simplification: smaller formulas with the same models, in time linear in the number of nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+
+from semprola.logic.connectives import And, Or, Xor
+from semprola.logic.formula import FALSE, TRUE, Formula, Kind, intern_node
+
+# A round can uncover work for the next (a collapsed disjunction leaves a nested conjunction). Two or three rounds
+# settle ordinary formulas; the cap keeps contrived ones linear.
+_MAX_ROUNDS = 8
+
+_ASSOCIATIVE = frozenset({Kind.AND, Kind.OR, Kind.XOR})
+
+
+def simplify(formula: Formula) -> Formula:
+    """Return a simpler, equivalent formula; see ``Formula.simplify``."""
+    for _ in range(_MAX_ROUNDS):
+        simpler = _simplify_once(formula)
+        if simpler is formula:
+            break
+        formula = simpler
+    return formula
+
+
+def _simplify_once(formula: Formula) -> Formula:
+    nodes = formula.nodes()
+    absorbed = _absorbed(nodes)
+    done: dict[Formula, Formula] = {}
+    for node in nodes:
+        if node not in absorbed:
+            done[node] = _fold(node, [done[operand] for operand in _operands(node, absorbed)])
+    return done[formula]
+
+
+def _absorbed(nodes: list[Formula]) -> set[Formula]:
+    """Return the nodes that merge into their one user; a shared node stays, or flattening could square the size."""
+    uses = Counter(arg for node in nodes for arg in node.args)
+    return {
+        arg
+        for node in nodes
+        if node.kind in _ASSOCIATIVE
+        for arg in node.args
+        if arg.kind is node.kind and uses[arg] == 1
+    }
+
+
+def _operands(node: Formula, absorbed: set[Formula]) -> Iterable[Formula]:
+    if node.kind not in _ASSOCIATIVE:
+        return node.args
+    flat: list[Formula] = []
+    pending = list(reversed(node.args))
+    while pending:
+        arg = pending.pop()
+        if arg in absorbed:
+            pending.extend(reversed(arg.args))
+        else:
+            flat.append(arg)
+    return flat
+
+
+def _fold(node: Formula, args: list[Formula]) -> Formula:
+    kind = node.kind
+    if kind is Kind.NOT:
+        return _negation(args[0])
+    if kind is Kind.AND:
+        return _fold_lattice(args, unit=TRUE, zero=FALSE)
+    if kind is Kind.OR:
+        return _fold_lattice(args, unit=FALSE, zero=TRUE)
+    if kind is Kind.XOR:
+        return _fold_xor(args, negated=False)
+    if kind is Kind.IMPLIES:
+        return _fold_implies(*args)
+    if kind is Kind.IFF:
+        return _fold_iff(*args)
+    if kind is Kind.CARDINALITY:
+        return _fold_count(args, *node.bounds)
+    return node
+
+
+def _negation(formula: Formula) -> Formula:
+    if formula is TRUE:
+        return FALSE
+    if formula is FALSE:
+        return TRUE
+    return formula.args[0] if formula.kind is Kind.NOT else ~formula
+
+
+def _fold_lattice(args: Iterable[Formula], unit: Formula, zero: Formula) -> Formula:
+    kept: dict[Formula, None] = {}
+    denied: set[Formula] = set()
+    for arg in args:
+        if arg is unit:
+            continue
+        if arg is zero or arg in denied or (arg.kind is Kind.NOT and arg.args[0] in kept):
+            return zero
+        kept[arg] = None
+        if arg.kind is Kind.NOT:
+            denied.add(arg.args[0])
+    return And(kept) if unit is TRUE else Or(kept)
+
+
+def _fold_xor(args: Iterable[Formula], negated: bool) -> Formula:
+    kept: dict[Formula, None] = {}
+    for arg in args:
+        if arg is TRUE or arg.kind is Kind.NOT:
+            negated = not negated
+        operand = arg.args[0] if arg.kind is Kind.NOT else arg
+        if operand is TRUE or operand is FALSE:
+            continue
+        if operand in kept:
+            del kept[operand]
+        else:
+            kept[operand] = None
+    parity = Xor(kept)
+    return _negation(parity) if negated else parity
+
+
+def _fold_implies(premise: Formula, conclusion: Formula) -> Formula:
+    if premise is FALSE or conclusion is TRUE or premise == conclusion:
+        return TRUE
+    if premise is TRUE or _are_opposite(premise, conclusion):
+        return conclusion
+    if conclusion is FALSE:
+        return _negation(premise)
+    return premise >> conclusion
+
+
+def _fold_iff(left: Formula, right: Formula) -> Formula:
+    if left == right:
+        return TRUE
+    if _are_opposite(left, right):
+        return FALSE
+    for constant, other in ((left, right), (right, left)):
+        if constant is TRUE:
+            return other
+        if constant is FALSE:
+            return _negation(other)
+    return intern_node(Kind.IFF, (left, right))
+
+
+def _are_opposite(left: Formula, right: Formula) -> bool:
+    # Both are simplified, so that `not not x` and the negation of a constant do not occur.
+    if left is TRUE or left is FALSE:
+        return right is (FALSE if left is TRUE else TRUE)
+    return (left.kind is Kind.NOT and left.args[0] == right) or (right.kind is Kind.NOT and right.args[0] == left)
+
+
+def _fold_count(args: list[Formula], lo: int, hi: int) -> Formula:
+    open_args, certain = _drop_settled(args)
+    lo, hi = max(lo - certain, 0), min(hi - certain, len(open_args))
+    if lo > hi:
+        return FALSE
+    if lo == 0 and hi == len(open_args):
+        return TRUE
+    if lo == len(open_args):
+        return _fold_lattice(open_args, unit=TRUE, zero=FALSE)
+    if hi == 0:
+        return _fold_lattice([_negation(arg) for arg in open_args], unit=TRUE, zero=FALSE)
+    if lo == 1 and hi == len(open_args):
+        return _fold_lattice(open_args, unit=FALSE, zero=TRUE)
+    if lo == 0 and hi == len(open_args) - 1:
+        return _fold_lattice([_negation(arg) for arg in open_args], unit=FALSE, zero=TRUE)
+    return intern_node(Kind.CARDINALITY, tuple(open_args), bounds=(lo, hi))
+
+
+def _drop_settled(args: list[Formula]) -> tuple[list[Formula], int]:
+    """Take out constants and pairs x, ~x; return what remains and how many of those taken out are true."""
+    certain = 0
+    positions: dict[Formula, list[int]] = {}
+    kept: list[Formula | None] = []
+    for arg in args:
+        if arg is TRUE:
+            certain += 1
+        if arg is TRUE or arg is FALSE:
+            continue
+        opposite = positions.get(_negation(arg))
+        if opposite:
+            kept[opposite.pop()] = None
+            certain += 1
+        else:
+            positions.setdefault(arg, []).append(len(kept))
+            kept.append(arg)
+    return [arg for arg in kept if arg is not None], certain

@@ -1,0 +1,66 @@
+"""The written form of formulas, shared by the parser and the printer: symbols, precedence, names."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from semprola.logic.formula import Kind
+
+# From loose to tight; everything that is not listed binds like an atom.
+PRECEDENCE = {Kind.IFF: 1, Kind.IMPLIES: 2, Kind.OR: 3, Kind.XOR: 4, Kind.AND: 5, Kind.NOT: 6}
+ATOM_PRECEDENCE = 7
+
+# How the printer writes each connective.
+SYMBOL = {Kind.NOT: "~", Kind.AND: " & ", Kind.OR: " | ", Kind.XOR: " ^ ", Kind.IMPLIES: " -> ", Kind.IFF: " <-> "}
+
+# What the parser reads.
+NEGATIONS = frozenset({"!", "~", "not"})
+CONNECTIVES = {
+    **dict.fromkeys(("&", "&&", "and"), Kind.AND),
+    **dict.fromkeys(("|", "||", "or"), Kind.OR),
+    **dict.fromkeys(("^", "xor"), Kind.XOR),
+    **dict.fromkeys(("->", "=>"), Kind.IMPLIES),
+    **dict.fromkeys(("<->", "<=>", "iff"), Kind.IFF),
+}
+CONSTANTS = {"true": Kind.TRUE, "True": Kind.TRUE, "false": Kind.FALSE, "False": Kind.FALSE}
+# Each counting function with how many numbers come before its formulas.
+FUNCTIONS = {"exactly": 1, "at_most": 1, "at_least": 1, "one_hot": 0, "count": 2}
+
+_RESERVED = frozenset({"not", "and", "or", "xor", "iff", *CONSTANTS, *FUNCTIONS})
+_NAME_START = re.compile(r"\w")
+_NAME_REST = re.compile(r"[\w.:]*")
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+# What may follow a backslash inside quotes.
+UNESCAPES = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def name_end(text: str, start: int) -> int:
+    """Return where the unquoted name that begins at ``start`` ends; ``start`` itself when there is none.
+
+    A name is a letter, digit or underscore of any script, then more of these, dots, colons and combining marks.
+    """
+    if not _NAME_START.match(text, start):
+        return start
+    end = _match_end(text, start)
+    # Python's \w leaves out the vowel signs and accents of many scripts, which are marks (category M).
+    while end < len(text) and unicodedata.category(text[end]).startswith("M"):
+        end = _match_end(text, end + 1)
+    return end
+
+
+def quote(name: str) -> str:
+    """Return a label as the parser reads it: bare where that is possible, else in double quotes.
+
+    Example:
+        >>> print(quote("cat"), quote("01/01/03"), quote("true"))
+        cat "01/01/03" "true"
+    """
+    if name not in _RESERVED and name_end(name, 0) == len(name):
+        return name
+    return '"' + "".join([_ESCAPES.get(character, character) for character in name]) + '"'
+
+
+def _match_end(text: str, start: int) -> int:
+    match = _NAME_REST.match(text, start)
+    return match.end() if match else start
