@@ -1,0 +1,7 @@
+"""Circuits: what a constraint is compiled to."""
+
+from semprola.circuit.builder import FALSE, CircuitBuilder
+from semprola.circuit.circuit import LITERAL, PRODUCT, SUM, Circuit
+from semprola.circuit.vtree import Vtree
+
+__all__ = ["FALSE", "LITERAL", "PRODUCT", "SUM", "Circuit", "CircuitBuilder", "Vtree"]

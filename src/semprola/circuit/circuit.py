@@ -1,0 +1,301 @@
+"""The one intermediate representation: a constraint as an immutable and-or graph over flat arrays."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from semprola.circuit import properties, queries
+from semprola.circuit.vtree import Vtree
+from semprola.errors import FormatError, LabelError
+
+LITERAL, PRODUCT, SUM = 0, 1, 2
+
+
+class Circuit:
+    """A logical constraint as a graph of sums (or), products (and) and literals.
+
+    Nodes are numbered children first and the root last, so every pass is a loop over the arrays:
+
+    - ``kind[n]`` is ``LITERAL``, ``PRODUCT`` or ``SUM``;
+    - ``literal[n]`` is ``+(v + 1)`` or ``-(v + 1)`` for a literal of variable ``v``, 0 elsewhere;
+    - ``children[child_start[n] : child_start[n + 1]]`` are the children of ``n``.
+
+    A product with no children is true; there is no false node, since an unsatisfiable constraint is refused when
+    it is compiled. Variables are the labels, then the given ones. A variable that a branch of a sum does not mention
+    is free there, unless ``zero_suppressed[v]``: then it is false there, as in a zero-suppressed decision diagram.
+
+    Users get circuits from :func:`semprola.compile`; the constructor checks the arrays.
+
+    Args:
+        labels: names of the output variables, in the column order of y.
+        given: names of the input variables x.
+        kind, literal, child_start, children: the graph.
+        zero_suppressed: for each variable, whether absent means false. Never true of given variables.
+        vtree: the vtree that the products respect, if any; its leaves are variable indices.
+        info: how the circuit was made (back end, seconds, …); no part of its identity.
+    """
+
+    def __init__(
+        self,
+        labels: Sequence[str],
+        given: Sequence[str],
+        kind: npt.ArrayLike,
+        literal: npt.ArrayLike,
+        child_start: npt.ArrayLike,
+        children: npt.ArrayLike,
+        *,
+        zero_suppressed: npt.ArrayLike | None = None,
+        vtree: Vtree | None = None,
+        info: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.labels: tuple[str, ...] = tuple(labels)
+        self.given: tuple[str, ...] = tuple(given)
+        self.kind = _frozen(kind, np.int8)
+        self.literal = _frozen(literal, np.int32)
+        self.child_start = _frozen(child_start, np.int64)
+        self.children = _frozen(children, np.int32)
+        absent = np.zeros(self.num_variables, bool) if zero_suppressed is None else zero_suppressed
+        self.zero_suppressed = _frozen(absent, np.bool_)
+        self.vtree = vtree
+        self.info: Mapping[str, Any] = dict(info or {})
+        self._check()
+
+    # what it is -----------------------------------------------------------------------------------------------------
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """Names of all variables: the labels, then the given ones."""
+        return self.labels + self.given
+
+    @property
+    def num_labels(self) -> int:
+        return len(self.labels)
+
+    @property
+    def num_variables(self) -> int:
+        return len(self.labels) + len(self.given)
+
+    @property
+    def num_nodes(self) -> int:
+        return len(self.kind)
+
+    @property
+    def num_edges(self) -> int:
+        return len(self.children)
+
+    @property
+    def root(self) -> int:
+        return len(self.kind) - 1
+
+    def children_of(self, node: int) -> npt.NDArray[np.int32]:
+        """The children of one node."""
+        return self.children[self.child_start[node] : self.child_start[node + 1]]
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of everything that defines the circuit."""
+        sha = hashlib.sha256(repr((self.labels, self.given)).encode())
+        for array in (self.kind, self.literal, self.child_start, self.children, self.zero_suppressed):
+            sha.update(array.tobytes())
+        if self.vtree is not None:
+            for array in (self.vtree.left, self.vtree.right, self.vtree.variable):
+                sha.update(array.tobytes())
+        return sha.hexdigest()
+
+    def __repr__(self) -> str:
+        given = f", {len(self.given)} given" if self.given else ""
+        return f"Circuit({len(self.labels)} labels{given}, {self.num_nodes} nodes, {self.num_edges} edges)"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Circuit) and self.digest == other.digest
+
+    def __hash__(self) -> int:
+        return hash(self.digest)
+
+    def __copy__(self) -> Circuit:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Circuit:
+        return self
+
+    def __getstate__(self) -> dict[str, Any]:
+        names = ("labels", "given", "kind", "literal", "child_start", "children", "zero_suppressed", "vtree", "info")
+        return {name: getattr(self, name) for name in names}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        Circuit.__init__(self, **state)
+
+    # what holds of it -----------------------------------------------------------------------------------------------
+
+    @cached_property
+    def is_smooth(self) -> bool:
+        """Whether the children of every sum, and the root, mention the same (all) labels."""
+        return properties.is_smooth(self)
+
+    @cached_property
+    def is_decomposable(self) -> bool:
+        """Whether the children of every product share no variable."""
+        return properties.is_decomposable(self)
+
+    @cached_property
+    def is_deterministic(self) -> bool:
+        """Whether the children of every sum are proven to exclude each other."""
+        return properties.is_deterministic(self)
+
+    @cached_property
+    def is_structured(self) -> bool:
+        """Whether every product splits its variables as the circuit's vtree does."""
+        return properties.is_structured(self)
+
+    # what it can be asked -------------------------------------------------------------------------------------------
+
+    def model_count(self, given: Mapping[str, Any] | None = None) -> int:
+        """The exact number of models, as a Python int of any size.
+
+        Args:
+            given: values of the given variables. Without it, assignments to labels and given variables are counted.
+
+        Example:
+            >>> import semprola as sp
+            >>> sp.compile(sp.parse("(cat -> animal) & (dog -> animal)")).model_count()
+            5
+        """
+        return queries.model_count(self, given)
+
+    def satisfied(self, y: Any, given: Any = None) -> Any:
+        """Whether each row satisfies the constraint, evaluated on the circuit.
+
+        Args:
+            y: rows of 0/1, array or tensor of shape [*batch, labels].
+            given: rows of 0/1 of shape [*batch, given], when the circuit has given variables.
+
+        Returns:
+            bools of shape [*batch], of the kind (array or tensor) that y is.
+        """
+        return queries.satisfied(self, y, given)
+
+    def enumerate(self, limit: int | None = None, given: Mapping[str, Any] | None = None) -> npt.NDArray[np.uint8]:
+        """Models as rows of 0/1, shape [models, labels] (columns for the given variables follow unless `given`).
+
+        Args:
+            limit: stop after this many models; without it, all (an error if they would not fit in memory).
+            given: values of the given variables.
+        """
+        return queries.enumerate_models(self, limit, given)
+
+    def condition(self, values: Mapping[str, Any]) -> Circuit:
+        """The circuit with some variables fixed; labels stay columns, given variables that are fixed disappear.
+
+        Raises:
+            LabelError: a name is not a variable of the circuit.
+            UnsatisfiableError: no model has these values.
+        """
+        from semprola.circuit import transforms
+
+        return transforms.condition(self, values)
+
+    def smooth(self) -> Circuit:
+        """An equivalent circuit in which every branch mentions every label."""
+        from semprola.circuit import transforms
+
+        return transforms.smooth(self)
+
+    # how it is stored -----------------------------------------------------------------------------------------------
+
+    def save(self, path: str | Path) -> None:
+        """Write the circuit to a file that :meth:`load` reads; safe format, written atomically."""
+        from semprola.circuit import storage
+
+        storage.save(self, path)
+
+    @staticmethod
+    def load(path: str | Path) -> Circuit:
+        """Read a circuit written by :meth:`save`.
+
+        Raises:
+            FormatError: the file is not a circuit, is damaged, or is of a newer version.
+        """
+        from semprola.circuit import storage
+
+        return storage.load(path)
+
+    def write_nnf(self, path: str | Path, dialect: str = "c2d") -> None:
+        """Write the circuit in negation normal form, in the dialect of "c2d" or "d4"; names are not kept."""
+        from semprola.circuit import nnf_files
+
+        nnf_files.write_nnf(self, path, dialect)
+
+    def draw(self, path: str | Path) -> None:
+        """Draw the circuit to an .svg, .png or .dot file; of a large one, pictures show a summary."""
+        from semprola.circuit import drawing
+
+        drawing.draw(self, path)
+
+    def write_sdd(self, sdd_path: str | Path, vtree_path: str | Path, vtree: Vtree | None = None) -> None:
+        """Write the circuit as a sentential decision diagram and its vtree, which PySDD and :func:`read_sdd` read.
+
+        Variable i of the files, from 1, is ``variables[i - 1]``; the files hold no names. Both are written atomically.
+
+        Args:
+            sdd_path: file for the diagram.
+            vtree_path: file for the vtree.
+            vtree: the vtree to use; by default the circuit's own, or the order in which it names its variables.
+        """
+        from semprola.circuit import sdd_bridge
+
+        sdd_bridge.write_sdd(self, sdd_path, vtree_path, vtree)
+
+    # checks ---------------------------------------------------------------------------------------------------------
+
+    def _check(self) -> None:
+        check_names(self.variables)
+        n = self.num_nodes
+        if n == 0 or len(self.literal) != n or len(self.child_start) != n + 1:
+            raise FormatError(f"circuit arrays disagree: {n} kinds, {len(self.literal)} literals")
+        counts = np.diff(self.child_start)
+        if self.child_start[0] != 0 or self.child_start[-1] != len(self.children) or np.any(counts < 0):
+            raise FormatError("child_start is not a sequence of offsets into children")
+        if np.any((self.kind < LITERAL) | (self.kind > SUM)):
+            raise FormatError("unknown node kind")
+        parents = np.repeat(np.arange(n), counts)
+        if np.any(self.children < 0) or np.any(self.children >= parents):
+            raise FormatError(f"node {_first(parents, self.children >= parents)} comes before one of its children")
+        is_literal = self.kind == LITERAL
+        variable = np.abs(self.literal.astype(np.int64))
+        bad = is_literal & ((counts > 0) | (variable == 0) | (variable > self.num_variables))
+        bad |= ~is_literal & (self.literal != 0)
+        bad |= (self.kind == SUM) & (counts == 0)
+        if np.any(bad):
+            raise FormatError(f"node {int(np.flatnonzero(bad)[0])} is not a valid literal, product or sum")
+        if len(self.zero_suppressed) != self.num_variables or np.any(self.zero_suppressed[self.num_labels :]):
+            raise FormatError("zero_suppressed must have an entry a variable and be false for given variables")
+        if self.vtree is not None and self.vtree.num_variables != self.num_variables:
+            raise FormatError(f"vtree has {self.vtree.num_variables} variables, the circuit {self.num_variables}")
+
+
+def check_names(names: Iterable[str]) -> None:
+    """Refuse repeated or non-string names with a LabelError."""
+    seen: set[str] = set()
+    for name in names:
+        if not isinstance(name, str):
+            raise LabelError(f"labels are strings, not {type(name).__name__}: {name!r}")
+        if name in seen:
+            raise LabelError(f"label {name!r} is listed twice")
+        seen.add(name)
+
+
+def _frozen(values: npt.ArrayLike, dtype: Any) -> npt.NDArray[Any]:
+    array = np.array(values, dtype=dtype)
+    array.flags.writeable = False
+    return array
+
+
+def _first(values: npt.NDArray[Any], where: npt.NDArray[np.bool_]) -> int:
+    return int(values[np.flatnonzero(where)[0]]) if np.any(where) else 0

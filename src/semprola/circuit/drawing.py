@@ -1,0 +1,401 @@
+"""Pictures of circuits: the graph of a small one, the shape of a large one."""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from xml.sax.saxutils import escape
+
+import numpy as np
+import numpy.typing as npt
+
+from semprola.circuit.circuit import LITERAL, PRODUCT, SUM, Circuit
+from semprola.circuit.levels import heights
+from semprola.circuit.storage import write_atomically
+
+MOST_DRAWN = 200
+"""Circuits with more nodes are summarised by pictures; .dot files have all nodes of any circuit."""
+
+_MOST_COUNTED = 5000
+_MOST_BARS = 36
+_NAME_LENGTH = 24
+_INK, _EDGE = "#24303d", "#a3afbb"
+# fill and outline of sums, products, literals, literals of given variables
+_SUM_COLOURS, _PRODUCT_COLOURS = ("#e4edfc", "#3b6fd4"), ("#fdeedd", "#d07a22")
+_LITERAL_COLOURS, _GIVEN_COLOURS = ("#e3f4e7", "#3c9a5f"), ("#f1e7fa", "#8a56c2")
+
+
+def draw(circuit: Circuit, path: str | Path) -> None:
+    """Draw a circuit; the suffix says how.
+
+    ``.svg`` and ``.png`` show sums as ⊕, products as ⊗ and literals in boxes at the bottom, or, above 200 nodes, how
+    many of each lie on each layer. ``.dot`` has every node, for Graphviz and its relatives.
+
+    Args:
+        circuit: what to draw.
+        path: a file name that ends in .svg, .png or .dot.
+
+    Raises:
+        ValueError: another suffix.
+        ImportError: .png without matplotlib, which comes with ``pip install semprola[plot]``.
+
+    Example:
+        >>> import tempfile
+        >>> from semprola.circuit import CircuitBuilder
+        >>> b = CircuitBuilder(["rain", "wet"])
+        >>> circuit = b.build(b.decision(0, b.true(), b.literal(1, True)))
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     draw(circuit, Path(folder) / "rain.dot")
+        ...     print((Path(folder) / "rain.dot").read_text().splitlines()[0])
+        digraph circuit {
+    """
+    suffix = Path(path).suffix.lower()
+    if suffix == ".dot":
+        data = "".join(f"{line}\n" for line in _dot_lines(circuit)).encode("utf-8", "replace")
+    elif suffix in (".svg", ".png"):
+        scene = _graph(circuit) if circuit.num_nodes <= MOST_DRAWN else _summary(circuit)
+        data = _svg(scene).encode("utf-8", "replace") if suffix == ".svg" else _png(scene)
+    else:
+        raise ValueError(f"cannot draw to {str(path)!r}: the name must end in .svg, .png or .dot")
+    write_atomically(path, data)
+
+
+# what is on a picture -----------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Curve:
+    """Through points from top to bottom, smooth or straight."""
+
+    points: Sequence[tuple[float, float]]
+    colour: str = _EDGE
+    width: float = 1.2
+    straight: bool = False
+
+
+@dataclass(frozen=True)
+class _Box:
+    """With its centre at (x, y); round as far as `radius` goes."""
+
+    x: float
+    y: float
+    width: float
+    height: float
+    radius: float
+    fill: str
+    outline: str
+
+
+@dataclass(frozen=True)
+class _Text:
+    x: float
+    y: float
+    text: str
+    size: float = 12
+    colour: str = _INK
+    anchor: str = "middle"
+    bold: bool = False
+
+
+@dataclass
+class _Scene:
+    width: float
+    height: float
+    shapes: list[_Curve | _Box | _Text] = field(default_factory=list)
+
+
+def _graph(circuit: Circuit) -> _Scene:
+    """The circuit as a layered graph, the root at the top."""
+    names = [_leaf_name(circuit, node) for node in range(circuit.num_nodes)]
+    widths = [26.0 if name is None else max(26.0, 14 + 7.0 * len(name)) for name in names]
+    layout = _Layout(circuit, widths)
+    right = max(x + w / 2 for x, w in zip(layout.x, layout.widths, strict=True))
+    gap = min(120.0, 56 + 0.05 * right)
+    margin = 28.0
+    top = len(layout.layers) - 1
+    points = [(x + margin, margin + (top - layer) * gap) for x, layer in zip(layout.x, layout.layer_of, strict=True)]
+    scene = _Scene(right + 2 * margin, top * gap + 2 * margin)
+    scene.shapes += [_Curve([points[node] for node in chain]) for chain in layout.chains]
+    for node in range(circuit.num_nodes):
+        x, y = points[node]
+        name = names[node]
+        if name is not None:
+            literal = int(circuit.literal[node])
+            fill, outline = _GIVEN_COLOURS if abs(literal) > circuit.num_labels else _LITERAL_COLOURS
+            scene.shapes.append(_Box(x, y, widths[node], 24, 6, "#ffffff" if literal < 0 else fill, outline))
+            scene.shapes.append(_Text(x, y, name))
+            continue
+        product = circuit.kind[node] == PRODUCT
+        fill, outline = _PRODUCT_COLOURS if product else _SUM_COLOURS
+        scene.shapes.append(_Box(x, y, 26, 26, 13, fill, outline))
+        a, b = (5.0, 5.0) if product else (0.0, 7.0)
+        for dx, dy in ((a, b), (b, -a)):
+            scene.shapes.append(_Curve([(x - dx, y - dy), (x + dx, y + dy)], outline, 2, straight=True))
+    return scene
+
+
+def _summary(circuit: Circuit) -> _Scene:
+    """How many sums, products and literals lie on each layer, the root's at the top."""
+    height = heights(circuit.child_start, circuit.children)
+    layers = int(height.max()) + 1
+    step = -(-layers // _MOST_BARS)
+    rows = -(-layers // step)
+    colours = {SUM: _SUM_COLOURS[1], PRODUCT: _PRODUCT_COLOURS[1], LITERAL: _LITERAL_COLOURS[1]}
+    counts = {kind: np.bincount(height[circuit.kind == kind] // step, minlength=rows) for kind in colours}
+    widest = max(int(sum(counts.values()).max()), 1)  # type: ignore[union-attr]
+    scene = _Scene(760, 170 + rows * 16)
+    given = f", {len(circuit.given):,} given" if circuit.given else ""
+    title = f"{circuit.num_labels:,} labels{given}, {circuit.num_nodes:,} nodes, {circuit.num_edges:,} edges"
+    scene.shapes.append(_Text(30, 32, title, 17, anchor="start", bold=True))
+    scene.shapes.append(_Text(30, 58, _models(circuit), 13, anchor="start"))
+    x = 30.0
+    for kind, name in ((SUM, "sums"), (PRODUCT, "products"), (LITERAL, "literals")):
+        text = f"{int(counts[kind].sum()):,} {name}"
+        scene.shapes.append(_Box(x + 6, 90, 12, 12, 2, colours[kind], colours[kind]))
+        scene.shapes.append(_Text(x + 20, 90, text, 13, anchor="start"))
+        x += 52 + 7.2 * len(text)
+    scene.shapes.append(
+        _Text(30, 124, f"nodes on each of {layers:,} layers, the root at the top", 12, "#66727f", "start")
+    )
+    for row in range(rows):
+        y = 148 + (rows - 1 - row) * 16
+        low, high = row * step, min(layers, (row + 1) * step) - 1
+        scene.shapes.append(_Text(92, y, str(low) if low == high else f"{low}–{high}", 10, "#66727f", "end"))
+        x = 100.0
+        for kind, colour in colours.items():
+            length = 560 * float(counts[kind][row]) / widest
+            if length:
+                scene.shapes.append(_Box(x + length / 2, y, length, 11, 0, colour, colour))
+            x += length
+        scene.shapes.append(_Text(x + 7, y, f"{sum(int(c[row]) for c in counts.values()):,}", 10, _INK, "start"))
+    return scene
+
+
+def _models(circuit: Circuit) -> str:
+    """The number of models if it can be had at once and is sure to be right."""
+    if circuit.num_nodes > _MOST_COUNTED and "is_deterministic" not in vars(circuit):
+        return "too large to count its models for a picture"
+    if not (circuit.is_decomposable and circuit.is_deterministic):
+        return "not decomposable and deterministic: models cannot be counted"
+    count = circuit.model_count()
+    if count < 10**15:
+        return f"{count:,} model{'s' if count > 1 else ''}"
+    exponent = math.floor(math.log10(count))
+    return f"about {10 ** (math.log10(count) - exponent):.2f} × 10^{exponent} models"
+
+
+def _leaf_name(circuit: Circuit, node: int) -> str | None:
+    """What stands in the box of a node; None for sums and products, which have a sign instead."""
+    literal = int(circuit.literal[node])
+    if not literal:
+        return None if circuit.child_start[node + 1] > circuit.child_start[node] else "true"
+    name = "".join(c if c.isprintable() else "�" for c in circuit.variables[abs(literal) - 1])
+    name = name if len(name) <= _NAME_LENGTH else name[: _NAME_LENGTH - 1] + "…"
+    return name if literal > 0 else f"¬{name}"
+
+
+# where it is --------------------------------------------------------------------------------------------------------
+
+
+class _Layout:
+    """A layered layout: each node above its children, long edges bent through a slot on every layer they cross.
+
+    Attributes:
+        layers: the slots of each layer from left to right; slots below `num_nodes` are nodes, the others bends.
+        layer_of, x, widths: of every slot.
+        chains: for each edge its slots, from parent to child.
+    """
+
+    def __init__(self, circuit: Circuit, widths: Sequence[float]) -> None:
+        self.layer_of: list[int] = heights(circuit.child_start, circuit.children).tolist()
+        self.widths = list(widths)
+        self.chains: list[list[int]] = []
+        for parent in range(circuit.num_nodes):
+            for child in circuit.children_of(parent).tolist():
+                bends = range(self.layer_of[parent] - 1, self.layer_of[child], -1)
+                slots = range(len(self.widths), len(self.widths) + len(bends))
+                self.layer_of += bends
+                self.widths += [4.0] * len(bends)
+                self.chains.append([parent, *slots, child])
+        self.above: list[list[int]] = [[] for _ in self.widths]
+        self.below: list[list[int]] = [[] for _ in self.widths]
+        for chain in self.chains:
+            for upper, lower in pairwise(chain):
+                self.below[upper].append(lower)
+                self.above[lower].append(upper)
+        self.layers = self._depth_first(circuit.root)
+        self._uncross()
+        self.x = self._positions()
+
+    def _depth_first(self, root: int) -> list[list[int]]:
+        """A first order: slots as a walk from the root meets them, then any that it does not reach."""
+        layers: list[list[int]] = [[] for _ in range(max(self.layer_of) + 1)]
+        seen: set[int] = set()
+        stack = [*(slot for slot in range(len(self.widths)) if not self.above[slot] and slot != root), root]
+        while stack:
+            slot = stack.pop()
+            if slot not in seen:
+                seen.add(slot)
+                layers[self.layer_of[slot]].append(slot)
+                stack += reversed(self.below[slot])
+        return layers
+
+    def _uncross(self) -> None:
+        """Sort each layer by the mean place of its neighbours, downwards and upwards in turn."""
+        place = [0.0] * len(self.widths)
+        for layer in self.layers:
+            for i, slot in enumerate(layer):
+                place[slot] = float(i)
+        for turn in range(12):
+            near = self.below if turn % 2 else self.above
+            for layer in self.layers if turn % 2 else reversed(self.layers):
+                goal = {s: sum(place[n] for n in near[s]) / len(near[s]) if near[s] else place[s] for s in layer}
+                layer.sort(key=goal.__getitem__)
+                for i, slot in enumerate(layer):
+                    place[slot] = float(i)
+
+    def _positions(self) -> list[float]:
+        """Every slot near the mean of its neighbours, in the order of its layer and with room around it."""
+        x = [0.0] * len(self.widths)
+        for layer in self.layers:
+            for i, slot in enumerate(layer):
+                x[slot] = 40.0 * (i - len(layer) / 2)
+        for turn in range(24):
+            for layer in self.layers if turn % 2 else reversed(self.layers):
+                goals = []
+                for slot in layer:
+                    near = (self.below if turn % 2 else self.above)[slot]
+                    if turn >= 20:
+                        near = [*self.below[slot], *self.above[slot]]
+                    goals.append(sum(x[n] for n in near) / len(near) if near else x[slot])
+                for slot, place in zip(layer, self._spread(layer, goals), strict=True):
+                    x[slot] = place
+        left = min(place - width / 2 for place, width in zip(x, self.widths, strict=True))
+        return [place - left for place in x]
+
+    def _spread(self, layer: Sequence[int], goals: Sequence[float]) -> list[float]:
+        """The places closest to the goals (least squares) that keep order and distance: pools of slots move as one."""
+        offsets = [0.0]
+        for one, other in pairwise(layer):
+            offsets.append(offsets[-1] + (self.widths[one] + self.widths[other]) / 2 + 14)
+        pools: list[tuple[float, int]] = []
+        for goal, offset in zip(goals, offsets, strict=True):
+            total, size = goal - offset, 1
+            while pools and pools[-1][0] / pools[-1][1] > total / size:
+                before = pools.pop()
+                total, size = total + before[0], size + before[1]
+            pools.append((total, size))
+        bases = [total / size for total, size in pools for _ in range(size)]
+        return [base + offset for base, offset in zip(bases, offsets, strict=True)]
+
+
+# how it is written --------------------------------------------------------------------------------------------------
+
+
+def _svg(scene: _Scene) -> str:
+    size = f'width="{scene.width:.0f}" height="{scene.height:.0f}" viewBox="0 0 {scene.width:.1f} {scene.height:.1f}"'
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="Helvetica, Arial, sans-serif">',
+        '<rect width="100%" height="100%" fill="#ffffff"/>',
+    ]
+    for shape in scene.shapes:
+        if isinstance(shape, _Curve):
+            path = " ".join(f"{code}{' '.join(f'{x:.1f},{y:.1f}' for x, y in at)}" for code, at in _bezier(shape))
+            style = f'fill="none" stroke="{shape.colour}" stroke-width="{shape.width}"'
+            lines.append(f'<path d="{path}" {style} stroke-linecap="round"/>')
+        elif isinstance(shape, _Box):
+            corner = f'x="{shape.x - shape.width / 2:.1f}" y="{shape.y - shape.height / 2:.1f}" rx="{shape.radius}"'
+            extent = f'width="{shape.width:.1f}" height="{shape.height:.1f}"'
+            lines.append(f'<rect {corner} {extent} fill="{shape.fill}" stroke="{shape.outline}" stroke-width="1.4"/>')
+        else:
+            weight = ' font-weight="bold"' if shape.bold else ""
+            # a third of the size below the middle is where the baseline of centred text lies
+            place = f'x="{shape.x:.1f}" y="{shape.y + shape.size * 0.35:.1f}" text-anchor="{shape.anchor}"'
+            style = f'font-size="{shape.size}" fill="{shape.colour}"{weight}'
+            lines.append(f"<text {place} {style}>{escape(shape.text)}</text>")
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def _png(scene: _Scene) -> bytes:
+    try:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+        from matplotlib.figure import Figure
+        from matplotlib.patches import BoxStyle, Ellipse, FancyBboxPatch, PathPatch
+        from matplotlib.path import Path as Outline
+    except ImportError:
+        raise ImportError("drawing .png files needs matplotlib: pip install 'semprola[plot]', or draw .svg") from None
+    codes = {"M": Outline.MOVETO, "L": Outline.LINETO, "C": Outline.CURVE4}
+    figure = Figure(figsize=(scene.width / 100, scene.height / 100), facecolor="white")
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.set(xlim=(0, scene.width), ylim=(scene.height, 0))
+    axes.axis("off")
+    style: dict[str, Any]
+    points = 0.72  # there are 72 points and 100 of our units in an inch
+    for order, shape in enumerate(scene.shapes):
+        if isinstance(shape, _Curve):
+            parts = [(codes[code], point) for code, at in _bezier(shape) for point in at]
+            outline = Outline([point for _, point in parts], [code for code, _ in parts])
+            style = {"fill": False, "edgecolor": shape.colour, "linewidth": shape.width * points, "capstyle": "round"}
+            axes.add_patch(PathPatch(outline, zorder=order, **style))
+        elif isinstance(shape, _Box):
+            corner = (shape.x - shape.width / 2, shape.y - shape.height / 2)
+            style = {"facecolor": shape.fill, "edgecolor": shape.outline, "linewidth": 1.4 * points}
+            if 2 * shape.radius >= shape.width:
+                axes.add_patch(Ellipse((shape.x, shape.y), shape.width, shape.height, zorder=order, **style))
+                continue
+            rounded = BoxStyle.Round(pad=0, rounding_size=shape.radius)
+            axes.add_patch(FancyBboxPatch(corner, shape.width, shape.height, rounded, zorder=order, **style))
+        else:
+            align = {"start": "left", "middle": "center", "end": "right"}[shape.anchor]
+            style = {"fontsize": shape.size * points, "color": shape.colour, "ha": align, "va": "center_baseline"}
+            weight = "bold" if shape.bold else "normal"
+            axes.text(shape.x, shape.y, shape.text, weight=weight, zorder=order, parse_math=False, **style)
+    buffer = BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a sign that the font lacks is drawn as an empty box, and that is enough
+        FigureCanvasAgg(figure)
+        figure.savefig(buffer, format="png", dpi=min(200.0, 1.6e6 / max(scene.width, scene.height)))
+    return buffer.getvalue()
+
+
+def _bezier(curve: _Curve) -> Iterator[tuple[str, list[tuple[float, float]]]]:
+    """Path commands M, L, C with their points."""
+    points = curve.points
+    yield "M", [points[0]]
+    # vertical at both ends; at a bend, along the line between its neighbours, so that a long edge does not ripple
+    slope = [0.0, *((c[0] - a[0]) / (c[1] - a[1]) for a, c in zip(points, points[2:], strict=False)), 0.0]
+    for i, ((x0, y0), (x1, y1)) in enumerate(pairwise(points)):
+        if curve.straight:
+            yield "L", [(x1, y1)]
+        else:
+            reach = 0.4 * (y1 - y0)
+            yield "C", [(x0 + slope[i] * reach, y0 + reach), (x1 - slope[i + 1] * reach, y1 - reach), (x1, y1)]
+
+
+def _dot_lines(circuit: Circuit) -> Iterator[str]:
+    yield "digraph circuit {"
+    yield '  node [fontname="Helvetica", fontsize=12];'
+    yield "  edge [arrowhead=none];"
+    leaves: npt.NDArray[np.int64] = np.flatnonzero(np.diff(circuit.child_start) == 0)
+    variables = circuit.variables
+    for node in range(circuit.num_nodes):
+        literal = int(circuit.literal[node])
+        if literal:
+            name = variables[abs(literal) - 1].replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+            yield f'  n{node} [shape=box, style=rounded, label="{"" if literal > 0 else "¬"}{name}"];'
+        elif circuit.child_start[node + 1] == circuit.child_start[node]:
+            yield f'  n{node} [shape=box, style=rounded, label="true"];'
+        else:
+            sign = "⊗" if circuit.kind[node] == PRODUCT else "⊕"
+            yield f'  n{node} [shape=circle, fixedsize=true, width=0.35, label="{sign}"];'
+    yield f"  {{ rank=sink; {' '.join(f'n{node};' for node in leaves.tolist())} }}"
+    for node in range(circuit.num_nodes):
+        for child in circuit.children_of(node).tolist():
+            yield f"  n{node} -> n{child};"
+    yield "}"

@@ -1,0 +1,97 @@
+"""The nodes of a circuit level by level, so that a pass over it is a few array operations a level."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+if TYPE_CHECKING:
+    from semprola.circuit.circuit import Circuit
+
+Index = npt.NDArray[np.int64]
+
+
+class Level(NamedTuple):
+    """Inner nodes whose children all lie on earlier levels; the children of ``nodes[i]`` start at ``starts[i]``."""
+
+    nodes: Index
+    children: Index
+    starts: Index
+
+
+def heights(child_start: npt.NDArray[np.int64], children: npt.NDArray[np.int32]) -> Index:
+    """Longest distance of each node from a node without children."""
+    n = len(child_start) - 1
+    counts = np.diff(child_start)
+    height = np.zeros(n, dtype=np.int64)
+    remaining = counts.copy()
+    by_child = np.argsort(children, kind="stable")
+    parent_of = np.repeat(np.arange(n), counts)[by_child]
+    parent_start = np.concatenate([[0], np.cumsum(np.bincount(children, minlength=n))])
+    frontier = np.flatnonzero(counts == 0)
+    level = 0
+    while len(frontier):
+        height[frontier] = level
+        above = parent_of[spans(parent_start, frontier)]
+        above, arrived = np.unique(above, return_counts=True)
+        remaining[above] -= arrived
+        frontier = above[remaining[above] == 0]
+        level += 1
+    return height
+
+
+def levels(circuit: Circuit) -> Iterator[Level]:
+    """The inner nodes with children, lowest level first."""
+    height = heights(circuit.child_start, circuit.children)
+    order = np.argsort(height, kind="stable")
+    bounds = np.searchsorted(height[order], np.arange(1, int(height.max(initial=0)) + 2))
+    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+        nodes = order[first:last]
+        counts = circuit.child_start[nodes + 1] - circuit.child_start[nodes]
+        children = circuit.children[spans(circuit.child_start, nodes)].astype(np.int64)
+        yield Level(nodes, children, np.concatenate([[0], np.cumsum(counts)[:-1]]))
+
+
+def spans(start: npt.NDArray[np.int64], rows: npt.NDArray[np.integer]) -> Index:
+    """The concatenated ranges start[r] … start[r + 1] - 1 of some rows of a CSR array."""
+    counts = start[rows + 1] - start[rows]
+    total = int(counts.sum())
+    ends = np.cumsum(counts)
+    return np.arange(total) + np.repeat(start[rows] - (ends - counts), counts)
+
+
+def scopes(circuit: Circuit) -> npt.NDArray[np.uint64]:
+    """The variables mentioned below each node, as bit sets of shape [nodes, ceil(variables / 64)]."""
+    words = max(1, -(-circuit.num_variables // 64))
+    scope = np.zeros((circuit.num_nodes, words), dtype=np.uint64)
+    leaves = np.flatnonzero(circuit.literal)
+    variable = np.abs(circuit.literal[leaves]) - 1
+    scope[leaves, variable // 64] = np.uint64(1) << (variable % 64).astype(np.uint64)
+    for level in levels(circuit):
+        scope[level.nodes] = np.bitwise_or.reduceat(scope[level.children], level.starts, axis=0)
+    return scope
+
+
+def bits(variables: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
+    """A set of variables, given as one bool a variable, as a bit set like those of `scopes`."""
+    padded = np.zeros(max(1, -(-len(variables) // 64)) * 64, dtype=bool)
+    padded[: len(variables)] = variables
+    return np.packbits(padded, bitorder="little").view(np.uint64)
+
+
+def members(sets: npt.NDArray[np.uint64]) -> tuple[Index, Index]:
+    """The (row, variable) pairs of bit sets of shape [rows, words], in row order."""
+    rows, variables = [], []
+    words = sets.shape[1]
+    for first in range(0, len(sets), chunk := max(1, 2**22 // (words * 64))):
+        part = np.ascontiguousarray(sets[first : first + chunk])
+        flat = np.unpackbits(part.view(np.uint8), axis=1, bitorder="little")
+        row, variable = np.nonzero(flat)
+        rows.append(row + first)
+        variables.append(variable)
+    if not rows:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    return np.concatenate(rows), np.concatenate(variables)

@@ -1,0 +1,286 @@
+"""The one PySDD process of this process: started when first needed, asked one thing at a time, killed when told."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import importlib.util
+import json
+import os
+import queue
+import signal
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from semprola.errors import CompilationBudgetError, SemprolaError
+
+Arrays = dict[str, npt.NDArray[Any]]
+
+_WORKER = Path(__file__).with_name("sdd_worker.py")
+_CODES = {"i1": "b", "i4": "i", "i8": "q"}
+_DTYPES: dict[str, str] = {code: kind for kind, code in _CODES.items()}
+_MOST_KEPT = 1 << 29  # a worker that has grown beyond this is not reused
+_BYTES_A_NODE = 4096  # generous: only there to stop one runaway operation under a node budget
+_SLACK = 1 << 28
+
+
+class ExceededError(CompilationBudgetError):
+    """A limit was reached; `which` is "time", "nodes" or "memory"."""
+
+    def __init__(self, which: str) -> None:
+        super().__init__(f"PySDD ran out of its {which} budget")
+        self.which = which
+
+
+def request(
+    header: Mapping[str, Any],
+    arrays: Mapping[str, npt.NDArray[Any]],
+    seconds: float | None = None,
+    memory: int | None = None,
+    on_progress: Callable[[int, float], None] | None = None,
+) -> Arrays:
+    """Send one request to the worker and wait for its answer.
+
+    Whatever ends the wait early (a limit, Ctrl-C, an exception in `on_progress`) kills the worker at once; the next
+    request starts another.
+
+    Args:
+        header: the request's settings.
+        arrays: its arrays, of int8, int32 or int64.
+        seconds: how long it may take.
+        memory: bytes it may use; without it, nine tenths of the machine's.
+        on_progress: called with the number of nodes alive and the seconds so far.
+
+    Raises:
+        ExceededError: out of time, nodes or memory.
+        SemprolaError: the worker ended in another way.
+    """
+    deadline = None if seconds is None else time.monotonic() + seconds
+    most = header.get("max_nodes")
+    limit = memory if memory is not None else _machine_memory()
+    by_nodes = None if most is None else _SLACK + _BYTES_A_NODE * most
+    if by_nodes is not None and (limit is None or by_nodes < limit):
+        limit, out_of_memory = by_nodes, "nodes"
+    else:
+        out_of_memory = "memory"
+    message = {**header, "memory": limit}
+    with _waiting_for(_State.lock, deadline):
+        worker = _State.worker
+        if worker is None or not worker.alive:
+            worker = _State.worker = _Worker()
+        try:
+            answer, result = worker.ask(message, arrays, deadline, on_progress)
+        except _EndedError as ended:
+            _State.worker = None
+            worker.kill()
+            raise _explained(ended.status, out_of_memory) from None
+        except BaseException:
+            _State.worker = None
+            worker.kill()
+            raise
+        if answer["largest"] > _MOST_KEPT:
+            _State.worker = None
+            worker.kill()
+    if "error" in answer:
+        raise SemprolaError(f"PySDD failed: {answer['error']}")
+    if "exceeded" in answer:
+        raise ExceededError(out_of_memory if answer["exceeded"] == "memory" else answer["exceeded"])
+    return result
+
+
+class _EndedError(Exception):
+    """The worker ended before it answered."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+
+
+class _Worker:
+    """One child process and the conversation with it."""
+
+    def __init__(self) -> None:
+        found = importlib.util.find_spec("pysdd")
+        if found is None or not found.submodule_search_locations:
+            raise SemprolaError("PySDD is not installed: pip install pysdd")
+        where = str(Path(next(iter(found.submodule_search_locations))).parent)
+        # a parent-death signal is sent when the starting *thread* ends, so only the main thread may ask for one
+        main = threading.current_thread() is threading.main_thread()
+        self.process = subprocess.Popen(
+            [sys.executable, "-I", "-S", str(_WORKER), where, str(os.getpid() if main else 0)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            bufsize=0,  # a buffer, and its lock, would be copied by a fork
+        )
+
+    @property
+    def alive(self) -> bool:
+        return self.process.poll() is None
+
+    def ask(
+        self,
+        header: Mapping[str, Any],
+        arrays: Mapping[str, npt.NDArray[Any]],
+        deadline: float | None,
+        on_progress: Callable[[int, float], None] | None,
+    ) -> tuple[dict[str, Any], Arrays]:
+        # pipes cannot be waited for with a time limit everywhere; a queue filled by a thread can
+        inbox: queue.SimpleQueue[tuple[dict[str, Any], Arrays] | None] = queue.SimpleQueue()
+        threading.Thread(target=self._talk, args=(header, arrays, inbox), daemon=True).start()
+        while True:
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                raise ExceededError("time")
+            try:
+                message = inbox.get(timeout=0.5 if left is None else min(left, 0.5))
+            except queue.Empty:
+                continue
+            if message is None:
+                raise _EndedError(self._status())
+            if "progress" not in message[0]:
+                return message
+            if on_progress is not None:
+                on_progress(message[0]["progress"], message[0]["seconds"])
+
+    def kill(self) -> None:
+        """End the child now and wait until it is gone."""
+        with contextlib.suppress(ProcessLookupError):
+            self.process.kill()
+        self.process.wait()
+        self._close_pipes()
+
+    def forget(self) -> None:
+        """In a forked copy of this process: let go of a child that is not ours."""
+        self.process.returncode = 0
+        self._close_pipes()
+
+    def _close_pipes(self) -> None:
+        for pipe in (self.process.stdin, self.process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+    def _talk(
+        self,
+        header: Mapping[str, Any],
+        arrays: Mapping[str, npt.NDArray[Any]],
+        inbox: queue.SimpleQueue[tuple[dict[str, Any], Arrays] | None],
+    ) -> None:
+        stdin, stdout = self.process.stdin, self.process.stdout
+        if stdin is None or stdout is None:
+            inbox.put(None)
+            return
+        try:
+            _send(stdin, header, arrays)
+            while True:
+                message = _receive(stdout)
+                inbox.put(message)
+                if "progress" not in message[0]:
+                    return
+        except (OSError, EOFError, ValueError):
+            inbox.put(None)
+
+    def _status(self) -> int:
+        try:
+            return self.process.wait(timeout=1)
+        except subprocess.TimeoutExpired:
+            return 0
+
+
+class _State:
+    """What the process shares; a forked child starts afresh."""
+
+    lock = threading.Lock()
+    worker: _Worker | None = None
+
+    @classmethod
+    def at_exit(cls) -> None:
+        if cls.worker is not None:
+            cls.worker.kill()
+
+    @classmethod
+    def after_fork(cls) -> None:
+        cls.lock = threading.Lock()
+        if cls.worker is not None:
+            cls.worker.forget()
+            cls.worker = None
+
+
+atexit.register(_State.at_exit)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_State.after_fork)
+
+
+@contextlib.contextmanager
+def _waiting_for(lock: threading.Lock, deadline: float | None) -> Any:
+    """Hold the lock; another thread's request counts against the time."""
+    if not lock.acquire(timeout=-1 if deadline is None else max(0.0, deadline - time.monotonic())):
+        raise ExceededError("time")
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def _explained(status: int, out_of_memory: str) -> SemprolaError:
+    """What the end of the worker means."""
+    killed = {-getattr(signal, name, 0): name for name in ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")}
+    if status in killed:
+        return SemprolaError(
+            f"the PySDD process was ended from outside by {killed[status]} (perhaps the machine is out of memory): "
+            "try again, or set memory="
+        )
+    if status == 1 or (status < 0 and out_of_memory == "nodes"):  # libsdd exits so when an allocation fails
+        return ExceededError(out_of_memory)
+    if status < 0:
+        return SemprolaError(
+            f"PySDD crashed with {signal.Signals(-status).name}: set memory=, or write the constraint in smaller parts"
+        )
+    return SemprolaError(f"the PySDD process ended unexpectedly with status {status}: try again")
+
+
+def _machine_memory() -> int | None:
+    """Nine tenths of the machine's memory, so that PySDD gives up before the machine does."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 9 // 10
+    except (AttributeError, ValueError, OSError):
+        return None
+
+
+def _send(stream: Any, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+    listed = [[name, _CODES[values.dtype.str[1:]], len(values)] for name, values in arrays.items()]
+    text = json.dumps({**header, "arrays": listed}).encode()
+    for data in (struct.pack("<I", len(text)) + text, *(values.tobytes() for values in arrays.values())):
+        rest = memoryview(data)
+        while rest:
+            rest = rest[stream.write(rest) :]
+
+
+def _receive(stream: Any) -> tuple[dict[str, Any], Arrays]:
+    header = json.loads(_exactly(stream, struct.unpack("<I", _exactly(stream, 4))[0]))
+    arrays = {}
+    for name, code, count in header.pop("arrays"):
+        dtype = np.dtype(_DTYPES[code])
+        arrays[name] = np.frombuffer(_exactly(stream, count * dtype.itemsize), dtype)
+    return header, arrays
+
+
+def _exactly(stream: Any, count: int) -> bytes:
+    data = bytearray(count)
+    rest = memoryview(data)
+    while rest:
+        received = stream.readinto(rest)
+        if not received:
+            raise EOFError
+        rest = rest[received:]
+    return bytes(data)

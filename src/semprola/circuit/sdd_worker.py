@@ -1,0 +1,296 @@
+"""The process that runs PySDD: a plain script that knows nothing of semprola, started by ``sdd_bridge``.
+
+PySDD ends the interpreter when an allocation fails and cannot be interrupted, so it never runs in the user's process.
+Messages both ways are a 4-byte length, a JSON header and the raw arrays that the header lists. A request holds a
+vtree and a straight-line program over Boolean functions; the answer holds the sentential decision diagrams of the
+program's roots, or says which budget ran out.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import select
+import signal
+import struct
+import sys
+import tempfile
+import threading
+import time
+from array import array
+from typing import Any, BinaryIO
+
+LITERAL, AND, OR, NOT, ITE, CONSTANT = range(6)
+"""Operations of a program. LITERAL: a is the signed variable; CONSTANT: a is 0 or 1; ITE: if a then b else c."""
+
+_PROGRESS_SECONDS = 0.2
+_GARBAGE = 100_000
+_STACK_BYTES = (1 << 30, 1 << 28, 1 << 26)
+
+
+def main() -> None:
+    """Answer requests until the other side closes the pipe."""
+    incoming, outgoing = _private_pipes()
+    _die_with_parent(int(sys.argv[2]))
+    sys.path.append(sys.argv[1])
+    # libsdd recurses over the vtree: a deep one needs a deep stack, which only a new thread can have
+    for size in _STACK_BYTES:
+        try:
+            threading.stack_size(size)
+            thread = threading.Thread(target=_serve, args=(incoming, outgoing))
+            thread.start()
+        except (ValueError, RuntimeError, MemoryError):
+            continue
+        thread.join()
+        return
+    _serve(incoming, outgoing)
+
+
+def read_message(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, array[int]]] | None:
+    """The next message, or None at the end of the stream."""
+    prefix = stream.read(4)
+    if len(prefix) < 4:
+        return None
+    header = json.loads(_exactly(stream, struct.unpack("<I", prefix)[0]))
+    arrays = {}
+    for name, code, count in header.pop("arrays"):
+        values: array[int] = array(code)
+        values.frombytes(_exactly(stream, count * values.itemsize))
+        arrays[name] = values
+    return header, arrays
+
+
+def write_message(stream: BinaryIO, header: dict[str, Any], arrays: dict[str, array[int]] | None = None) -> None:
+    """Send one message."""
+    arrays = arrays or {}
+    listed = [[name, values.typecode, len(values)] for name, values in arrays.items()]
+    text = json.dumps({**header, "arrays": listed}).encode()
+    stream.write(struct.pack("<I", len(text)) + text)
+    for values in arrays.values():
+        stream.write(values.tobytes())
+    stream.flush()
+
+
+def _exactly(stream: BinaryIO, count: int) -> bytes:
+    data = stream.read(count)
+    if len(data) < count:
+        raise EOFError
+    return data
+
+
+def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
+    """The two pipes under numbers of their own: the C library writes its complaints to standard output."""
+    incoming = os.fdopen(os.dup(0), "rb")
+    outgoing = os.fdopen(os.dup(1), "wb")
+    null = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1):
+        os.dup2(null, standard)
+    return incoming, outgoing
+
+
+def _die_with_parent(parent: int) -> None:
+    """Where the system offers it: end when the parent does, and be the first to go when memory runs out."""
+    if not sys.platform.startswith("linux"):
+        return
+    with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
+        file.write("1000")
+    if parent:
+        with contextlib.suppress(OSError, AttributeError):
+            ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+        if os.getppid() != parent:
+            os._exit(1)
+
+
+def _serve(incoming: BinaryIO, outgoing: BinaryIO) -> None:
+    with contextlib.suppress(EOFError, BrokenPipeError):
+        while (message := read_message(incoming)) is not None:
+            with _ending_on_hangup(incoming), _address_space(message[0].get("memory")):
+                header, arrays = _answer(*message, outgoing)
+            # only now: once it has the answer, the other side may send the next request
+            write_message(outgoing, header, arrays)
+
+
+@contextlib.contextmanager
+def _ending_on_hangup(incoming: BinaryIO) -> Any:
+    """While busy, a parent that goes away ends this process (SIGIO's default) even in the middle of a C call."""
+    try:
+        import fcntl
+
+        flags = fcntl.fcntl(incoming, fcntl.F_GETFL)
+        fcntl.fcntl(incoming, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(incoming, fcntl.F_SETFL, flags | os.O_ASYNC)
+    except (ImportError, AttributeError, OSError):
+        yield
+        return
+    if select.select([incoming], [], [], 0)[0]:
+        os._exit(1)
+    try:
+        yield
+    finally:
+        fcntl.fcntl(incoming, fcntl.F_SETFL, flags)
+
+
+@contextlib.contextmanager
+def _address_space(extra: int | None) -> Any:
+    """At most `extra` bytes more than now, where the system has such limits."""
+    try:
+        import resource
+
+        before = resource.getrlimit(resource.RLIMIT_AS)
+        with open("/proc/self/statm") as file:
+            now = int(file.read().split()[0]) * resource.getpagesize()
+        limit = None if extra is None else now + extra
+        if limit is not None and (before[1] == resource.RLIM_INFINITY or limit < before[1]):
+            resource.setrlimit(resource.RLIMIT_AS, (limit, before[1]))
+    except (ImportError, OSError, ValueError):
+        yield
+        return
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def _answer(
+    header: dict[str, Any], arrays: dict[str, array[int]], outgoing: BinaryIO
+) -> tuple[dict[str, Any], dict[str, array[int]]]:
+    try:
+        from pysdd import sdd
+
+        manager = sdd.SddManager.from_vtree(_vtree(sdd, arrays))
+        values = _run(manager, header, arrays, outgoing)
+        if values is None:
+            return {"exceeded": "nodes", "largest": _largest()}, {}
+        if header.get("save"):
+            sdd_path, vtree_path = header["save"]
+            manager.save(os.fsencode(sdd_path), values[0])
+            manager.vtree().save(os.fsencode(vtree_path))
+            return {"largest": _largest()}, {}
+        result = _flatten(values, manager.var_count())
+        return {"largest": _largest()}, result
+    except MemoryError:
+        return {"exceeded": "memory", "largest": 1 << 62}, {}
+    except Exception as error:  # whatever goes wrong here is reported over there
+        return {"error": f"{type(error).__name__}: {error}", "largest": 1 << 62}, {}
+
+
+def _largest() -> int:
+    """Bytes that this process has ever held; what is large is not used again."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+
+
+def _vtree(sdd: Any, arrays: dict[str, array[int]]) -> Any:
+    """libsdd takes a vtree of any shape only from a file."""
+    lines = [f"vtree {len(arrays['variable'])}"]
+    for node, (left, right, variable) in enumerate(
+        zip(arrays["left"], arrays["right"], arrays["variable"], strict=True)
+    ):
+        lines.append(f"L {node} {variable + 1}" if variable >= 0 else f"I {node} {left} {right}")
+    handle, path = tempfile.mkstemp(suffix=".vtree")
+    try:
+        with open(handle, "w") as file:
+            file.write("\n".join(lines) + "\n")
+        return sdd.Vtree.from_file(path)
+    finally:
+        os.unlink(path)
+
+
+def _run(manager: Any, header: dict[str, Any], arrays: dict[str, array[int]], outgoing: BinaryIO) -> list[Any] | None:
+    """The functions of the program's roots; None if more nodes than `max_nodes` were alive."""
+    op, a, b, c, roots = (arrays[name] for name in ("op", "a", "b", "c", "roots"))
+    most = header.get("max_nodes")
+    free_after = _last_uses(op, a, b, c, roots)
+    conjoin, disjoin, negate = manager.conjoin, manager.disjoin, manager.negate
+    live_count, dead_count = manager.live_count, manager.dead_count
+    started = reported = time.monotonic()
+    values: list[Any] = [None] * len(op)
+    for i, kind in enumerate(op):
+        if kind == LITERAL:
+            values[i] = manager.literal(a[i])
+        elif kind == AND:
+            values[i] = conjoin(values[a[i]], values[b[i]])
+        elif kind == OR:
+            values[i] = disjoin(values[a[i]], values[b[i]])
+        elif kind == ITE:
+            test = values[a[i]]
+            values[i] = disjoin(conjoin(test, values[b[i]]), conjoin(negate(test), values[c[i]]))
+        elif kind == NOT:
+            values[i] = negate(values[a[i]])
+        else:
+            values[i] = manager.true() if a[i] else manager.false()
+        for last in free_after.get(i, ()):
+            values[last] = None
+        if most is not None and live_count() > most:
+            return None
+        if i % 16 == 0:
+            if (now := time.monotonic()) - reported > _PROGRESS_SECONDS:
+                reported = now
+                write_message(outgoing, {"progress": live_count(), "done": i, "seconds": now - started})
+            if dead_count() > _GARBAGE + 2 * live_count():
+                manager.garbage_collect()
+    return [values[root] for root in roots]
+
+
+def _last_uses(op: array[int], a: array[int], b: array[int], c: array[int], roots: array[int]) -> dict[int, list[int]]:
+    """For each step, the values that no later step needs."""
+    last: dict[int, int] = {}
+    for i, kind in enumerate(op):
+        if kind in (AND, OR, NOT, ITE):
+            last[a[i]] = i
+        if kind in (AND, OR, ITE):
+            last[b[i]] = i
+        if kind == ITE:
+            last[c[i]] = i
+    for root in roots:
+        last.pop(root, None)
+    free_after: dict[int, list[int]] = {}
+    for value, step in last.items():
+        free_after.setdefault(step, []).append(value)
+    return free_after
+
+
+def _flatten(values: list[Any], variables: int) -> dict[str, array[int]]:
+    """The decision nodes below the roots, children first; elements whose sub is false are left out.
+
+    A reference is 0 for true, -1 for false, 2v - 1 and 2v for the literals of variable v, 2 * variables + 1 + k for
+    the k-th decision.
+    """
+    number: dict[int, int] = {}
+    start, prime, sub = array("q", [0]), array("i"), array("i")
+
+    def reference(node: Any) -> int:
+        if node.is_decision():
+            return number[node.id]
+        if node.is_literal():
+            literal: int = node.literal
+            return 2 * literal - 1 if literal > 0 else -2 * literal
+        return 0 if node.is_true() else -1
+
+    stack: list[tuple[Any, Any]] = [(node, None) for node in reversed(values) if node.is_decision()]
+    while stack:
+        node, elements = stack.pop()
+        if node.id in number:
+            continue
+        if elements is None:
+            elements = [(p, s) for p, s in node.elements() if not s.is_false()]
+            stack.append((node, elements))
+            below = [part for pair in elements for part in pair]
+            stack.extend((part, None) for part in below if part.is_decision() and part.id not in number)
+            continue
+        for p, s in elements:
+            prime.append(reference(p))
+            sub.append(reference(s))
+        start.append(len(prime))
+        number[node.id] = 2 * variables + len(start) - 1
+    roots = array("i", [reference(node) for node in values])
+    return {"start": start, "prime": prime, "sub": sub, "roots": roots}
+
+
+if __name__ == "__main__":
+    main()

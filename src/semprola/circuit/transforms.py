@@ -1,0 +1,123 @@
+"""Circuits from circuits: smoothing, conditioning."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from semprola.circuit.builder import FALSE, CircuitBuilder
+from semprola.circuit.circuit import LITERAL, PRODUCT, SUM, Circuit
+from semprola.circuit.levels import bits, members, scopes
+from semprola.errors import LabelError, UnsatisfiableError
+
+
+def smooth(circuit: Circuit, variables: npt.NDArray[np.bool_] | None = None) -> Circuit:
+    """An equivalent circuit in which every branch of every sum mentions the same labels, and the root all of them.
+
+    A branch that leaves a label free gets ``(v or not v)``; one in which a zero-suppressed label is false gets
+    ``not v``. The result has no zero-suppressed variables left among those smoothed.
+
+    Args:
+        circuit: any circuit.
+        variables: which variables to smooth, one bool each; by default all labels.
+    """
+    chosen = np.arange(circuit.num_variables) < circuit.num_labels if variables is None else variables
+    gap_start, gap_variables, root_gap = gaps(circuit, chosen)
+    builder = CircuitBuilder(circuit.labels, circuit.given)
+    suppressed = circuit.zero_suppressed.tolist()
+
+    def fill(v: int) -> int:
+        negative = builder.literal(v, False)
+        return negative if suppressed[v] else builder.sum([negative, builder.literal(v, True)])
+
+    image: list[int] = []
+    start, children = circuit.child_start.tolist(), circuit.children.tolist()
+    offsets, missing = gap_start.tolist(), gap_variables.tolist()
+    for node, (kind, literal) in enumerate(zip(circuit.kind.tolist(), circuit.literal.tolist(), strict=True)):
+        edges = range(start[node], start[node + 1])
+        if kind == LITERAL:
+            image.append(builder.literal(abs(literal) - 1, literal > 0))
+        elif kind == PRODUCT:
+            image.append(builder.product(image[children[e]] for e in edges))
+        else:
+            image.append(
+                builder.sum(
+                    builder.product([image[children[e]], *(fill(v) for v in missing[offsets[e] : offsets[e + 1]])])
+                    for e in edges
+                )
+            )
+    root = builder.product([image[-1], *(fill(v) for v in root_gap.tolist())])
+    return builder.build(
+        root, zero_suppressed=circuit.zero_suppressed & ~chosen, vtree=circuit.vtree, info=circuit.info
+    )
+
+
+def gaps(
+    circuit: Circuit, variables: npt.NDArray[np.bool_]
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """The variables that each branch of a sum leaves unmentioned though a sibling mentions them.
+
+    Returns:
+        offsets [edges + 1] and variables, a CSR list over all edges (empty for edges of products), and the
+        variables that the root does not mention.
+    """
+    scope = scopes(circuit)
+    chosen = bits(variables)
+    parents = np.repeat(np.arange(circuit.num_nodes), np.diff(circuit.child_start))
+    missing = scope[parents] & ~scope[circuit.children] & chosen
+    missing[circuit.kind[parents] != SUM] = 0
+    touched = np.flatnonzero(missing.any(axis=1))
+    row, variable = members(missing[touched])
+    counts = np.zeros(circuit.num_edges + 1, dtype=np.int64)
+    counts[1:][touched] = np.bincount(row, minlength=len(touched))
+    root_gap = members((chosen & ~scope[circuit.root])[None, :])[1]
+    return np.cumsum(counts), variable, root_gap
+
+
+def condition(circuit: Circuit, values: Mapping[str, Any]) -> Circuit:
+    """See :meth:`Circuit.condition`."""
+    fixed = _fixed(circuit, values)
+    ones = np.zeros(circuit.num_variables, dtype=bool)
+    ones[[v for v, value in fixed.items() if value]] = True
+    if np.any(ones & circuit.zero_suppressed):
+        circuit = smooth(circuit, ones & circuit.zero_suppressed)
+    kept = [v for v in range(circuit.num_variables) if v < circuit.num_labels or v not in fixed]
+    rename = {v: i for i, v in enumerate(kept)}
+    builder = CircuitBuilder(circuit.labels, [circuit.variables[v] for v in kept if v >= circuit.num_labels])
+    image: list[int] = []
+    start, children = circuit.child_start.tolist(), circuit.children.tolist()
+    for node, (kind, literal) in enumerate(zip(circuit.kind.tolist(), circuit.literal.tolist(), strict=True)):
+        if kind == LITERAL:
+            v = abs(literal) - 1
+            if v in fixed:
+                image.append(builder.true() if fixed[v] == (literal > 0) else FALSE)
+            else:
+                image.append(builder.literal(rename[v], literal > 0))
+            continue
+        parts = [image[child] for child in children[start[node] : start[node + 1]]]
+        image.append(builder.product(parts) if kind == PRODUCT else builder.sum(parts))
+    if image[-1] == FALSE:
+        shown = ", ".join(f"{name!r}: {int(bool(value))}" for name, value in list(values.items())[:4])
+        raise UnsatisfiableError(f"no model has {{{shown}{', …' if len(values) > 4 else ''}}}")
+    labels = [builder.literal(v, value) for v, value in fixed.items() if v < circuit.num_labels]
+    return builder.build(
+        builder.product([image[-1], *labels]),
+        zero_suppressed=circuit.zero_suppressed[kept],
+        vtree=circuit.vtree.restrict(rename) if circuit.vtree is not None else None,
+        info=circuit.info,
+    )
+
+
+def _fixed(circuit: Circuit, values: Mapping[str, Any]) -> dict[int, bool]:
+    index = {name: v for v, name in enumerate(circuit.variables)}
+    fixed: dict[int, bool] = {}
+    for name, value in values.items():
+        if name not in index:
+            raise LabelError(f"{name!r} is not a label or given variable of the circuit")
+        if value not in (0, 1):
+            raise ValueError(f"{name!r} must be 0 or 1, not {value!r}")
+        fixed[index[name]] = bool(value)
+    return fixed
