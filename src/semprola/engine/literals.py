@@ -1,0 +1,79 @@
+"""Scores of the literals, and what becomes of labels that a branch does not mention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from semprola.engine.plan import Plan
+
+_NEGATIVE_INFINITY = float("-inf")
+
+
+@dataclass(frozen=True)
+class Literals:
+    """Log-scores of the literals of every variable, shifted so that an unmentioned variable counts as a factor of one.
+
+    With q the scores, a free variable adds q(0) + q(1) (or their maximum) to every branch that does not mention it, and
+    a zero-suppressed one q(0). Taking these factors out beforehand lets the circuit be evaluated without smoothing: for
+    a zero-suppressed diagram, log Z = Σ log q(0) + the diagram's log-sum of q(1) / q(0) over its high arcs.
+
+    Attributes:
+        leaves: values for the plan's leaves [2 variables, columns].
+        constant: what was taken out [columns].
+        default: probability that an unmentioned variable is one [variables, columns].
+    """
+
+    leaves: Tensor
+    constant: Tensor
+    default: Tensor
+
+    @classmethod
+    def of(cls, plan: Plan, zeros: Tensor, ones: Tensor, *, maximize: bool = False) -> Literals:
+        """Prepare scores for a plan.
+
+        Args:
+            plan: the plan that the leaves are for; it says which variables every branch mentions.
+            zeros: log-scores of "variable is 0" [variables, columns].
+            ones: log-scores of "variable is 1" [variables, columns].
+            maximize: prepare for a maximum in place of a sum.
+        """
+        both = torch.maximum(zeros, ones) if maximize else _log_add(zeros, ones)
+        default = (ones > zeros).to(ones.dtype) if maximize else torch.exp(ones - _finite(both))
+        suppressed, mentioned = plan.suppressed.to(ones.device), plan.mentioned.to(ones.device)
+        both = torch.where(suppressed, zeros, both).masked_fill(mentioned, 0.0)
+        default = default.masked_fill(suppressed | mentioned, 0.0)
+        # an impossible variable (both scores -inf) keeps its literals at -inf and is counted out by the constant
+        shift = _finite(both)
+        leaves = torch.stack([zeros - shift, ones - shift], dim=1).flatten(0, 1)
+        return cls(leaves, both.sum(0), default)
+
+    def probability_of_one(self, leaf_flows: Tensor) -> Tensor:
+        """Marginals [variables, columns] from the flow into each literal [2 variables, columns]."""
+        zero, one = leaf_flows[0::2], leaf_flows[1::2]
+        unmentioned = (1.0 - zero - one).clamp(min=0.0)
+        return one + unmentioned * self.default
+
+
+def indicators(rows: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    """Log-scores (zeros, ones) that are 0 where a value is allowed and -inf where it is not.
+
+    Args:
+        rows: observed values, NaN where not observed [variables, columns].
+        dtype: of the result.
+    """
+    blank = torch.zeros(rows.shape, dtype=dtype, device=rows.device)
+    return blank.masked_fill(rows == 1, _NEGATIVE_INFINITY), blank.masked_fill(rows == 0, _NEGATIVE_INFINITY)
+
+
+def _finite(values: Tensor) -> Tensor:
+    return values.masked_fill(values == _NEGATIVE_INFINITY, 0.0)
+
+
+def _log_add(a: Tensor, b: Tensor) -> Tensor:
+    """log(exp a + exp b) with derivative zero, not NaN, where both are -inf."""
+    dead = (a == _NEGATIVE_INFINITY) & (b == _NEGATIVE_INFINITY)
+    total = torch.logaddexp(a.masked_fill(dead, 0.0), b.masked_fill(dead, 0.0))
+    return total.masked_fill(dead, _NEGATIVE_INFINITY)

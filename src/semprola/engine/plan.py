@@ -1,0 +1,189 @@
+"""A skeleton laid out for tensors: rows and edges sorted so that a pass is a few slices and gathers a level."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import Any
+from weakref import WeakValueDictionary
+
+import numpy as np
+import numpy.typing as npt
+import torch
+from torch import Tensor
+
+from semprola.circuit.levels import heights, spans
+from semprola.engine.skeleton import Index, Skeleton
+
+_plans: WeakValueDictionary[int, Plan] = WeakValueDictionary()
+_handles = itertools.count()
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """Sums of one level with the same number of edges; their rows and their edges are contiguous.
+
+    `factors` and `offsets` list the factors (rows) of its edges, `parents` and `parent_offsets` the edges above its
+    rows; offsets of None mean one each.
+    """
+
+    rows: slice
+    edges: slice
+    sums: int
+    fan_in: int
+    is_choice: bool
+    copies: int
+    factors: Tensor
+    offsets: Tensor | None
+    parents: Tensor
+    parent_offsets: Tensor | None
+
+
+class Plan:
+    """The order of evaluation of a skeleton.
+
+    Rows are the literals (2 v for not v, 2 v + 1 for v), then the sums, lowest level first. Edges are sorted by the
+    number of edges of their sum, then by level: the first `num_fixed` belong to sums with a single edge and carry no
+    weight, the others are the parameters of the layer, and all sums of one fan-in form one block of them.
+
+    Args:
+        shape: the skeleton.
+        is_choice: sums that are maximised over even where others add up, one bool each.
+        weigh_all: give single edges a weight as well.
+    """
+
+    def __init__(
+        self, shape: Skeleton, is_choice: npt.NDArray[np.bool_] | None = None, *, weigh_all: bool = False
+    ) -> None:
+        self.shape = shape
+        self.weigh_all = weigh_all
+        self._choice = np.zeros(shape.num_sums, bool) if is_choice is None else is_choice
+        self._lay_out()
+        self._schedules: dict[torch.device, Schedule] = {}
+        self.handle = next(_handles)
+        _plans[self.handle] = self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Plan:
+        return self
+
+    @staticmethod
+    def of(handle: int) -> Plan:
+        """The living plan with this handle (operators are passed a number in place of a plan)."""
+        return _plans[handle]
+
+    @property
+    def num_leaves(self) -> int:
+        return self.shape.num_leaves
+
+    @property
+    def num_rows(self) -> int:
+        return self.shape.num_leaves + self.shape.num_sums
+
+    @property
+    def num_edges(self) -> int:
+        return self.shape.num_edges
+
+    @property
+    def num_weights(self) -> int:
+        """Number of weighted edges."""
+        return self.num_edges - self.num_fixed
+
+    def on(self, device: torch.device) -> Schedule:
+        """The buckets with their index tensors on a device."""
+        if device not in self._schedules:
+            self._schedules[device] = Schedule(self, device)
+        return self._schedules[device]
+
+    def _lay_out(self) -> None:
+        shape = self.shape
+        fan_in = np.diff(shape.edge_start)
+        level = self._levels()
+        # copies of one sum stay together, so that a choice can be made for all of them at once
+        copies = np.bincount(shape.node[shape.node >= 0], minlength=shape.num_sums)
+        self._copies = np.where(self._choice & (shape.node >= 0), copies[np.maximum(shape.node, 0)], 1)
+        order = np.lexsort((np.arange(shape.num_sums), self._copies, ~self._choice, fan_in, level))
+        self.row_of_sum: Index = np.empty(shape.num_sums, dtype=np.int64)
+        self.row_of_sum[order] = shape.num_leaves + np.arange(shape.num_sums)
+        self._sum_order, self._level = order, level
+        by_edges = np.lexsort((self.row_of_sum, fan_in))
+        self.edge_order: Index = spans(shape.edge_start, by_edges)
+        """For each edge of the plan, the edge of the skeleton."""
+        self.edge_position: Index = np.empty(shape.num_edges, dtype=np.int64)
+        self.edge_position[self.edge_order] = np.arange(shape.num_edges)
+        self.num_fixed = 0 if self.weigh_all else int((fan_in == 1).sum())
+        self.root_row = int(self.row_of_sum[shape.root])
+        self.blocks = self._blocks(fan_in)
+        """(first weight, sums, fan-in) of each run of weights whose sums have the same fan-in."""
+        self.mentioned = torch.from_numpy(shape.mentioned.copy())[:, None]
+        self.suppressed = torch.from_numpy(shape.suppressed.copy())[:, None]
+
+    def _blocks(self, fan_in: Index) -> tuple[tuple[int, int, int], ...]:
+        sizes, counts = np.unique(fan_in if self.weigh_all else fan_in[fan_in > 1], return_counts=True)
+        firsts = np.cumsum(sizes * counts) - sizes * counts
+        return tuple((int(f), int(c), int(s)) for f, c, s in zip(firsts, counts, sizes, strict=True))
+
+    def _levels(self) -> Index:
+        shape = self.shape
+        owner = np.repeat(np.arange(shape.num_sums), np.diff(shape.edge_start))
+        edge_of_factor = np.repeat(np.arange(shape.num_edges), np.diff(shape.factor_start))
+        inner = shape.factors >= shape.num_leaves
+        parent, child = owner[edge_of_factor[inner]], shape.factors[inner] - shape.num_leaves
+        start = np.concatenate([[0], np.cumsum(np.bincount(parent, minlength=shape.num_sums))])
+        return heights(start, child.astype(np.int32))
+
+
+class Schedule:
+    """The buckets of a plan on one device, lowest level first."""
+
+    def __init__(self, plan: Plan, device: torch.device) -> None:
+        shape = plan.shape
+        rows = shape.factors.copy()
+        inner = rows >= shape.num_leaves
+        rows[inner] = plan.row_of_sum[rows[inner] - shape.num_leaves]
+        edge_of_factor = np.repeat(np.arange(shape.num_edges), np.diff(shape.factor_start))
+        by_row = np.argsort(rows, kind="stable")
+        self._rows, self._shape, self._plan, self._device = rows, shape, plan, device
+        self._parents = plan.edge_position[edge_of_factor[by_row]]
+        self._parent_start = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=plan.num_rows))])
+        self.buckets = [self._bucket(first, last) for first, last in self._runs()]
+        self.leaf_parents, self.leaf_offsets = self._bags(
+            self._parents, self._parent_start, np.arange(shape.num_leaves)
+        )
+
+    def _runs(self) -> list[tuple[int, int]]:
+        plan, order = self._plan, self._plan._sum_order
+        fan_in = np.diff(self._shape.edge_start)[order]
+        keys = np.stack([plan._level[order], fan_in, plan._choice[order], plan._copies[order]])
+        cuts = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
+        bounds = [0, *cuts.tolist(), len(order)]
+        return list(itertools.pairwise(bounds))
+
+    def _bucket(self, first: int, last: int) -> Bucket:
+        plan, shape = self._plan, self._shape
+        sums = plan._sum_order[first:last]
+        edges = spans(shape.edge_start, sums)
+        position = int(plan.edge_position[edges[0]])
+        factors, offsets = self._bags(self._rows, shape.factor_start, edges)
+        parents, parent_offsets = self._bags(
+            self._parents, self._parent_start, shape.num_leaves + np.arange(first, last)
+        )
+        return Bucket(
+            rows=slice(shape.num_leaves + first, shape.num_leaves + last),
+            edges=slice(position, position + len(edges)),
+            sums=last - first,
+            fan_in=len(edges) // (last - first),
+            is_choice=bool(plan._choice[sums[0]]),
+            copies=int(plan._copies[sums[0]]),
+            factors=factors,
+            offsets=offsets,
+            parents=parents,
+            parent_offsets=parent_offsets,
+        )
+
+    def _bags(self, values: Index, start: Index, bags: Index) -> tuple[Tensor, Tensor | None]:
+        counts = start[bags + 1] - start[bags]
+        offsets = None if np.all(counts == 1) else self._tensor(np.cumsum(counts) - counts)
+        return self._tensor(values[spans(start, bags)]), offsets
+
+    def _tensor(self, values: Index) -> Tensor:
+        return torch.from_numpy(np.ascontiguousarray(values)).to(self._device)

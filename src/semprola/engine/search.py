@@ -1,0 +1,115 @@
+"""Decoding and sampling: passes that choose."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from semprola.engine import passes
+from semprola.engine.literals import Literals
+from semprola.engine.plan import Bucket, Plan
+
+_MOST_NUMBERS = 2**25
+"""Largest intermediate tensor of a sampling step; more samples are drawn in several steps."""
+
+
+def maximize(plan: Plan, weights: Tensor | None, literals: Literals) -> tuple[Tensor, Tensor]:
+    """The state of largest value, by max-product with trace back.
+
+    Exact for deterministic circuits; otherwise the state of the best single path.
+
+    Returns:
+        states [variables, columns] and log-values [columns].
+    """
+    values, shares = passes.upward(plan, weights, literals.leaves, maximize=True, share=passes.best)
+    assert shares is not None
+    _, leaf_flows = passes.downward(plan, shares)
+    return _round(literals.probability_of_one(leaf_flows)), values[plan.root_row] + literals.constant
+
+
+def bound(plan: Plan, weights: Tensor, literals: Literals) -> tuple[Tensor, Tensor]:
+    """An upper bound on the largest value of a circuit with several units, and the state that suggests it.
+
+    Branches of the constraint exclude each other and are maximised over; units of one branch add up.
+
+    Args:
+        plan: a plan with choices, see :func:`semprola.engine.skeleton.group_branches`.
+        weights: [W, columns]
+        literals: scores.
+
+    Returns:
+        states [variables, columns] and bounds [columns].
+    """
+    values, shares = passes.upward(plan, weights, literals.leaves, share=passes.posterior)
+    assert shares is not None
+    leaf_flows = passes.downward_choosing(plan, shares)
+    return _round(literals.probability_of_one(leaf_flows)), values[plan.root_row] + literals.constant
+
+
+def follow(plan: Plan, weights: Tensor, literals: Literals) -> Tensor:
+    """The state reached by taking the largest local weight at every sum, blind to what lies below it.
+
+    This is the decoder of the published code; it misses the mode and exists to reproduce published figures.
+
+    Returns:
+        states [variables, columns]
+    """
+
+    def local(bucket: Bucket, edges: Tensor, sums: Tensor) -> Tensor:
+        if bucket.fan_in == 1:
+            return torch.ones_like(edges)
+        own = weights[bucket.edges.start - plan.num_fixed : bucket.edges.stop - plan.num_fixed].view_as(edges)
+        return passes.one_hot_max(own.masked_fill(edges == float("-inf"), float("-inf")))
+
+    _, shares = passes.upward(plan, weights, literals.leaves, share=local)
+    assert shares is not None
+    return _round(literals.probability_of_one(passes.downward(plan, shares)[1]))
+
+
+def sample(
+    plan: Plan, weights: Tensor | None, literals: Literals, column: Tensor, generator: torch.Generator | None
+) -> Tensor:
+    """Exact samples.
+
+    Args:
+        plan: the plan.
+        weights: [W, columns] or None.
+        literals: scores.
+        column: which column each sample is drawn from [samples, batch].
+        generator: source of randomness, or None for torch's own.
+
+    Returns:
+        states [variables, samples, batch]
+    """
+    _, shares = passes.upward(plan, weights, literals.leaves, share=passes.posterior)
+    assert shares is not None
+    step = max(1, _MOST_NUMBERS // max(1, plan.num_edges * column.shape[1]))
+    parts = [_sample_step(plan, shares, literals, part, generator) for part in column.split(step)]
+    return torch.cat(parts, dim=1)
+
+
+def _sample_step(
+    plan: Plan, shares: Tensor, literals: Literals, column: Tensor, generator: torch.Generator | None
+) -> Tensor:
+    flat = column.reshape(-1)
+    drawn = shares.new_empty((plan.num_edges, len(flat)))
+    for bucket in plan.on(shares.device).buckets:
+        part = shares[bucket.edges].view(bucket.sums, bucket.fan_in, -1).index_select(2, flat)
+        if bucket.fan_in > 1:
+            uniform = _uniform((bucket.sums, 1, len(flat)), part, generator)
+            part = passes.draw(part, uniform)
+        drawn[bucket.edges] = part.view(-1, len(flat))
+    _, leaf_flows = passes.downward(plan, drawn)
+    zero, one = leaf_flows[0::2], leaf_flows[1::2]
+    absent = (zero + one) < 0.5
+    default = literals.default.index_select(1, flat)
+    filled = (_uniform(tuple(default.shape), default, generator) < default).to(one.dtype)
+    return torch.where(absent, filled, one).view(-1, *column.shape)
+
+
+def _uniform(shape: tuple[int, ...], like: Tensor, generator: torch.Generator | None) -> Tensor:
+    return torch.rand(shape, dtype=like.dtype, device=like.device, generator=generator)
+
+
+def _round(values: Tensor) -> Tensor:
+    return (values > 0.5).to(values.dtype)

@@ -1,0 +1,121 @@
+"""The plans of one circuit, each made when a query first needs it."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from semprola.circuit import Circuit
+from semprola.engine import passes
+from semprola.engine.plan import Bucket, Plan
+from semprola.engine.skeleton import Index, Skeleton, binarize, expand, group_branches, skeleton
+
+
+class Structure:
+    """A circuit and the plans that evaluate it, for a layer with `units` copies of each sum.
+
+    Args:
+        circuit: a decomposable, deterministic circuit.
+        units: k of the paper; 1 for none.
+    """
+
+    def __init__(self, circuit: Circuit, units: int = 1) -> None:
+        self.circuit = circuit
+        self.units = units
+
+    def __reduce__(self) -> tuple[type[Structure], tuple[Any, ...]]:
+        return Structure, (self.circuit, self.units)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Structure:
+        return self
+
+    def prepare(self, *names: str) -> None:
+        """Make some plans now: tracing compilers cannot follow the making of one."""
+        for name in names:
+            getattr(self, name)
+
+    @property
+    def is_deterministic(self) -> bool:
+        return self.units == 1
+
+    # the constraint alone -------------------------------------------------------------------------------------------
+
+    @cached_property
+    def constraint(self) -> Plan:
+        """The circuit as it is: labels that a branch does not mention are left to the caller."""
+        return Plan(skeleton(self.circuit, fill_free=False, fill_suppressed=False))
+
+    @cached_property
+    def constraint_explicit(self) -> Plan:
+        """The circuit with its zero-suppressed literals spelled out, so that labels can be observed to be one."""
+        if not self.circuit.zero_suppressed.any():
+            return self.constraint
+        return Plan(skeleton(self.circuit, fill_free=False, fill_suppressed=True))
+
+    # the single-circuit layer ---------------------------------------------------------------------------------------
+
+    @cached_property
+    def layer(self) -> Plan:
+        """Every label that a branch leaves free has a sum of its own; zero-suppressed ones stay implicit."""
+        return Plan(self._layer_shape(explicit=False))
+
+    @cached_property
+    def layer_explicit(self) -> Plan:
+        """The same weights as `layer`, with all literals spelled out."""
+        if not self.circuit.zero_suppressed.any():
+            return self.layer
+        return Plan(self._layer_shape(explicit=True))
+
+    @cached_property
+    def ranked(self) -> tuple[Plan, torch.Tensor]:
+        """A plan with at most two sums in a product, for k-best lists, and the weight of `layer` of each of its own."""
+        base = self.layer_explicit
+        plan = Plan(binarize(base.shape))
+        return plan, _weight_map(plan, base, np.arange(plan.num_edges))
+
+    @cached_property
+    def bound(self) -> tuple[Plan, torch.Tensor]:
+        """A plan that maximises over branches and adds up units, and the weights of `layer` it carries (-1: none)."""
+        base = self.layer
+        shape, is_choice = group_branches(base.shape)
+        plan = Plan(shape, is_choice, weigh_all=True)
+        return plan, _weight_map(plan, base, shape.origin)
+
+    @cached_property
+    def log_counts(self) -> torch.Tensor:
+        """Log of the number of states below each weight of `layer`, shared out evenly among units; float64 [W]."""
+        base = Plan(self._base_shape(explicit=False))
+        counts = torch.zeros(base.num_edges, dtype=torch.float64)
+
+        def keep(bucket: Bucket, edges: torch.Tensor, sums: torch.Tensor) -> None:
+            counts[bucket.edges] = edges.reshape(-1)
+
+        passes.upward(base, None, torch.zeros((base.num_leaves, 1), dtype=torch.float64), visit=keep)
+        origin = self.layer.shape.origin[self.layer.edge_order[self.layer.num_fixed :]]
+        copies = np.bincount(self.layer.shape.origin, minlength=base.num_edges)
+        per_unit = copies / np.maximum(1, self._units_of_owner(base))
+        return counts[base.edge_position[origin]] - torch.from_numpy(np.log(per_unit))[origin]
+
+    def _units_of_owner(self, base: Plan) -> Index:
+        owner = np.repeat(np.arange(base.shape.num_sums), np.diff(base.shape.edge_start))
+        units = np.bincount(self.layer.shape.node, minlength=base.shape.num_sums)
+        return units[owner]
+
+    def _base_shape(self, explicit: bool) -> Skeleton:
+        shape = skeleton(self.circuit, fill_free=True, fill_suppressed=explicit)
+        return shape if self.units == 1 else binarize(shape)
+
+    def _layer_shape(self, explicit: bool) -> Skeleton:
+        shape = self._base_shape(explicit)
+        return shape if self.units == 1 else expand(shape, self.units)
+
+
+def _weight_map(plan: Plan, base: Plan, origin: Index) -> torch.Tensor:
+    """For each weighted edge of `plan` the index of the weight of `base` that it carries, -1 for none."""
+    source = origin[plan.edge_order[plan.num_fixed :]]
+    known = (source >= 0) & (source < base.num_edges)
+    position = np.where(known, base.edge_position[np.where(known, source, 0)] - base.num_fixed, -1)
+    return torch.from_numpy(np.maximum(position, -1))
