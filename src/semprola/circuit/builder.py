@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from semprola.circuit.circuit import LITERAL, PRODUCT, SUM, Circuit
 from semprola.circuit.vtree import Vtree
@@ -91,7 +92,7 @@ class CircuitBuilder:
         self,
         root: int,
         *,
-        zero_suppressed: Sequence[bool] | None = None,
+        zero_suppressed: npt.ArrayLike | None = None,
         vtree: Vtree | None = None,
         info: Mapping[str, Any] | None = None,
     ) -> Circuit:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -48,7 +49,7 @@ def levels(circuit: Circuit) -> Iterator[Level]:
     height = heights(circuit.child_start, circuit.children)
     order = np.argsort(height, kind="stable")
     bounds = np.searchsorted(height[order], np.arange(1, int(height.max(initial=0)) + 2))
-    for first, last in zip(bounds[:-1], bounds[1:], strict=True):
+    for first, last in pairwise(bounds.tolist()):
         nodes = order[first:last]
         counts = circuit.child_start[nodes + 1] - circuit.child_start[nodes]
         children = circuit.children[spans(circuit.child_start, nodes)].astype(np.int64)
@@ -60,7 +61,8 @@ def spans(start: npt.NDArray[np.int64], rows: npt.NDArray[np.integer]) -> Index:
     counts = start[rows + 1] - start[rows]
     total = int(counts.sum())
     ends = np.cumsum(counts)
-    return np.arange(total) + np.repeat(start[rows] - (ends - counts), counts)
+    index: Index = np.arange(total) + np.repeat(start[rows] - (ends - counts), counts)
+    return index
 
 
 def scopes(circuit: Circuit) -> npt.NDArray[np.uint64]:

@@ -154,7 +154,7 @@ def run(
         vtree: over all variables.
         labels: names of the variables.
         limits: what the run may use.
-        on_progress: called about five times a second with the number of nodes alive and the seconds so far.
+        on_progress: called several times a second with the number of nodes alive and the seconds so far.
 
     Raises:
         UnsatisfiableError: a root is false.

@@ -31,6 +31,7 @@ _DTYPES: dict[str, str] = {code: kind for kind, code in _CODES.items()}
 _MOST_KEPT = 1 << 29  # a worker that has grown beyond this is not reused
 _BYTES_A_NODE = 4096  # generous: only there to stop one runaway operation under a node budget
 _SLACK = 1 << 28
+_PATIENCE = 0.25
 
 
 class ExceededError(CompilationBudgetError):
@@ -75,7 +76,10 @@ def request(
     message = {**header, "memory": limit}
     with _waiting_for(_State.lock, deadline):
         worker = _State.worker
-        if worker is None or not worker.alive:
+        if worker is not None and not worker.alive:
+            worker.kill()
+            worker = None
+        if worker is None:
             worker = _State.worker = _Worker()
         try:
             answer, result = worker.ask(message, arrays, deadline, on_progress)
@@ -114,14 +118,17 @@ class _Worker:
         where = str(Path(next(iter(found.submodule_search_locations))).parent)
         # a parent-death signal is sent when the starting *thread* ends, so only the main thread may ask for one
         main = threading.current_thread() is threading.main_thread()
-        self.process = subprocess.Popen(
-            [sys.executable, "-I", "-S", str(_WORKER), where, str(os.getpid() if main else 0)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-            bufsize=0,  # a buffer, and its lock, would be copied by a fork
-        )
+        try:
+            self.process = subprocess.Popen(
+                [sys.executable, "-I", "-S", str(_WORKER), where, str(os.getpid() if main else 0)],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+                bufsize=0,  # a buffer, and its lock, would be copied by a fork
+            )
+        except OSError as error:
+            raise SemprolaError(f"cannot start a Python process for PySDD ({error}): check sys.executable") from error
 
     @property
     def alive(self) -> bool:
@@ -137,20 +144,21 @@ class _Worker:
         # pipes cannot be waited for with a time limit everywhere; a queue filled by a thread can
         inbox: queue.SimpleQueue[tuple[dict[str, Any], Arrays] | None] = queue.SimpleQueue()
         threading.Thread(target=self._talk, args=(header, arrays, inbox), daemon=True).start()
+        began, nodes = time.monotonic(), 0
         while True:
             left = None if deadline is None else deadline - time.monotonic()
             if left is not None and left <= 0:
                 raise ExceededError("time")
-            try:
-                message = inbox.get(timeout=0.5 if left is None else min(left, 0.5))
-            except queue.Empty:
-                continue
-            if message is None:
-                raise _EndedError(self._status())
-            if "progress" not in message[0]:
-                return message
+            with contextlib.suppress(queue.Empty):
+                message = inbox.get(timeout=_PATIENCE if left is None else min(left, _PATIENCE))
+                if message is None:
+                    raise _EndedError(self._status())
+                if "progress" not in message[0]:
+                    return message
+                nodes = message[0]["progress"]
+            # also when nothing came: a single operation of PySDD can take long, and says nothing meanwhile
             if on_progress is not None:
-                on_progress(message[0]["progress"], message[0]["seconds"])
+                on_progress(nodes, time.monotonic() - began)
 
     def kill(self) -> None:
         """End the child now and wait until it is gone."""
@@ -224,7 +232,8 @@ if hasattr(os, "register_at_fork"):
 @contextlib.contextmanager
 def _waiting_for(lock: threading.Lock, deadline: float | None) -> Any:
     """Hold the lock; another thread's request counts against the time."""
-    if not lock.acquire(timeout=-1 if deadline is None else max(0.0, deadline - time.monotonic())):
+    left = -1 if deadline is None else min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX)
+    if not lock.acquire(timeout=left):
         raise ExceededError("time")
     try:
         yield

@@ -144,7 +144,7 @@ def _address_space(extra: int | None) -> Any:
         limit = None if extra is None else now + extra
         if limit is not None and (before[1] == resource.RLIM_INFINITY or limit < before[1]):
             resource.setrlimit(resource.RLIMIT_AS, (limit, before[1]))
-    except (ImportError, OSError, ValueError):
+    except (ImportError, OSError, ValueError, OverflowError):
         yield
         return
     try:
@@ -208,7 +208,7 @@ def _run(manager: Any, header: dict[str, Any], arrays: dict[str, array[int]], ou
     free_after = _last_uses(op, a, b, c, roots)
     conjoin, disjoin, negate = manager.conjoin, manager.disjoin, manager.negate
     live_count, dead_count = manager.live_count, manager.dead_count
-    started = reported = time.monotonic()
+    reported = time.monotonic()
     values: list[Any] = [None] * len(op)
     for i, kind in enumerate(op):
         if kind == LITERAL:
@@ -228,12 +228,11 @@ def _run(manager: Any, header: dict[str, Any], arrays: dict[str, array[int]], ou
             values[last] = None
         if most is not None and live_count() > most:
             return None
-        if i % 16 == 0:
-            if (now := time.monotonic()) - reported > _PROGRESS_SECONDS:
-                reported = now
-                write_message(outgoing, {"progress": live_count(), "done": i, "seconds": now - started})
-            if dead_count() > _GARBAGE + 2 * live_count():
-                manager.garbage_collect()
+        if (now := time.monotonic()) - reported > _PROGRESS_SECONDS:
+            reported = now
+            write_message(outgoing, {"progress": live_count()})
+        if i % 16 == 0 and dead_count() > _GARBAGE + 2 * live_count():
+            manager.garbage_collect()
     return [values[root] for root in roots]
 
 

@@ -73,7 +73,7 @@ class Vtree:
         """
         count = len(parent)
         children: list[list[int]] = [[] for _ in range(count)]
-        roots = []
+        roots: list[int] = []
         for v, above in enumerate(parent):
             (children[above] if above >= 0 else roots).append(v)
         left, right, variable = _leaves(range(count))
@@ -170,7 +170,7 @@ class Vtree:
     @cached_property
     def _interval(self) -> tuple[Ints, Ints]:
         size = (self.variable >= 0).astype(np.int32)
-        for node in np.flatnonzero(self.variable < 0):
+        for node in np.flatnonzero(self.variable < 0).tolist():
             size[node] = size[self.left[node]] + size[self.right[node]]
         first = np.zeros(len(self), dtype=np.int32)
         for node in range(len(self) - 1, -1, -1):
@@ -212,7 +212,8 @@ class Vtree:
         while len(climbing):
             node[climbing] = self.parent[node[climbing]]
             climbing = climbing[self.last[node[climbing]] < last_unique[climbing]]
-        return node[inverse]
+        covering: Ints = node[inverse]
+        return covering
 
     def restrict(self, rename: Mapping[int, int]) -> Vtree | None:
         """The vtree over the variables in `rename` only, renamed; None if no variable is left."""

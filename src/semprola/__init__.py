@@ -1,0 +1,89 @@
+"""Semantic probabilistic layers: neural networks whose predictions obey the rules.
+
+A formula, a family or a file says what must hold; `compile` turns it into a circuit; a layer puts the circuit at the
+end of a network and returns a distribution whose support is exactly the label vectors that obey.
+"""
+
+from semprola import baselines, constraints, losses
+from semprola._version import __version__
+from semprola.circuit import Circuit
+from semprola.circuit.nnf_files import read_nnf
+from semprola.circuit.sdd_files import read_sdd
+from semprola.compile import compile
+from semprola.constraints import Categorical, Integer
+from semprola.distributions import CompatibleDistribution, ProductDistribution, SPLDistribution
+from semprola.errors import (
+    CompilationBudgetError,
+    FormatError,
+    IntractableError,
+    LabelError,
+    ParseError,
+    PropertyError,
+    SemprolaError,
+    UnsatisfiableError,
+)
+from semprola.logic import (
+    FALSE,
+    TRUE,
+    And,
+    Bool,
+    Bools,
+    Formula,
+    Iff,
+    Implies,
+    Not,
+    Or,
+    Xor,
+    at_least,
+    at_most,
+    exactly,
+    from_dimacs,
+    one_hot,
+    parse,
+    write_dimacs,
+)
+from semprola.nn import SPL, ProductSPL
+
+__all__ = [
+    "FALSE",
+    "SPL",
+    "TRUE",
+    "And",
+    "Bool",
+    "Bools",
+    "Categorical",
+    "Circuit",
+    "CompatibleDistribution",
+    "CompilationBudgetError",
+    "FormatError",
+    "Formula",
+    "Iff",
+    "Implies",
+    "Integer",
+    "IntractableError",
+    "LabelError",
+    "Not",
+    "Or",
+    "ParseError",
+    "ProductDistribution",
+    "ProductSPL",
+    "PropertyError",
+    "SPLDistribution",
+    "SemprolaError",
+    "UnsatisfiableError",
+    "Xor",
+    "__version__",
+    "at_least",
+    "at_most",
+    "baselines",
+    "compile",
+    "constraints",
+    "exactly",
+    "from_dimacs",
+    "losses",
+    "one_hot",
+    "parse",
+    "read_nnf",
+    "read_sdd",
+    "write_dimacs",
+]

@@ -1,0 +1,11 @@
+"""Distributions over label vectors that obey a constraint."""
+
+from semprola.distributions import kl as _kl
+from semprola.distributions.base import ConstrainedDistribution
+from semprola.distributions.compatible import CompatibleDistribution
+from semprola.distributions.product import ProductDistribution
+from semprola.distributions.spl import SPLDistribution
+
+__all__ = ["CompatibleDistribution", "ConstrainedDistribution", "ProductDistribution", "SPLDistribution"]
+
+del _kl

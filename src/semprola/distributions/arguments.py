@@ -1,0 +1,71 @@
+"""Checks of what users hand to a distribution."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from semprola.circuit import Circuit
+from semprola.errors import LabelError
+
+
+def rows_named(wrong: Tensor, batch_shape: Sequence[int]) -> str:
+    """ " in rows 3, 5, …" for a flat bool tensor; nothing for a single unbatched row."""
+    if not batch_shape:
+        return ""
+    rows = [tuple(int(i) for i in row) for row in torch.nonzero(wrong.reshape(*batch_shape)).tolist()]
+    shown = ", ".join(str(row[0]) if len(row) == 1 else str(row) for row in rows[:5])
+    return f" in row{'s' if len(rows) > 1 else ''} {shown}{', …' if len(rows) > 5 else ''}"
+
+
+def given_rows(circuit: Circuit, given: Any, batch_shape: Sequence[int], like: Tensor) -> Tensor | None:
+    """Observed values [variables, batch] (NaN for the labels) from given inputs [*batch, given]."""
+    if not circuit.given:
+        if given is not None:
+            raise LabelError("the constraint speaks of no inputs: leave given= out, or compile it with given=[…]")
+        return None
+    if given is None:
+        raise LabelError(f"the constraint speaks of inputs ({', '.join(circuit.given[:4])}): pass given=")
+    rows = torch.as_tensor(given, device=like.device)
+    expected = (*batch_shape, len(circuit.given))
+    if rows.dim() == 0 or rows.shape[-1] != len(circuit.given):
+        raise LabelError(
+            f"given has shape {tuple(rows.shape)}, expected {expected}: one column for each given variable"
+        )
+    try:
+        rows = rows.to(like.dtype).expand(expected)
+    except RuntimeError:
+        raise LabelError(f"given has shape {tuple(rows.shape)}, expected {expected}") from None
+    if not torch.compiler.is_compiling():
+        check_binary(rows, "given")
+    labels = like.new_full((circuit.num_labels, rows[..., 0].numel()), float("nan"))
+    return torch.cat([labels, rows.reshape(-1, len(circuit.given)).T])
+
+
+def check_binary(value: Tensor, what: str) -> None:
+    if value.dtype != torch.bool and not bool(((value == 0) | (value == 1)).all()):
+        raise ValueError(f"{what} must hold 0 and 1 only")
+
+
+def check_evidence(value: Tensor) -> None:
+    if value.dtype != torch.bool and not bool(((value == 0) | (value == 1) | value.isnan()).all()):
+        raise ValueError("evidence must hold 0, 1, and NaN where nothing is observed")
+
+
+def flat_rows(value: Tensor, labels: int, batch_shape: torch.Size, like: Tensor) -> tuple[Tensor, torch.Size]:
+    """[labels, samples, batch] from [*sample, *batch, labels], and the shape [*sample, *batch]."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"expected a tensor of shape [*batch, {labels}], not {type(value).__name__}")
+    if value.dim() == 0 or value.shape[-1] != labels:
+        raise ValueError(f"expected rows of {labels} labels, got a tensor of shape {tuple(value.shape)}")
+    try:
+        shape = torch.broadcast_shapes(value.shape[:-1], batch_shape)
+    except RuntimeError:
+        raise ValueError(
+            f"a tensor of shape {tuple(value.shape)} does not fit batch {tuple(batch_shape)} of {labels} labels"
+        ) from None
+    rows = value.to(like).expand(*shape, value.shape[-1])
+    return rows.reshape(-1, batch_shape.numel(), value.shape[-1]).permute(2, 0, 1), shape

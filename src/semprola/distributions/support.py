@@ -1,0 +1,38 @@
+"""The support of a distribution as a torch constraint."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import torch
+from torch import Tensor
+from torch.distributions.constraints import Constraint
+
+if TYPE_CHECKING:
+    from semprola.distributions.base import ConstrainedDistribution
+
+
+class Satisfies(Constraint):
+    """Label vectors that satisfy the rules, for the distribution's inputs and evidence."""
+
+    is_discrete = True
+    event_dim = 1
+
+    def __init__(self, distribution: ConstrainedDistribution) -> None:
+        self._distribution = distribution
+        super().__init__()
+
+    def check(self, value: Tensor) -> Tensor:
+        """Whether each row of value [*sample, *batch, labels] is in the support: bool [*sample, *batch]."""
+        p = self._distribution
+        y, shape = p._flat_rows(value)
+        binary = ((y == 0) | (y == 1)).all(0)
+        with torch.no_grad():
+            inside = binary & p._satisfied((y > 0.5).to(y.dtype))
+        if p._has_evidence and p._observed is not None:
+            seen = p._observed[: len(y), None]
+            inside &= ((y == seen) | seen.isnan()).all(0)
+        return inside.reshape(shape)
+
+    def __repr__(self) -> str:
+        return f"Satisfies({self._distribution.circuit!r})"

@@ -1,0 +1,87 @@
+"""Losses that encourage a constraint; what people use in place of a layer that guarantees it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor, nn
+
+from semprola.circuit import Circuit
+from semprola.distributions import ProductDistribution
+from semprola.engine import Structure
+from semprola.logic import Formula
+from semprola.nn.layers import as_circuit
+
+_REDUCTIONS = ("mean", "sum", "none")
+
+
+class _CircuitLoss(nn.Module):
+    """A loss of independent label logits against a compiled constraint."""
+
+    def __init__(self, constraint: Circuit | Formula | str, reduction: str = "mean") -> None:
+        super().__init__()
+        if reduction not in _REDUCTIONS:
+            raise ValueError(f"reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
+        self.structure = Structure(as_circuit(constraint))
+        self.reduction = reduction
+
+    @property
+    def circuit(self) -> Circuit:
+        """The compiled constraint."""
+        return self.structure.circuit
+
+    def distribution(self, logits: Tensor, given: Any = None) -> ProductDistribution:
+        """Independent labels with these log-odds [*batch, labels], conditioned on the constraint."""
+        return ProductDistribution(self.structure, logits.unsqueeze(-2), given=given)
+
+    def forward(self, logits: Tensor, given: Any = None) -> Tensor:
+        """The loss of label log-odds [*batch, labels] (and inputs [*batch, given])."""
+        values = self._values(self.distribution(logits, given))
+        if self.reduction == "none":
+            return values
+        return values.mean() if self.reduction == "mean" else values.sum()
+
+    def _values(self, p: ProductDistribution) -> Tensor:
+        raise NotImplementedError
+
+    def extra_repr(self) -> str:
+        """What `repr` shows."""
+        return f"{self.circuit!r}, reduction={self.reduction!r}"
+
+
+class SemanticLoss(_CircuitLoss):
+    """Semantic loss (Xu et al., 2018): -log of the probability that independent labels satisfy the constraint.
+
+    Args:
+        constraint: a formula, its text, a family, or a compiled circuit.
+        reduction: "mean", "sum" or "none" over the batch.
+
+    Example:
+        >>> import torch, semprola as sp
+        >>> loss = sp.losses.SemanticLoss(sp.one_hot(["a", "b"]))
+        >>> round(loss(torch.zeros(1, 2)).item(), 4)  # one of two even coins: probability 1/2
+        0.6931
+    """
+
+    def _values(self, p: ProductDistribution) -> Tensor:
+        return -p.log_partition
+
+
+class NeSyEntropy(_CircuitLoss):
+    """Neuro-symbolic entropy (Ahmed et al., 2022): entropy of independent labels given that they obey the constraint.
+
+    It is used beside :class:`SemanticLoss`, as a term that makes predictions decide between the models.
+
+    Args:
+        constraint: a formula, its text, a family, or a compiled circuit.
+        reduction: "mean", "sum" or "none" over the batch.
+
+    Example:
+        >>> import torch, semprola as sp
+        >>> loss = sp.losses.NeSyEntropy(sp.one_hot(["a", "b"]))
+        >>> round(loss(torch.zeros(1, 2)).item(), 4)  # log 2: undecided between two models
+        0.6931
+    """
+
+    def _values(self, p: ProductDistribution) -> Tensor:
+        return p.entropy()

@@ -1,0 +1,81 @@
+"""The gate: from a network's features to the parameters of a circuit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from torch import Tensor, nn
+
+_SMALL = 0.1
+"""Scale of the output weights at the start, so that the first predictions are close to the chosen bias."""
+
+
+class Gate(nn.Module):
+    """A multi-layer perceptron whose output is one vector of parameters for each component of a mixture.
+
+    Args:
+        in_features: width of the features z.
+        hidden: widths of hidden layers (ReLU); none for a linear gate.
+        components: mixture components.
+        parameters: parameters of a component.
+        bias: where the parameters start [parameters], 0 by default.
+        noise: standard deviation of what is added to it, to set components apart.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        hidden: Sequence[int],
+        components: int,
+        parameters: int,
+        bias: Tensor | None = None,
+        noise: float = 0.0,
+    ) -> None:
+        super().__init__()
+        self.in_features, self.components, self.parameters_each = in_features, components, parameters
+        layers: list[nn.Module] = []
+        width = in_features
+        for size in hidden:
+            layers += [nn.Linear(width, size), nn.ReLU()]
+            width = size
+        self.hidden = nn.Sequential(*layers)
+        mixing = components if components > 1 else 0
+        self.out = nn.Linear(width, components * parameters + mixing)
+        with torch.no_grad():
+            self.out.weight.mul_(_SMALL)
+            start = noise * torch.randn(parameters, components)
+            if bias is not None:
+                start += bias[:, None].to(start.dtype)
+            self.out.bias.zero_()
+            self.out.bias[: components * parameters] = start.reshape(-1)
+
+    def forward(self, z: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Parameters [*batch, components, parameters] and mixing logits [*batch, components] for features z."""
+        if z.shape[-1:] != (self.in_features,):
+            raise ValueError(f"expected features of shape [*batch, {self.in_features}], got {tuple(z.shape)}")
+        batch_shape = z.shape[:-1]
+        features = self.hidden(z).reshape(batch_shape.numel(), -1)
+        # the engine wants the batch last: multiplying from the left gives that layout without a transposition
+        columns = torch.addmm(self.out.bias[:, None], self.out.weight, features.T)
+        size = self.components * self.parameters_each
+        parameters = columns[:size].view(self.parameters_each, self.components, -1).permute(2, 1, 0)
+        parameters = parameters.reshape(*batch_shape, self.components, self.parameters_each)
+        if self.components == 1:
+            return parameters, None
+        return parameters, columns[size:].T.reshape(*batch_shape, self.components)
+
+
+def hidden_sizes(gate: Iterable[int] | int) -> tuple[int, ...]:
+    """Widths of the gate's hidden layers, checked."""
+    sizes = (gate,) if isinstance(gate, int) else tuple(gate)
+    for size in sizes:
+        positive(size, "a hidden size of the gate")
+    return sizes
+
+
+def positive(value: int, what: str) -> int:
+    """A positive whole number, or a ValueError that says what it should have been."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise ValueError(f"{what} must be a positive whole number, not {value!r}")
+    return value
