@@ -34,6 +34,7 @@ class FIL(nn.Module):
         names = [str(i + 1) for i in range(positive(labels, "labels"))] if isinstance(labels, int) else list(labels)
         builder = CircuitBuilder(names)
         self.structure = Structure(builder.build(builder.true()))
+        self.structure.prepare("constraint", "constraint_explicit")
         self.gate = Gate(positive(in_features, "in_features"), hidden_sizes(gate), 1, len(names))
 
     @property

@@ -42,7 +42,7 @@ def given_rows(circuit: Circuit, given: Any, batch_shape: Sequence[int], like: T
     if not torch.compiler.is_compiling():
         check_binary(rows, "given")
     labels = like.new_full((circuit.num_labels, rows[..., 0].numel()), float("nan"))
-    return torch.cat([labels, rows.reshape(-1, len(circuit.given)).T])
+    return torch.cat([labels, rows.reshape(labels.shape[1], len(circuit.given)).T])
 
 
 def check_binary(value: Tensor, what: str) -> None:
@@ -67,5 +67,6 @@ def flat_rows(value: Tensor, labels: int, batch_shape: torch.Size, like: Tensor)
         raise ValueError(
             f"a tensor of shape {tuple(value.shape)} does not fit batch {tuple(batch_shape)} of {labels} labels"
         ) from None
-    rows = value.to(like).expand(*shape, value.shape[-1])
-    return rows.reshape(-1, batch_shape.numel(), value.shape[-1]).permute(2, 0, 1), shape
+    rows = value.to(like).expand(*shape, labels)
+    samples = shape[: len(shape) - len(batch_shape)].numel()
+    return rows.reshape(samples, batch_shape.numel(), labels).permute(2, 0, 1), shape

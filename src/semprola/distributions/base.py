@@ -18,6 +18,8 @@ from semprola.engine import Literals, Plan, Structure, indicators, log_value, po
 from semprola.errors import UnsatisfiableError
 
 _NEGATIVE_INFINITY = float("-inf")
+_MOST_NUMBERS = 2**24
+"""Largest tensor made to evaluate several samples at once; more are evaluated in several steps."""
 
 
 class ConstrainedDistribution(Distribution):
@@ -102,7 +104,7 @@ class ConstrainedDistribution(Distribution):
     @property
     def log_mixing(self) -> Tensor:
         """Normalised log-weights of the mixture components [*batch, components]."""
-        return self._log_mixing.T.reshape(*self.batch_shape, -1)
+        return self._log_mixing.T.reshape(*self.batch_shape, self._components)
 
     @property
     def support(self) -> Satisfies:
@@ -142,7 +144,8 @@ class ConstrainedDistribution(Distribution):
             seen = self._observed[: len(y), None]
             scores = scores.masked_fill(((y != seen) & ~seen.isnan()).any(0)[:, None], _NEGATIVE_INFINITY)
         total = log_sum_exp(scores + self._log_mixing, 1) if self._components > 1 else scores[:, 0]
-        return (total - self._log_partition).reshape(shape)
+        # an impossible y has no gradient, not even through the partition function
+        return (total - self._log_partition).masked_fill(total == _NEGATIVE_INFINITY, _NEGATIVE_INFINITY).reshape(shape)
 
     @property
     def log_partition(self) -> Tensor:
@@ -280,7 +283,7 @@ class ConstrainedDistribution(Distribution):
         states = self._all_states()
         if self._observed is not None:
             allowed = self.support.check(states.reshape(-1, *[1] * len(self.batch_shape), states.shape[1]))
-            allowed = allowed.reshape(len(states), -1)
+            allowed = allowed.reshape(len(states), self._batch)
             if bool((allowed != allowed[:, :1]).any()):
                 raise ValueError("the rows of the batch have different supports: enumerate them one by one")
             states = states[allowed[:, 0]]
@@ -317,6 +320,11 @@ class ConstrainedDistribution(Distribution):
             return zeros, ones
         no_zero, no_one = indicators(self._observed, self._dtype)
         return zeros + self._per_component(no_zero), ones + self._per_component(no_one)
+
+    def _split_columns(self, columns: Tensor) -> Tensor:
+        """[…, components, batch] from [..., components * batch]."""
+        split: Tensor = columns.unflatten(1, (self._components, self._batch))
+        return split
 
     def _evaluation(self, *, maximize: bool = False) -> tuple[Plan, Literals]:
         """The plan for what is observed, and the literals' scores for it."""
@@ -373,7 +381,7 @@ class ConstrainedDistribution(Distribution):
         """Candidates [labels, candidates, batch] and upper bounds on each component's maximum [components, batch]."""
         plan, literals = self._evaluation(maximize=True)
         states, values = search.maximize(plan, self._weights, literals)
-        states = states[: self.circuit.num_labels].view(-1, self._components, self._batch)
+        states = self._split_columns(states[: self.circuit.num_labels])
         return states, values.view(self._components, self._batch)
 
     def _all_states(self) -> Tensor:
@@ -399,12 +407,23 @@ class ConstrainedDistribution(Distribution):
     def _state_leaves(self, plan: Plan, y: Tensor) -> Tensor:
         """Leaves that allow only the literals of y [labels, samples, batch], and of the given inputs."""
         labels, samples, batch = y.shape
-        rows = y.reshape(labels, -1)
+        rows = y.reshape(labels, samples * batch)
         if self.circuit.given:
             assert self._observed is not None
-            given = self._observed[labels:, None].expand(-1, samples, -1).reshape(-1, samples * batch)
+            given = self._observed[labels:, None].expand(-1, samples, -1).flatten(1)
             rows = torch.cat([rows, given.to(rows.dtype)])
         return torch.stack(indicators(rows, self._dtype), dim=1).flatten(0, 1)
+
+    def _log_values(self, plan: Plan, weights: Tensor, leaves: Tensor) -> Tensor:
+        """Value of every component [samples, components, batch] for leaves [2 variables, samples, batch]."""
+        columns = self._components * self._batch
+        step = max(1, _MOST_NUMBERS // max(1, plan.num_edges * columns))
+        parts = []
+        for first in range(0, leaves.shape[1], step):
+            part = leaves[:, first : first + step, None].expand(-1, -1, self._components, -1)
+            repeated = weights if part.shape[1] == 1 else weights.repeat(1, part.shape[1])
+            parts.append(log_value(plan, repeated, part.flatten(1)))
+        return torch.cat(parts).view(leaves.shape[1], self._components, self._batch)
 
     def _observe(self, rows: Tensor) -> tuple[Tensor, Tensor]:
         """Evidence [labels, batch] added to what is observed already; and where the two disagree [batch]."""

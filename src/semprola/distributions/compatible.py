@@ -11,7 +11,7 @@ from semprola.distributions.arguments import given_rows
 from semprola.distributions.base import ConstrainedDistribution
 from semprola.distributions.product import check_given
 from semprola.distributions.spl import bounded_candidates, flat_columns, normalized_mixing
-from semprola.engine import Plan, log_value
+from semprola.engine import Plan
 from semprola.engine.compatible import CompatibleStructure
 
 _NEGATIVE_INFINITY = float("-inf")
@@ -73,11 +73,9 @@ class CompatibleDistribution(ConstrainedDistribution):
         plan, parameter = self._structure.alone
         weights = self._log_parameters.index_select(0, parameter.to(self._log_parameters.device))
         _, samples, batch = y.shape
-        parts = self._state_leaves(plan, y).view(-1, samples, batch).unbind(1)
-        values = torch.stack([log_value(plan, weights, self._per_component(part)) for part in parts])
+        values = self._log_values(plan, weights, self._state_leaves(plan, y).unflatten(1, (samples, batch)))
         with torch.no_grad():
             violated = ~self._satisfied(y)
-        values = values.view(samples, self._components, batch)
         return values.masked_fill(violated.view(samples, 1, batch), _NEGATIVE_INFINITY)
 
     def _component_bounds(self) -> tuple[Tensor, Tensor]:
@@ -85,7 +83,7 @@ class CompatibleDistribution(ConstrainedDistribution):
 
     def _select(self, index: Tensor, batch_shape: torch.Size, observed: Tensor | None, has_evidence: bool) -> Any:
         new = object.__new__(CompatibleDistribution)
-        columns = self._log_parameters.view(-1, self._components, self._batch)[:, :, index]
+        columns = self._split_columns(self._log_parameters)[:, :, index]
         new._log_parameters = columns.flatten(1)
         ConstrainedDistribution.__init__(
             new, self._structure, self._log_mixing[:, index], batch_shape, observed, has_evidence, self._validate_args

@@ -103,7 +103,7 @@ def _ranked(p: ConstrainedDistribution, k: int) -> Tensor:
 def _score(p: ConstrainedDistribution, candidates: Tensor) -> tuple[Tensor, Tensor]:
     """Candidates [labels, n, batch], best first, and their log-probabilities [n, batch] (-inf: a repetition)."""
     rows = candidates.permute(1, 2, 0)
-    log_probs = p.log_prob(rows.reshape(len(rows), *p.batch_shape, -1)).reshape(len(rows), -1)
+    log_probs = p.log_prob(rows.reshape(len(rows), *p.batch_shape, len(candidates))).reshape(len(rows), p._batch)
     for i in range(1, len(rows) if len(rows) <= _LISTED else 0):
         repeated = (rows[:i] == rows[i]).all(-1).any(0)
         log_probs[i].masked_fill_(repeated, _NEGATIVE_INFINITY)
@@ -129,7 +129,7 @@ def _greedy(p: ConstrainedDistribution) -> Tensor:
         raise ValueError("decode('greedy') is the published decoder of single-circuit layers; use 'mode'")
     plan, literals = p._evaluation()
     states = search.follow(plan, weights, literals)[: p.circuit.num_labels]
-    states = states.view(-1, p._components, p._batch)
+    states = p._split_columns(states)
     chosen = p._log_mixing.argmax(0)
     return states.gather(1, chosen.expand(len(states), 1, -1))[:, 0]
 

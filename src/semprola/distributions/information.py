@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 def marginals(p: ConstrainedDistribution) -> Tensor:
     """P(Y_j = 1) [labels, batch]."""
     _, ones = p._posterior_on(p._plan(explicit=p._needs_explicit))
-    ones = ones[: p.circuit.num_labels].view(-1, p._components, p._batch)
-    return (ones * p._responsibilities).sum(1).clamp(0.0, 1.0)
+    of_components = p._split_columns(ones[: p.circuit.num_labels])
+    return (of_components * p._responsibilities).sum(1).clamp(0.0, 1.0)
 
 
 def entropy(p: ConstrainedDistribution) -> Tensor:
@@ -68,10 +68,10 @@ def expected_log_value(p: ConstrainedDistribution, q: ConstrainedDistribution) -
 def listed(p: ConstrainedDistribution) -> Tensor:
     """Log-probability of every state of the circuit [states, batch]."""
     states = p._all_states()
-    return p.log_prob(states.reshape(-1, *[1] * len(p.batch_shape), states.shape[1])).reshape(len(states), -1)
+    return p.log_prob(states.reshape(-1, *[1] * len(p.batch_shape), states.shape[1])).reshape(len(states), p._batch)
 
 
 def _expectation(probability: Tensor, score: Tensor) -> Tensor:
-    """Σ probability · score, with 0 · (-inf) = 0."""
-    impossible = (score == float("-inf")) & (probability <= 0)
+    """Σ probability · score, with 0 · (-inf) = 0 (and a probability that is zero but for rounding is zero)."""
+    impossible = (score == float("-inf")) & (probability <= 64 * torch.finfo(score.dtype).eps)
     return (probability * score.masked_fill(impossible, 0.0)).sum(0)

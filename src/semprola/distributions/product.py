@@ -54,8 +54,8 @@ class ProductDistribution(ConstrainedDistribution):
     @property
     def logits(self) -> Tensor:
         """Log-odds of the labels in q [*batch, mixtures, labels]."""
-        rows = self._logits.view(-1, self._components, self._batch).permute(2, 1, 0)
-        return rows.reshape(*self.batch_shape, self._components, -1)
+        rows = self._split_columns(self._logits).permute(2, 1, 0)
+        return rows.reshape(*self.batch_shape, self._components, len(self._logits))
 
     @property
     def _weights(self) -> None:
@@ -85,7 +85,7 @@ class ProductDistribution(ConstrainedDistribution):
 
     def _select(self, index: Tensor, batch_shape: torch.Size, observed: Tensor | None, has_evidence: bool) -> Any:
         new = object.__new__(ProductDistribution)
-        columns = self._logits.view(-1, self._components, self._batch)[:, :, index]
+        columns = self._split_columns(self._logits)[:, :, index]
         new._logits = columns.flatten(1)
         ConstrainedDistribution.__init__(
             new, self._structure, self._log_mixing[:, index], batch_shape, observed, has_evidence, self._validate_args

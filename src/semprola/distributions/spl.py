@@ -12,7 +12,7 @@ from torch import Tensor
 from semprola.circuit import Circuit
 from semprola.distributions.arguments import given_rows, rows_named
 from semprola.distributions.base import ConstrainedDistribution
-from semprola.engine import Literals, Plan, Structure, active, indicators, log_softmax, log_value, possible, search
+from semprola.engine import Literals, Plan, Structure, active, indicators, log_softmax, possible, search
 from semprola.errors import UnsatisfiableError
 
 _NEGATIVE_INFINITY = float("-inf")
@@ -83,19 +83,17 @@ class SPLDistribution(ConstrainedDistribution):
         leaves = self._state_leaves(plan, y)
         samples, components, batch = y.shape[1], self._components, self._batch
         if not self._is_deterministic:
-            parts = leaves.view(-1, samples, batch).unbind(1)
-            values = [log_value(plan, self._weights, self._per_component(part)) for part in parts]
-            return torch.stack(values).view(samples, components, batch)
+            return self._log_values(plan, self._weights, leaves.unflatten(1, (samples, batch)))
         # exactly one branch of each sum is active: log p is a sum of log-weights, with no -inf on the way
         with torch.no_grad():
             used, possible = active(plan, leaves)
-        weights = self._weights.view(-1, components, batch)
+        weights = self._split_columns(self._weights)
         if self._has_dead_weights:
             weights = weights.masked_fill(weights == _NEGATIVE_INFINITY, 0.0)
         if samples == 1:
             total = (used[:, None] * weights).sum(0)[None]
         else:
-            total = torch.einsum("wsb,wcb->scb", used.view(-1, samples, batch), weights)
+            total = torch.einsum("wsb,wcb->scb", used.unflatten(1, (samples, batch)), weights)
         return total.masked_fill(~possible.view(samples, 1, batch), _NEGATIVE_INFINITY)
 
     def _component_bounds(self) -> tuple[Tensor, Tensor]:
@@ -103,7 +101,7 @@ class SPLDistribution(ConstrainedDistribution):
 
     def _select(self, index: Tensor, batch_shape: torch.Size, observed: Tensor | None, has_evidence: bool) -> Any:
         new = object.__new__(SPLDistribution)
-        columns = self._log_weights.view(-1, self._components, self._batch)[:, :, index]
+        columns = self._split_columns(self._log_weights)[:, :, index]
         new._log_weights = columns.flatten(1)
         new._has_dead_weights = self._has_dead_weights
         ConstrainedDistribution.__init__(
@@ -120,9 +118,11 @@ def bounded_candidates(p: ConstrainedDistribution, paths: tuple[Tensor, Tensor])
         return states, values
     plan, carried = p._structure.bound
     carried = carried.to(weights.device)
-    weights = weights[carried.clamp(min=0)].masked_fill((carried < 0)[:, None], 0.0)
+    known = carried >= 0
+    carried_weights = weights.new_zeros((len(carried), weights.shape[1]))
+    carried_weights[known] = weights[carried[known]]
     literals = Literals.of(plan, *p._observed_scores(), maximize=True)
-    better, bounds = search.bound(plan, weights, literals)
+    better, bounds = search.bound(plan, carried_weights, literals)
     better = better[: p.circuit.num_labels].view_as(states)
     return torch.cat([states, better], dim=1), bounds.view(p._components, p._batch)
 

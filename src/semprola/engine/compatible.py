@@ -74,10 +74,11 @@ class CompatibleStructure(Structure):
 
     def normalize(self, logits: Tensor) -> Tensor:
         """Log-probabilities of q's local distributions from logits [parameters, columns]."""
+        blocks = logits.split([count * size for _, count, size in self.parameter_blocks])
         parts = []
-        for first, count, size in self.parameter_blocks:
-            block = logits[first : first + count * size].unflatten(0, (count, size))
-            parts.append(torch.log_softmax(block, 1).flatten(0, 1))
+        for (_, count, size), block in zip(self.parameter_blocks, blocks, strict=True):
+            local = torch.log_softmax(block.view(count, size, logits.shape[1]), 1)
+            parts.append(local.flatten(0, 1))
         return torch.cat(parts)
 
     @property

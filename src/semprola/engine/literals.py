@@ -54,7 +54,10 @@ class Literals:
         """Marginals [variables, columns] from the flow into each literal [2 variables, columns]."""
         zero, one = leaf_flows[0::2], leaf_flows[1::2]
         unmentioned = (1.0 - zero - one).clamp(min=0.0)
-        return one + unmentioned * self.default
+        probability = one + unmentioned * self.default
+        # what is certain is certain, not all but certain: rounding must not reach an impossible value
+        certain = self.leaves == _NEGATIVE_INFINITY
+        return probability.masked_fill(certain[0::2], 1.0).masked_fill(certain[1::2], 0.0)
 
 
 def indicators(rows: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

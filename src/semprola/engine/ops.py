@@ -7,7 +7,8 @@ entropies, and gradients of gradients exist. Impossible columns have value -inf 
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -27,7 +28,12 @@ def log_value(plan: Plan, weights: Tensor | None, leaves: Tensor) -> Tensor:
     Returns:
         [columns]
     """
-    result: Tensor = _log_value(_present(weights, leaves), leaves, plan.handle)
+    weights = _present(weights, leaves)
+    if torch.is_grad_enabled() and (weights.requires_grad or leaves.requires_grad):
+        value, _, _ = _evaluate(weights, leaves, plan.handle)
+    else:
+        value = _log_value(weights, leaves, plan.handle)
+    result: Tensor = value
     return result
 
 
@@ -37,8 +43,8 @@ def posterior(plan: Plan, weights: Tensor | None, leaves: Tensor) -> tuple[Tenso
     Returns:
         [W, columns] and [2 variables, columns]
     """
-    result: tuple[Tensor, Tensor] = _posterior(_present(weights, leaves), leaves, plan.handle)
-    return result
+    _, edge_flows, leaf_flows = _evaluate(_present(weights, leaves), leaves, plan.handle)
+    return edge_flows, leaf_flows
 
 
 def active(plan: Plan, leaves: Tensor) -> tuple[Tensor, Tensor]:
@@ -76,17 +82,53 @@ def log_softmax(plan: Plan, logits: Tensor, alive: Tensor | None = None) -> Tens
     Returns:
         log-weights [W, columns]
     """
-    parts = []
-    for first, sums, fan_in in plan.blocks:
-        block = logits[first : first + sums * fan_in].unflatten(0, (sums, fan_in))
-        if alive is None:
-            parts.append(torch.log_softmax(block, 1).flatten(0, 1))
-            continue
-        live = alive[first : first + sums * fan_in].unflatten(0, (sums, fan_in))
-        # sums that are dead altogether keep their logits: a softmax over nothing would be NaN
-        block = block.masked_fill(~live & live.any(1, keepdim=True), float("-inf"))
-        parts.append(torch.log_softmax(block, 1).masked_fill(~live, float("-inf")).flatten(0, 1))
-    return torch.cat(parts) if parts else logits
+    if not plan.blocks:
+        return logits
+    sizes = [sums * fan_in for _, sums, fan_in in plan.blocks]
+    # one split in place of many slices: the gradient of a slice is a tensor full of zeros
+    blocks = logits.split(sizes)
+    masks = [None] * len(sizes) if alive is None else alive.split(sizes)
+    parts: list[Tensor] = []
+    for (_, sums, fan_in), block, live in zip(plan.blocks, blocks, masks, strict=True):
+        parts.append(
+            _normalize(block.view(sums, fan_in, columns), None if live is None else live.view(sums, fan_in, columns))
+        )
+    return torch.cat([part.flatten(0, 1) for part in parts])
+
+
+def _normalize(block: Tensor, live: Tensor | None) -> Tensor:
+    if live is None:
+        return torch.log_softmax(block, 1)
+    # sums that are dead altogether keep their logits: a softmax over nothing would be NaN
+    block = block.masked_fill(~live & live.any(1, keepdim=True), float("-inf"))
+    return torch.log_softmax(block, 1).masked_fill(~live, float("-inf"))
+
+
+_Function = TypeVar("_Function", bound=Callable[..., Any])
+
+
+def _operator(name: str, schema: str) -> Callable[[_Function], Any]:
+    """Register a function as the operator semprola::name, for all devices; returns what calls it.
+
+    `torch.library.custom_op` does the same, but its first call imports the tracing compiler, which takes seconds.
+    """
+
+    def register(function: _Function) -> Any:
+        torch.library.define(f"semprola::{name}", schema)
+        torch.library.impl(f"semprola::{name}", "default", function)
+        return getattr(torch.ops.semprola, name)
+
+    return register
+
+
+def _meta(name: str) -> Callable[[_Function], _Function]:
+    """Register the shapes and types of an operator's results."""
+
+    def register(function: _Function) -> _Function:
+        torch.library.register_fake(f"semprola::{name}", function)
+        return function
+
+    return register
 
 
 def _present(weights: Tensor | None, leaves: Tensor) -> Tensor:
@@ -97,35 +139,37 @@ def _weights(weights: Tensor) -> Tensor | None:
     return weights if len(weights) else None
 
 
-@torch.library.custom_op("semprola::log_value", mutates_args=())
+@_operator("log_value", "(Tensor weights, Tensor leaves, int plan) -> Tensor")
 def _log_value(weights: Tensor, leaves: Tensor, plan: int) -> Tensor:
     layout = Plan.of(plan)
     values, _ = passes.upward(layout, _weights(weights), leaves)
     return values[layout.root_row].clone()
 
 
-@torch.library.custom_op("semprola::posterior", mutates_args=())
-def _posterior(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
+@_operator("evaluate", "(Tensor weights, Tensor leaves, int plan) -> (Tensor, Tensor, Tensor)")
+def _evaluate(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tensor, Tensor]:
+    """Log-value and posterior flows at once: the gradient is at hand when the value is."""
     layout = Plan.of(plan)
     values, shares = passes.upward(layout, _weights(weights), leaves, share=passes.posterior)
     assert shares is not None
-    shares *= values[layout.root_row] > float("-inf")
+    value = values[layout.root_row].clone()
+    shares *= value > float("-inf")
     edge_flows, leaf_flows = passes.downward(layout, shares)
-    return edge_flows[layout.num_fixed :].clone() if len(weights) else weights.clone(), leaf_flows
+    return value, edge_flows[layout.num_fixed :] if len(weights) else weights.clone(), leaf_flows
 
 
-@torch.library.custom_op("semprola::active", mutates_args=())
+@_operator("active", "(Tensor leaves, int plan) -> (Tensor, Tensor)")
 def _active(leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
     layout = Plan.of(plan)
-    values, shares = passes.upward(layout, None, leaves, share=passes.posterior)
+    values, shares = passes.upward(layout, None, leaves, maximize=True, share=passes.alive)
     assert shares is not None
     possible = values[layout.root_row] > float("-inf")
     shares *= possible
     edge_flows, _ = passes.downward(layout, shares)
-    return edge_flows[layout.num_fixed :].clone(), possible
+    return edge_flows[layout.num_fixed :], possible
 
 
-@torch.library.custom_op("semprola::possible", mutates_args=())
+@_operator("possible", "(Tensor leaves, int plan) -> (Tensor, Tensor)")
 def _possible(leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
     layout = Plan.of(plan)
     alive = leaves.new_empty((layout.num_edges, leaves.shape[1]), dtype=torch.bool)
@@ -134,62 +178,71 @@ def _possible(leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
         alive[bucket.edges] = (edges > float("-inf")).flatten(0, 1)
 
     values, _ = passes.upward(layout, None, leaves, maximize=True, visit=keep)
-    return alive[layout.num_fixed :].clone(), values[layout.root_row] > float("-inf")
+    return alive[layout.num_fixed :], values[layout.root_row] > float("-inf")
 
 
-@torch.library.custom_op("semprola::posterior_tangent", mutates_args=())
+@_operator(
+    "posterior_tangent",
+    "(Tensor weights, Tensor leaves, Tensor d_weights, Tensor d_leaves, int plan) -> (Tensor, Tensor)",
+)
 def _tangent(weights: Tensor, leaves: Tensor, d_weights: Tensor, d_leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
     layout = Plan.of(plan)
     _, shares = passes.upward(layout, _weights(weights), leaves, share=passes.posterior)
     assert shares is not None
-    flows, _ = passes.downward(layout, shares)
+    flows, _ = passes.downward(layout, shares.clone())
     d_flows, d_leaf_flows = passes.tangent(layout, shares, flows, _weights(d_weights), d_leaves)
-    return d_flows[layout.num_fixed :].clone() if len(weights) else weights.clone(), d_leaf_flows
+    return d_flows[layout.num_fixed :] if len(weights) else weights.clone(), d_leaf_flows
 
 
-@_log_value.register_fake
+@_meta("log_value")
 def _(weights: Tensor, leaves: Tensor, plan: int) -> Tensor:
     return leaves.new_empty(leaves.shape[1])
 
 
-@_posterior.register_fake
-def _(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
-    return torch.empty_like(weights), torch.empty_like(leaves)
+@_meta("evaluate")
+def _(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tensor, Tensor]:
+    return leaves.new_empty(leaves.shape[1]), torch.empty_like(weights), torch.empty_like(leaves)
 
 
-@_active.register_fake
+@_meta("active")
 def _(leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
     columns = leaves.shape[1]
     return leaves.new_empty((Plan.of(plan).num_weights, columns)), leaves.new_empty(columns, dtype=torch.bool)
 
 
-@_possible.register_fake
+@_meta("possible")
 def _(leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
     columns = leaves.shape[1]
     shape = (Plan.of(plan).num_weights, columns)
     return leaves.new_empty(shape, dtype=torch.bool), leaves.new_empty(columns, dtype=torch.bool)
 
 
-@_tangent.register_fake
+@_meta("posterior_tangent")
 def _(weights: Tensor, leaves: Tensor, d_weights: Tensor, d_leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
     return torch.empty_like(weights), torch.empty_like(leaves)
 
 
-def _save_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
     weights, leaves, ctx.plan = inputs
-    ctx.save_for_backward(weights, leaves)
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(weights, leaves, *output[1:])
 
 
-def _log_value_backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None]:
-    weights, leaves = ctx.saved_tensors
-    edge_flows, leaf_flows = _posterior(weights, leaves, ctx.plan)
-    return gradient * edge_flows, gradient * leaf_flows, None
+def _backward(
+    ctx: Any, of_value: Tensor | None, of_edges: Tensor | None, of_leaves: Tensor | None
+) -> tuple[Tensor | None, Tensor | None, None]:
+    weights, leaves, edge_flows, leaf_flows = ctx.saved_tensors
+    weights_gradient = leaves_gradient = None
+    if of_value is not None:
+        weights_gradient, leaves_gradient = of_value * edge_flows, of_value * leaf_flows
+    if of_edges is not None or of_leaves is not None:
+        along_edges = torch.zeros_like(edge_flows) if of_edges is None else of_edges
+        along_leaves = torch.zeros_like(leaf_flows) if of_leaves is None else of_leaves
+        # the Hessian of log Z is symmetric: its transpose applied to the cotangents is a tangent pass along them
+        d_edges, d_leaves = _tangent(weights, leaves, along_edges, along_leaves, ctx.plan)
+        weights_gradient = d_edges if weights_gradient is None else weights_gradient + d_edges
+        leaves_gradient = d_leaves if leaves_gradient is None else leaves_gradient + d_leaves
+    return weights_gradient, leaves_gradient, None
 
 
-def _posterior_backward(ctx: Any, edge_gradient: Tensor, leaf_gradient: Tensor) -> tuple[Tensor, Tensor, None]:
-    weights, leaves = ctx.saved_tensors
-    return (*_tangent(weights, leaves, edge_gradient, leaf_gradient, ctx.plan), None)
-
-
-_log_value.register_autograd(_log_value_backward, setup_context=_save_inputs)
-_posterior.register_autograd(_posterior_backward, setup_context=_save_inputs)
+torch.library.register_autograd("semprola::evaluate", _backward, setup_context=_setup)

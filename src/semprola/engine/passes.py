@@ -62,24 +62,23 @@ def upward(
             sums = torch.logsumexp(edges, 1)
         values[bucket.rows] = sums
         if shares is not None and share is not None:
-            shares[bucket.edges] = share(bucket, edges, sums).view(-1, columns)
+            shares[bucket.edges] = share(bucket, edges, sums).flatten(0, 1)
         if visit is not None:
             visit(bucket, edges, sums)
     return values, shares
 
 
 def downward(plan: Plan, shares: Tensor) -> tuple[Tensor, Tensor]:
-    """Hand the root's flow of one down in the given shares [E, columns].
+    """Hand the root's flow of one down in the given shares [E, columns], which are overwritten.
 
     Returns:
-        flow through each edge [E, columns] and into each literal [2 variables, columns].
+        flow through each edge [E, columns], in place of its share, and into each literal [2 variables, columns].
     """
-    flows = torch.empty_like(shares)
+    flows = shares
     schedule = plan.on(shares.device)
     for bucket in reversed(schedule.buckets):
         arriving = _arriving(plan, flows, bucket)
-        part = shares[bucket.edges].view(bucket.sums, bucket.fan_in, -1)
-        flows[bucket.edges] = (part * arriving[:, None]).view(-1, shares.shape[1])
+        flows[bucket.edges].unflatten(0, (bucket.sums, bucket.fan_in)).mul_(arriving[:, None])
     return flows, gather_sum(flows, schedule.leaf_parents, schedule.leaf_offsets)
 
 
@@ -98,10 +97,10 @@ def downward_choosing(plan: Plan, shares: Tensor) -> Tensor:
         arriving = _arriving(plan, flows, bucket)
         part = shares[bucket.edges].view(bucket.sums, bucket.fan_in, columns)
         if bucket.is_choice:
-            grouped = (part * arriving[:, None]).view(-1, bucket.copies, bucket.fan_in, columns)
+            grouped = (part * arriving[:, None]).unflatten(0, (bucket.sums // bucket.copies, bucket.copies))
             best = one_hot_max(grouped.sum(1)).repeat_interleave(bucket.copies, 0)
             part = best.view(bucket.sums, bucket.fan_in, columns)
-        flows[bucket.edges] = (part * arriving[:, None]).view(-1, columns)
+        flows[bucket.edges] = (part * arriving[:, None]).flatten(0, 1)
     return gather_sum(flows, schedule.leaf_parents, schedule.leaf_offsets)
 
 
@@ -133,7 +132,7 @@ def tangent(
         part = shares[bucket.edges].view_as(d_edges)
         d_sums = (part * d_edges).sum(1)
         d_values[bucket.rows] = d_sums
-        d_shares[bucket.edges] = (part * (d_edges - d_sums[:, None])).view(-1, columns)
+        d_shares[bucket.edges] = (part * (d_edges - d_sums[:, None])).flatten(0, 1)
     d_flows = torch.empty_like(shares)
     for bucket in reversed(schedule.buckets):
         is_root = bucket.rows.stop - 1 == plan.root_row
@@ -143,7 +142,7 @@ def tangent(
         )
         part = shares[bucket.edges].view(bucket.sums, bucket.fan_in, columns)
         d_part = d_shares[bucket.edges].view_as(part)
-        d_flows[bucket.edges] = (d_part * arriving[:, None] + part * d_arriving[:, None]).view(-1, columns)
+        d_flows[bucket.edges] = (d_part * arriving[:, None] + part * d_arriving[:, None]).flatten(0, 1)
     return d_flows, gather_sum(d_flows, schedule.leaf_parents, schedule.leaf_offsets)
 
 
@@ -160,7 +159,12 @@ def gather_sum(rows: Tensor, index: Tensor, offsets: Tensor | None) -> Tensor:
 def posterior(bucket: Bucket, edges: Tensor, sums: Tensor) -> Tensor:
     """Share rule: the probability of each edge given its sum; zero where the sum is impossible."""
     reference = sums.masked_fill(sums == _NEGATIVE_INFINITY, 0.0)
-    return torch.exp(edges - reference[:, None])
+    return (edges - reference[:, None]).exp_()
+
+
+def alive(bucket: Bucket, edges: Tensor, sums: Tensor) -> Tensor:
+    """Share rule: one for every possible edge (of a deterministic sum and a full state, there is one at most)."""
+    return (edges > _NEGATIVE_INFINITY).to(edges.dtype)
 
 
 def best(bucket: Bucket, edges: Tensor, sums: Tensor) -> Tensor:

@@ -94,17 +94,18 @@ def _sample_step(
     flat = column.reshape(-1)
     drawn = shares.new_empty((plan.num_edges, len(flat)))
     for bucket in plan.on(shares.device).buckets:
-        part = shares[bucket.edges].view(bucket.sums, bucket.fan_in, -1).index_select(2, flat)
+        part = shares[bucket.edges].unflatten(0, (bucket.sums, bucket.fan_in)).index_select(2, flat)
         if bucket.fan_in > 1:
             uniform = _uniform((bucket.sums, 1, len(flat)), part, generator)
             part = passes.draw(part, uniform)
-        drawn[bucket.edges] = part.view(-1, len(flat))
+        drawn[bucket.edges] = part.flatten(0, 1)
     _, leaf_flows = passes.downward(plan, drawn)
     zero, one = leaf_flows[0::2], leaf_flows[1::2]
     absent = (zero + one) < 0.5
     default = literals.default.index_select(1, flat)
     filled = (_uniform(tuple(default.shape), default, generator) < default).to(one.dtype)
-    return torch.where(absent, filled, one).view(-1, *column.shape)
+    states: Tensor = torch.where(absent, filled, one).unflatten(1, column.shape)
+    return states
 
 
 def _uniform(shape: tuple[int, ...], like: Tensor, generator: torch.Generator | None) -> Tensor:

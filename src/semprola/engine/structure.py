@@ -79,7 +79,8 @@ class Structure:
     @cached_property
     def bound(self) -> tuple[Plan, torch.Tensor]:
         """A plan that maximises over branches and adds up units, and the weights of `layer` it carries (-1: none)."""
-        base = self.layer
+        # with all literals spelled out, since labels may have been observed
+        base = self.layer_explicit
         shape, is_choice = group_branches(base.shape)
         plan = Plan(shape, is_choice, weigh_all=True)
         return plan, _weight_map(plan, base, shape.origin)

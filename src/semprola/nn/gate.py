@@ -7,9 +7,6 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-_SMALL = 0.1
-"""Scale of the output weights at the start, so that the first predictions are close to the chosen bias."""
-
 
 class Gate(nn.Module):
     """A multi-layer perceptron whose output is one vector of parameters for each component of a mixture.
@@ -40,30 +37,29 @@ class Gate(nn.Module):
             layers += [nn.Linear(width, size), nn.ReLU()]
             width = size
         self.hidden = nn.Sequential(*layers)
-        mixing = components if components > 1 else 0
-        self.out = nn.Linear(width, components * parameters + mixing)
-        with torch.no_grad():
-            self.out.weight.mul_(_SMALL)
-            start = noise * torch.randn(parameters, components)
-            if bias is not None:
-                start += bias[:, None].to(start.dtype)
-            self.out.bias.zero_()
-            self.out.bias[: components * parameters] = start.reshape(-1)
+        outputs = components * parameters + (components if components > 1 else 0)
+        self.weight = nn.Parameter((2 * torch.rand(outputs, width) - 1) / width**0.5)
+        start = noise * torch.randn(parameters, components)
+        if bias is not None:
+            start += bias[:, None].to(start.dtype)
+        self.bias = nn.Parameter(torch.zeros(outputs))
+        self.bias.data[: components * parameters] = start.reshape(-1)
 
     def forward(self, z: Tensor) -> tuple[Tensor, Tensor | None]:
         """Parameters [*batch, components, parameters] and mixing logits [*batch, components] for features z."""
         if z.shape[-1:] != (self.in_features,):
             raise ValueError(f"expected features of shape [*batch, {self.in_features}], got {tuple(z.shape)}")
         batch_shape = z.shape[:-1]
-        features = self.hidden(z).reshape(batch_shape.numel(), -1)
+        features = self.hidden(z).reshape(batch_shape.numel(), self.weight.shape[1])
         # the engine wants the batch last: multiplying from the left gives that layout without a transposition
-        columns = torch.addmm(self.out.bias[:, None], self.out.weight, features.T)
+        columns = torch.addmm(self.bias[:, None], self.weight, features.T)
         size = self.components * self.parameters_each
-        parameters = columns[:size].view(self.parameters_each, self.components, -1).permute(2, 1, 0)
-        parameters = parameters.reshape(*batch_shape, self.components, self.parameters_each)
+        shape = (self.parameters_each, self.components, batch_shape.numel())
+        own, mixing = columns.split([size, len(columns) - size])
+        parameters = own.view(shape).permute(2, 1, 0).reshape(*batch_shape, self.components, self.parameters_each)
         if self.components == 1:
             return parameters, None
-        return parameters, columns[size:].T.reshape(*batch_shape, self.components)
+        return parameters, mixing.T.reshape(*batch_shape, self.components)
 
 
 def hidden_sizes(gate: Iterable[int] | int) -> tuple[int, ...]:
