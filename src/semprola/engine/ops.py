@@ -90,9 +90,8 @@ def log_softmax(plan: Plan, logits: Tensor, alive: Tensor | None = None) -> Tens
     masks = [None] * len(sizes) if alive is None else alive.split(sizes)
     parts: list[Tensor] = []
     for (_, sums, fan_in), block, live in zip(plan.blocks, blocks, masks, strict=True):
-        parts.append(
-            _normalize(block.view(sums, fan_in, columns), None if live is None else live.view(sums, fan_in, columns))
-        )
+        shape = (sums, fan_in, logits.shape[1])
+        parts.append(_normalize(block.view(shape), None if live is None else live.view(shape)))
     return torch.cat([part.flatten(0, 1) for part in parts])
 
 
