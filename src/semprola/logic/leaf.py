@@ -59,6 +59,11 @@ class Leaf(Formula, ABC):
     def labels(self) -> tuple[str, ...]:
         """Return the names of the variables in the family's own order."""
 
+    @property
+    def given(self) -> tuple[str, ...]:
+        """Those of ``labels()`` that are inputs x by default: variables of the constraint without a probability."""
+        return ()
+
     @abstractmethod
     def evaluate_columns(self, columns: Mapping[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
         """Say which rows satisfy the constraint, without using any circuit.

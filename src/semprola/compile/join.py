@@ -1,0 +1,141 @@
+"""Puts circuits over disjoint variables together, under new labels: no recompilation, no loop over nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from semprola.circuit import LITERAL, PRODUCT, Circuit, Vtree
+from semprola.circuit.transforms import smooth
+
+
+def join_circuits(
+    parts: Sequence[Circuit],
+    facts: Mapping[str, bool],
+    labels: Sequence[str],
+    given: Sequence[str] = (),
+    info: Mapping[str, Any] | None = None,
+) -> Circuit:
+    """The conjunction of circuits that share no variable; variables that none of them mentions are free.
+
+    Args:
+        parts: circuits, their variables found by name among labels and given.
+        facts: variables with a fixed value, in none of the parts.
+        labels, given: the variables of the result.
+        info: how it was made.
+
+    Example:
+        >>> from semprola.circuit import CircuitBuilder
+        >>> builder = CircuitBuilder(["a"])
+        >>> part = builder.build(builder.literal(0, True))
+        >>> join_circuits([part], {"b": False}, ["c", "b", "a"]).enumerate().tolist()
+        [[0, 0, 1], [1, 0, 1]]
+    """
+    index = {name: v for v, name in enumerate((*labels, *given))}
+    parts = [_without_suppressed(part, frozenset(given)) for part in parts]
+    renames = [np.array([index[name] for name in part.variables], dtype=np.int64) for part in parts]
+    suppressed = np.zeros(len(index), dtype=bool)
+    for part, rename in zip(parts, renames, strict=True):
+        suppressed[rename] = part.zero_suppressed
+    fixed = {index[name]: value for name, value in facts.items()}
+    return Circuit(
+        labels,
+        given,
+        *_arrays(parts, renames, fixed),
+        zero_suppressed=suppressed,
+        vtree=_vtree(parts, renames, len(index)),
+        info=info,
+    )
+
+
+def join_vtrees(parts: Sequence[tuple[Vtree, npt.NDArray[np.int64]]], others: Sequence[int]) -> Vtree | None:
+    """One vtree over all variables: the parts side by side, the other variables above them.
+
+    Args:
+        parts: vtrees and the new names of their variables.
+        others: further variables.
+
+    Returns:
+        The vtree; None if there is no variable.
+    """
+    columns: list[list[npt.NDArray[np.int64]]] = [[], [], []]
+    size = 0
+    level: list[int] = []
+    for vtree, rename in parts:
+        inner = vtree.variable < 0
+        columns[0].append(np.where(inner, vtree.left + size, -1))
+        columns[1].append(np.where(inner, vtree.right + size, -1))
+        columns[2].append(np.where(inner, -1, rename[np.where(inner, 0, vtree.variable)]))
+        size += len(vtree)
+        level.append(size - 1)
+    left, right, variable = (np.concatenate([np.zeros(0, np.int64), *column]).tolist() for column in columns)
+
+    def add(a: int, b: int, v: int) -> int:
+        left.append(a)
+        right.append(b)
+        variable.append(v)
+        return len(variable) - 1
+
+    while len(level) > 1:
+        level = [add(a, b, -1) for a, b in zip(level[::2], level[1::2], strict=False)] + level[len(level) // 2 * 2 :]
+    for v in reversed(others):
+        leaf = add(-1, -1, v)
+        level = [add(leaf, level[0], -1)] if level else [leaf]
+    return Vtree(left, right, variable) if variable else None
+
+
+def _without_suppressed(part: Circuit, given: frozenset[str]) -> Circuit:
+    """Inputs are never zero-suppressed."""
+    becomes_given = np.array([name in given for name in part.variables], dtype=bool) & part.zero_suppressed
+    return smooth(part, becomes_given) if np.any(becomes_given) else part
+
+
+def _arrays(
+    parts: Sequence[Circuit], renames: Sequence[npt.NDArray[np.int64]], fixed: Mapping[int, bool]
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    """Kind, literal, child_start and children: the parts one after the other, the facts, one product over all."""
+    kinds, literals, counts, children = [], [], [], []
+    top: list[int] = []
+    size = 0
+    for part, rename in zip(parts, renames, strict=True):
+        # a part whose root is a product gives its children to the new root
+        opened = part.kind[-1] == PRODUCT
+        nodes = part.num_nodes - int(opened)
+        edges = int(part.child_start[nodes])
+        literal = part.literal[:nodes]
+        kinds.append(part.kind[:nodes])
+        literals.append(np.where(literal == 0, 0, np.sign(literal) * (rename[np.abs(literal) - 1] + 1)))
+        counts.append(np.diff(part.child_start[: nodes + 1]))
+        children.append(part.children[:edges].astype(np.int64) + size)
+        top.extend((part.children[edges:] + size).tolist() if opened else [size + nodes - 1])
+        size += nodes
+    values = [v + 1 if value else -v - 1 for v, value in fixed.items()]
+    top.extend(range(size, size + len(values)))
+    kinds.append(np.full(len(values), LITERAL, dtype=np.int8))
+    literals.append(np.array(values, dtype=np.int64))
+    counts.append(np.zeros(len(values), dtype=np.int64))
+    if len(top) != 1:
+        kinds.append(np.array([PRODUCT], dtype=np.int8))
+        literals.append(np.zeros(1, dtype=np.int64))
+        counts.append(np.array([len(top)], dtype=np.int64))
+        children.append(np.array(top, dtype=np.int64))
+    start = np.concatenate([[0], np.cumsum(np.concatenate(counts))])
+    flat = np.concatenate([np.zeros(0, np.int64), *children])
+    return np.concatenate(kinds), np.concatenate(literals), start, flat
+
+
+def _vtree(parts: Sequence[Circuit], renames: Sequence[npt.NDArray[np.int64]], count: int) -> Vtree | None:
+    pairs: list[tuple[Vtree, npt.NDArray[np.int64]]] = []
+    covered = np.zeros(count, dtype=bool)
+    for part, rename in zip(parts, renames, strict=True):
+        covered[rename] = True
+        if part.vtree is not None:
+            pairs.append((part.vtree, rename))
+        elif part.num_variables > 1:
+            return None
+        else:
+            covered[rename] = False
+    return join_vtrees(pairs, np.flatnonzero(~covered).tolist())

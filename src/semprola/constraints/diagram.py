@@ -1,0 +1,229 @@
+"""The one decision-diagram builder: from a state machine over the variables to a reduced diagram to a circuit.
+
+A family says how a state changes when the next variable gets a value; equal states at the same place are one node.
+The diagram is then reduced from the last variable up and written out as a circuit. A node of a zero-suppressed
+variable becomes ``low or (v and high)``, that of any other ``(not v and low) or (v and high)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from semprola.circuit import Circuit, Vtree
+from semprola.constraints.budget import Budget
+from semprola.constraints.emission import FALSE_ID, TRUE_ID, Emitter
+from semprola.errors import UnsatisfiableError
+
+Ids = npt.NDArray[np.int64]
+State = TypeVar("State", bound=Hashable)
+
+_CHUNK = 4096
+"""States between two looks at the budget."""
+
+
+def decision_diagram(
+    labels: Sequence[str],
+    start: State,
+    transition: Callable[[State, int, int], State | None],
+    accept: Callable[[State], bool],
+    *,
+    given: Sequence[str] = (),
+    order: Sequence[int] | None = None,
+    zero_suppressed: bool = True,
+    budget: Budget | None = None,
+) -> Circuit:
+    """Build the circuit of a state machine that reads the variables in a fixed order.
+
+    Args:
+        labels: names of the labels.
+        start: the state before the first variable; states are hashable, and equal ones behave the same.
+        transition: the state after the variable at a position of the order takes value 0 or 1, None if none can be.
+        accept: whether a state after the last variable is a model.
+        given: names of the given variables; they are never zero-suppressed.
+        order: the variables (indices into labels, then given) in the order of reading; as listed by default.
+        zero_suppressed: whether a label that a branch does not mention is false there (otherwise it is free).
+        budget: limits on nodes and seconds.
+
+    Returns:
+        A deterministic, decomposable circuit structured by the right-linear vtree of the order.
+
+    Raises:
+        UnsatisfiableError: no state is accepted.
+        CompilationBudgetError: the diagram is too wide.
+
+    Example:
+        >>> def count(ones, position, value):
+        ...     return ones + value if ones + value < 2 else None
+        >>> decision_diagram(["a", "b", "c"], 0, count, lambda ones: True).model_count()
+        4
+    """
+    names = (*labels, *given)
+    chosen = range(len(names)) if order is None else order
+    limits = Budget("the constraint") if budget is None else budget
+    levels = Expansion(start, transition, accept, [names[v] for v in chosen], limits).levels()
+    return reduce_levels(levels, labels, chosen, given=given, zero_suppressed=zero_suppressed, what=limits.what)
+
+
+@dataclass(frozen=True)
+class Levels:
+    """An unreduced diagram, one entry a level: the index, in the next level, of each node's successors; -1 is none."""
+
+    low: list[npt.NDArray[np.int32]]
+    high: list[npt.NDArray[np.int32]]
+    accepted: npt.NDArray[np.bool_]
+
+
+class Expansion(Generic[State]):
+    """The states that can be reached, one level after the other, so that several can take turns.
+
+    Args:
+        start, transition, accept: the state machine (see `decision_diagram`).
+        names: the variables in the order of reading.
+        budget: limits; the error names the variable after which there are most states.
+    """
+
+    def __init__(
+        self,
+        start: State,
+        transition: Callable[[State, int, int], State | None],
+        accept: Callable[[State], bool],
+        names: Sequence[str],
+        budget: Budget,
+    ) -> None:
+        self.transition, self.accept, self.names, self.budget = transition, accept, names, budget
+        self.num_nodes = 0
+        self._current: list[State] = [start]
+        self._low: list[npt.NDArray[np.int32]] = []
+        self._high: list[npt.NDArray[np.int32]] = []
+        self._widest = (0, 0)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all variables are read."""
+        return len(self._low) == len(self.names)
+
+    def advance(self) -> None:
+        """Read one more variable.
+
+        Raises:
+            CompilationBudgetError: the diagram is too wide or takes too long.
+        """
+        position, transition, current = len(self._low), self.transition, self._current
+        successors: dict[State, int] = {}
+        place = successors.setdefault
+        ends: tuple[list[int], list[int]] = ([], [])
+        for first in range(0, len(current), _CHUNK):
+            part = current[first : first + _CHUNK]
+            for value, end in enumerate(ends):
+                for state in part:
+                    after = transition(state, position, value)
+                    end.append(-1 if after is None else place(after, len(successors)))
+            self.budget.check(self.num_nodes + len(current) + len(successors), self._where())
+        self._widest = max(self._widest, (len(successors), position))
+        self.num_nodes += len(current)
+        self._low.append(np.array(ends[0], np.int32))
+        self._high.append(np.array(ends[1], np.int32))
+        self._current = list(successors)
+
+    def levels(self) -> Levels:
+        """All levels; reads what is left."""
+        while not self.finished:
+            self.advance()
+        accepted = np.fromiter((self.accept(state) for state in self._current), np.bool_, len(self._current))
+        return Levels(self._low, self._high, accepted)
+
+    def _where(self) -> str:
+        width, position = self._widest
+        name = self.names[position]
+        return f"after label {name!r}, number {position + 1} of {len(self.names)} in the order ({width:,} states)"
+
+
+def reduce_levels(
+    levels: Levels,
+    labels: Sequence[str],
+    order: Sequence[int],
+    *,
+    given: Sequence[str] = (),
+    zero_suppressed: bool = True,
+    what: str = "the constraint",
+) -> Circuit:
+    """The circuit of an unreduced diagram; arguments as for `decision_diagram`."""
+    diagram = Diagram(labels, given, zero_suppressed)
+    ids = np.where(levels.accepted, TRUE_ID, FALSE_ID)
+    for position in range(len(order) - 1, -1, -1):
+        below = np.append(ids, FALSE_ID)  # index -1 is no state at all
+        ids = diagram.add(order[position], below[levels.low[position]], below[levels.high[position]])
+    return diagram.circuit(int(ids[0]) if len(ids) else FALSE_ID, order, what)
+
+
+class Diagram:
+    """A reduced decision diagram under construction, from the last variable up; ids 0 and 1 are false and true.
+
+    Args:
+        labels: names of the labels.
+        given: names of the given variables.
+        zero_suppressed: whether labels follow the zero-suppressed rule.
+    """
+
+    def __init__(self, labels: Sequence[str], given: Sequence[str] = (), zero_suppressed: bool = True) -> None:
+        self.labels, self.given = tuple(labels), tuple(given)
+        self.suppressed = [zero_suppressed] * len(self.labels) + [False] * len(self.given)
+        self.num_nodes = 0
+        self._variable: list[Ids] = []
+        self._low: list[Ids] = []
+        self._high: list[Ids] = []
+
+    def add(self, variable: int, low: Ids, high: Ids) -> Ids:
+        """Add nodes of one variable, all of them at once, after those of every later variable.
+
+        Args:
+            variable: the variable that the nodes decide.
+            low, high: ids of the successors of each node.
+
+        Returns:
+            The id of each node: equal nodes get equal ids, needless ones that of a successor.
+        """
+        needless = high == FALSE_ID if self.suppressed[variable] else low == high
+        ids = low.astype(np.int64)
+        kept = np.flatnonzero(~needless)
+        pairs, inverse = np.unique((low[kept].astype(np.int64) << 32) | high[kept], return_inverse=True)
+        ids[kept] = self.num_nodes + 2 + inverse
+        self.num_nodes += len(pairs)
+        self._variable.append(np.full(len(pairs), variable, np.int64))
+        self._low.append(pairs >> 32)
+        self._high.append(pairs & 0xFFFFFFFF)
+        return ids
+
+    def circuit(self, root: int, order: Sequence[int], what: str = "the constraint") -> Circuit:
+        """The circuit of the node with this id.
+
+        Args:
+            root: an id that `add` returned last, so that every node lies below it.
+            order: all variables in the order of reading.
+            what: the constraint, as the error names it.
+
+        Raises:
+            UnsatisfiableError: the root is false.
+        """
+        if root == FALSE_ID:
+            raise UnsatisfiableError(f"{what} has no model")
+        empty = np.zeros(2, np.int64)
+        variable, low, high = (np.concatenate([empty, *parts]) for parts in (self._variable, self._low, self._high))
+        emitter = Emitter(variable, low, high, np.array(self.suppressed, bool))
+        emitter.run(root)
+        return Circuit(
+            self.labels,
+            self.given,
+            emitter.kind,
+            emitter.literal,
+            np.concatenate([[0], np.cumsum(emitter.arity, dtype=np.int64)]),
+            emitter.children,
+            zero_suppressed=self.suppressed,
+            vtree=Vtree.right_linear(order) if len(order) else None,
+            info={"diagram_nodes": self.num_nodes},
+        )

@@ -1,0 +1,113 @@
+"""What all families share: they are formulas that know how to build their own circuit."""
+
+from __future__ import annotations
+
+import operator
+from abc import abstractmethod
+from collections.abc import Callable, Iterable
+
+import numpy as np
+
+from semprola.circuit import Circuit
+from semprola.constraints.budget import Budget
+from semprola.errors import LabelError
+from semprola.logic import Leaf
+from semprola.logic.messages import brief
+
+
+class Family(Leaf):
+    """A constraint with a direct construction; ``& | ~`` combine it with any formula.
+
+    A subclass sets its attributes in ``__init__`` and implements `_build`, and the methods of `Leaf` that say what it
+    means: ``labels``, ``evaluate_columns`` (by the definition, without the circuit), ``describe``, ``key``.
+    """
+
+    advice = ""
+    """What to try when the construction runs out of its budget; part of the error."""
+
+    def to_circuit(
+        self,
+        *,
+        max_nodes: int | None = None,
+        timeout: float | None = None,
+        progress: Callable[[int, float], None] | None = None,
+    ) -> Circuit:
+        """Build the circuit, over ``labels()`` without the given ones and over the given ones.
+
+        Args:
+            max_nodes: most nodes to make, before reduction.
+            timeout: most seconds to take.
+            progress: called with the number of nodes so far and the seconds spent.
+
+        Raises:
+            UnsatisfiableError: the constraint has no model.
+            CompilationBudgetError: a limit was passed; the message names the widest part.
+        """
+        budget = Budget(self.describe(), max_nodes, timeout, self.advice, progress)
+        circuit = self._build(budget)
+        circuit.info = {
+            **circuit.info,
+            "backend": "direct",
+            "family": self.describe(),
+            "seconds": budget.seconds,
+            "reason": "the family has a direct construction",
+            "nodes": circuit.num_nodes,
+        }
+        return circuit
+
+    @abstractmethod
+    def _build(self, budget: Budget) -> Circuit:
+        """The circuit within a budget."""
+
+
+def label_names(labels: Iterable[str], what: str) -> tuple[str, ...]:
+    """Names of labels, checked: strings, not empty, none twice.
+
+    Args:
+        labels: the names; one string is refused, since it is most likely a mistake.
+        what: the family, as the error names it.
+
+    Raises:
+        LabelError: a name is not a string, is empty, or is listed twice; or there is none.
+    """
+    if isinstance(labels, str):
+        raise LabelError(f"{what}: labels must be a list of names, not the string {brief(labels)}")
+    names = tuple(labels)
+    if not names:
+        raise LabelError(f"{what}: there must be at least one label")
+    seen = set()
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise LabelError(f"{what}: a label must be a non-empty string, not {brief(name)}")
+        if name in seen:
+            raise LabelError(f"{what}: label {brief(name)} is listed twice")
+        seen.add(name)
+    return names
+
+
+def whole_number(value: object, name: str, what: str, least: int = 0) -> int:
+    """An integer argument, checked.
+
+    Args:
+        value: what the user passed.
+        name: the argument.
+        what: the function.
+        least: the smallest value allowed.
+
+    Raises:
+        ValueError: it is not an integer of at least `least`.
+    """
+    number = as_whole(value)
+    if number is None or number < least:
+        raise ValueError(f"{what}: {name} must be a whole number of at least {least}, not {brief(value)}")
+    return number
+
+
+def as_whole(value: object) -> int | None:
+    """A Python or numpy integer as an int, anything else as None; True and False are not numbers here."""
+    if isinstance(value, bool | np.bool_):
+        return None
+    try:
+        return operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None

@@ -1,0 +1,103 @@
+"""Graphs as families of edge sets see them: numbered nodes, numbered edges, one label an edge."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semprola.constraints.family import label_names
+from semprola.errors import LabelError
+from semprola.logic.messages import brief
+
+
+@dataclass(frozen=True)
+class EdgeGraph:
+    """A networkx graph with its nodes and edges numbered in the graph's own order.
+
+    Attributes:
+        nodes: names of the nodes, for labels and messages.
+        ends: the two nodes of each edge; from the first to the second if directed.
+        labels: the label of each edge.
+        directed: whether edges have a direction.
+    """
+
+    nodes: tuple[str, ...]
+    ends: tuple[tuple[int, int], ...]
+    labels: tuple[str, ...]
+    directed: bool
+
+    def __str__(self) -> str:
+        arrows = "directed edges" if self.directed else "edges"
+        return f"{len(self.nodes)} nodes, {len(self.ends)} {arrows}"
+
+    def selected(self, columns: Mapping[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
+        """Which edges each row selects, ``[rows, edges]``."""
+        return np.stack([columns[name] for name in self.labels], axis=1).reshape(rows, len(self.labels))
+
+    def incidence(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Whether each edge begins, and whether it ends, in each node, as two 0/1 arrays ``[edges, nodes]``."""
+        out = np.zeros((len(self.ends), len(self.nodes)), np.int64)
+        into = np.zeros_like(out)
+        for e, (u, v) in enumerate(self.ends):
+            out[e, u] = into[e, v] = 1
+        return out, into
+
+
+def read_graph(
+    graph: Any, what: str, labels: Iterable[str] | Mapping[Any, str] | None = None, *, directed: bool = True
+) -> tuple[EdgeGraph, Callable[[Hashable, str], int]]:
+    """Check a networkx graph and number its nodes and edges.
+
+    Args:
+        graph: a ``Graph`` or ``DiGraph`` with at least one edge.
+        what: the family, as errors name it.
+        labels: names of the edges, in ``graph.edges`` order or by edge; by default ``"u-v"``, directed ``"u->v"``.
+        directed: whether the family makes sense for directed graphs.
+
+    Returns:
+        The graph, and a function from a node (and the name of the argument that it came from) to its number.
+
+    Raises:
+        LabelError: this is not such a graph, or edge labels are not unique.
+    """
+    if not (hasattr(graph, "nodes") and hasattr(graph, "edges") and hasattr(graph, "is_multigraph")):
+        raise LabelError(f"{what}: expected a networkx graph, not {type(graph).__name__}")
+    if graph.is_multigraph():
+        raise LabelError(f"{what}: parallel edges cannot be told apart: pass a Graph or DiGraph, not a multigraph")
+    if graph.is_directed() and not directed:
+        raise LabelError(f"{what}: the graph must be undirected: pass graph.to_undirected()")
+    number = {node: i for i, node in enumerate(graph.nodes)}
+    edges = list(graph.edges())
+    if not edges:
+        raise LabelError(f"{what}: the graph has no edges, so there are no labels")
+    arrow = "->" if graph.is_directed() else "-"
+    if labels is None:
+        chosen: list[Any] = [f"{u}{arrow}{v}" for u, v in edges]
+    elif isinstance(labels, Mapping):
+        chosen = [_edge_label(labels, edge, graph.is_directed(), what) for edge in edges]
+    else:
+        chosen = [labels] if isinstance(labels, str) else list(labels)
+        if len(chosen) != len(edges):
+            raise LabelError(f"{what}: {len(chosen)} labels for {len(edges)} edges")
+    names = label_names(chosen, what)
+
+    def node_number(node: Hashable, argument: str) -> int:
+        try:
+            return number[node]
+        except (KeyError, TypeError):
+            raise LabelError(f"{what}: {argument} {brief(node)} is not a node of the graph") from None
+
+    ends = tuple((number[u], number[v]) for u, v in edges)
+    return EdgeGraph(tuple(map(str, number)), ends, names, bool(graph.is_directed())), node_number
+
+
+def _edge_label(labels: Mapping[Any, str], edge: tuple[Any, Any], directed: bool, what: str) -> str:
+    if edge in labels:
+        return labels[edge]
+    if not directed and edge[::-1] in labels:
+        return labels[edge[::-1]]
+    raise LabelError(f"{what}: labels= has no name for the edge {brief(edge)}")

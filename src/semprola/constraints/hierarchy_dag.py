@@ -1,0 +1,250 @@
+"""Hierarchies in which a label has several parents, compiled along a tree decomposition.
+
+The labels are decided along an elimination tree: what is still to be decided below a label depends only on the few
+labels above it (its bag) to which an edge, or a fill edge, leads. A node is a label with the values of its bag. Values
+that no model can have are left out: if one label of the bag is an ancestor of another, however far, it is on whenever
+the other is. Every assignment that respects this extends to a model, so no dead end is ever built.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from semprola.circuit import Circuit, CircuitBuilder, Vtree
+from semprola.compile.decomposition import elimination_order
+from semprola.constraints.budget import Budget
+from semprola.constraints.layout import VtreeBuilder
+from semprola.errors import CompilationBudgetError
+
+_MOST_BAG = 62
+_SEARCH_SECONDS = 2.0
+_TRIES = 1, 8
+Masks = npt.NDArray[np.int64]
+Ids = npt.NDArray[np.int64]
+
+
+def dag_circuit(names: tuple[str, ...], parents_of: Sequence[Sequence[int]], budget: Budget) -> Circuit:
+    """The circuit of "a label that is on has all its parents on", for any acyclic graph.
+
+    Args:
+        names: the labels.
+        parents_of: the parents of each label.
+        budget: limits on nodes and seconds.
+
+    Raises:
+        CompilationBudgetError: some bag has too many values; the message names its labels.
+    """
+    order, bags = _decompose(parents_of, budget.what)
+    parent = [bag[0] if bag else -1 for bag in bags]
+    below: list[list[int]] = [[] for _ in names]
+    for v, above in enumerate(parent):
+        if above >= 0:
+            below[above].append(v)
+    plan = _Plan(names, bags, [_groups(bags, children) for children in below], _ancestors(parents_of), budget)
+    builder = CircuitBuilder(names)
+    images = plan.emit(builder, order)
+    roots = [v for v in order if parent[v] < 0]
+    root = builder.product(int(images[v][0]) for v in roots)
+    return builder.build(root, zero_suppressed=[True] * len(names), vtree=_vtree(order, plan.groups, roots))
+
+
+class _Plan:
+    """The nodes of every label: the values that its bag can have, as bit masks in the order of the bag."""
+
+    def __init__(
+        self,
+        names: tuple[str, ...],
+        bags: list[list[int]],
+        groups: list[list[_Group]],
+        ancestors: list[int],
+        budget: Budget,
+    ) -> None:
+        self.names, self.bags, self.groups, self.ancestors, self.budget = names, bags, groups, ancestors, budget
+        self.total = 0
+
+    def emit(self, builder: CircuitBuilder, order: list[int]) -> dict[int, Ids]:
+        """Circuit nodes of every label's masks: masks from the roots down, circuit nodes from the leaves up."""
+        masks: dict[int, Masks] = {v: np.zeros(1, np.int64) for v in order if not self.bags[v]}
+        steps: dict[int, tuple[Masks, list[Masks]]] = {}
+        for v in reversed(order):
+            steps[v] = self._decide(v, masks.pop(v), masks)
+        images: dict[int, Ids] = {}
+        for v in order:
+            allowed, links = steps.pop(v)
+            below = [_product(builder, group, images)[link] for group, link in zip(self.groups[v], links, strict=True)]
+            images[v] = self._nodes(builder, v, allowed, below)
+            self.budget.check(self.total + len(builder), self._where(v, len(allowed) // 2))
+        return images
+
+    def _decide(self, v: int, masks: Masks, later: dict[int, Masks]) -> tuple[Masks, list[Masks]]:
+        """Whether v can be 0, then 1, under each mask, and the place of the result among the masks of each group."""
+        self.total += len(masks)
+        self.budget.check(self.total, self._where(v, len(masks)))
+        bag = self.bags[v]
+        must = np.zeros(len(masks), bool)
+        may = np.ones(len(masks), bool)
+        for bit, other in enumerate(bag):
+            on = (masks >> bit & 1).astype(bool)
+            if self.ancestors[other] >> v & 1:
+                must |= on
+            elif self.ancestors[v] >> other & 1:
+                may &= on
+        both = np.concatenate([masks, masks | 1 << len(bag)])
+        allowed = np.concatenate([~must, may])
+        links = []
+        for group in self.groups[v]:
+            kept, inverse = np.unique(_project(both[allowed], (*bag, v), group.bag), return_inverse=True)
+            link = np.full(len(both), -1, np.int64)
+            link[allowed] = inverse
+            links.append(link)
+            group.spread(kept, later)
+        return allowed, links
+
+    def _nodes(self, builder: CircuitBuilder, v: int, allowed: Masks, children: list[Ids]) -> Ids:
+        """One circuit node a mask; masks under which the same follows share it."""
+        half = len(allowed) // 2
+        table = np.stack([allowed[:half], allowed[half:], *(part for c in children for part in (c[:half], c[half:]))])
+        for row in range(2, len(table)):
+            table[row][~allowed[:half] if row % 2 == 0 else ~allowed[half:]] = -1
+        distinct, inverse = np.unique(table, axis=1, return_inverse=True)
+        made = np.empty(distinct.shape[1], np.int64)
+        literal = builder.literal(v, True)
+        for i, (off, on, *parts) in enumerate(distinct.T.tolist()):
+            if i % 4096 == 4095:
+                self.budget.check(self.total + len(builder), self._where(v, half))
+            branches = []
+            if off:
+                branches.append(builder.product(parts[0::2]))
+            if on:
+                branches.append(builder.product([literal, *parts[1::2]]))
+            made[i] = builder.sum(branches)
+        return made[inverse.reshape(-1)]
+
+    def _where(self, v: int, states: int) -> str:
+        bag = self.bags[v]
+        shown = ", ".join(repr(self.names[u]) for u in bag[:4]) + (", …" if len(bag) > 4 else "")
+        return f"label {self.names[v]!r} with the {len(bag)} labels {shown} ({states:,} states)"
+
+
+@dataclass
+class _Group:
+    """Labels that are decided after the same label and depend on the same bag.
+
+    Attributes:
+        bag: the bag that they share.
+        children: the labels.
+        inner: groups whose bags are part of this one; few products then list all of these labels one by one.
+        masks: the values that the bag can have.
+    """
+
+    bag: tuple[int, ...]
+    children: list[int]
+    inner: list[_Group]
+    masks: Masks
+
+    def spread(self, masks: Masks, later: dict[int, Masks]) -> None:
+        """Note the masks of this group, of its labels and of the groups inside."""
+        self.masks = masks
+        later.update(dict.fromkeys(self.children, masks))
+        for group in self.inner:
+            group.spread(np.unique(_project(masks, self.bag, group.bag)), later)
+
+
+def _groups(bags: list[list[int]], children: list[int]) -> list[_Group]:
+    """The labels decided after one label, grouped by their bags; only the outermost groups."""
+    alike: dict[tuple[int, ...], list[int]] = {}
+    for child in children:
+        alike.setdefault(tuple(bags[child]), []).append(child)
+    outermost: list[_Group] = []
+    for bag in sorted(alike, key=len, reverse=True):
+        group = _Group(bag, alike[bag], [], np.zeros(0, np.int64))
+        host = next((other for other in outermost if set(bag) < set(other.bag)), None)
+        (outermost if host is None else host.inner).append(group)
+    return outermost
+
+
+def _product(builder: CircuitBuilder, group: _Group, images: dict[int, Ids]) -> Ids:
+    """For each mask of a group the circuit node that says what follows below all its labels."""
+    parts = [images.pop(c) for c in group.children]
+    for other in group.inner:
+        place = np.searchsorted(other.masks, _project(group.masks, group.bag, other.bag))
+        parts.append(_product(builder, other, images)[place])
+    if len(parts) == 1:
+        return parts[0]
+    return np.array([builder.product(column) for column in zip(*(part.tolist() for part in parts), strict=True)])
+
+
+def _vtree(order: list[int], groups: list[list[_Group]], roots: list[int]) -> Vtree:
+    """The tree that the products follow: a label, then its groups, each with the groups inside it."""
+    tree = VtreeBuilder(len(order))
+    home = list(range(len(order)))
+
+    def above(group: _Group) -> int:
+        return tree.balanced([*(home[c] for c in group.children), *(above(other) for other in group.inner)])
+
+    for v in order:
+        if groups[v]:
+            home[v] = tree.pair(v, tree.balanced([above(group) for group in groups[v]]))
+    return tree.build(tree.balanced([home[r] for r in roots]))
+
+
+def _project(masks: Masks, bag: Sequence[int], part: Sequence[int]) -> Masks:
+    """Masks of some labels of a bag from masks of all of them."""
+    place = {label: bit for bit, label in enumerate(bag)}
+    projected = np.zeros(len(masks), np.int64)
+    for bit, label in enumerate(part):
+        projected |= (masks >> place[label] & 1) << bit
+    return projected
+
+
+def _decompose(parents_of: Sequence[Sequence[int]], what: str) -> tuple[list[int], list[list[int]]]:
+    """The best of a few elimination orders, judged by all its bags and not only by the largest."""
+    edges = [(child, parent) for child, parents in enumerate(parents_of) for parent in parents]
+    found = []
+    for tries in _TRIES:
+        order = elimination_order(len(parents_of), edges, tries=tries, seconds=_SEARCH_SECONDS).tolist()
+        found.append((order, _bags(parents_of, order)))
+    order, bags = min(found, key=lambda made: sum(1.5 ** len(bag) for bag in made[1]))
+    widest = max(map(len, bags))
+    if widest > _MOST_BAG:
+        raise CompilationBudgetError(f"{what} has no narrow tree decomposition: {widest} labels depend on each other")
+    return order, bags
+
+
+def _bags(parents_of: Sequence[Sequence[int]], order: list[int]) -> list[list[int]]:
+    """For each label the labels later in the order that it depends on, in that order."""
+    place = {v: i for i, v in enumerate(order)}
+    later: list[set[int]] = [set() for _ in order]
+    for child, parents in enumerate(parents_of):
+        for parent in parents:
+            first, second = sorted((child, parent), key=place.__getitem__)
+            later[first].add(second)
+    bags: list[list[int]] = [[] for _ in order]
+    for v in order:
+        bag = bags[v] = sorted(later[v], key=place.__getitem__)
+        if bag:
+            later[bag[0]].update(bag[1:])  # it is the next of them, and hands them on
+    return bags
+
+
+def _ancestors(parents_of: Sequence[Sequence[int]]) -> list[int]:
+    """All labels above each label, as the bits of an integer."""
+    found: list[int | None] = [None] * len(parents_of)
+    for start in range(len(parents_of)):
+        stack = [start]
+        while stack:
+            v = stack[-1]
+            unknown = [p for p in parents_of[v] if found[p] is None]
+            if unknown:
+                stack.extend(unknown)
+                continue
+            stack.pop()
+            above = 0
+            for p in parents_of[v]:
+                above |= (found[p] or 0) | 1 << p
+            found[v] = above
+    return [above or 0 for above in found]

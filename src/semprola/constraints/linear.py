@@ -1,0 +1,226 @@
+"""Linear (pseudo-Boolean) inequalities and equations over labels, exact."""
+
+from __future__ import annotations
+
+import math
+import operator
+from bisect import bisect_right
+from collections.abc import Hashable, Mapping
+from decimal import Decimal
+from fractions import Fraction
+from itertools import accumulate
+from numbers import Rational
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semprola.circuit import Circuit
+from semprola.constraints.budget import Budget
+from semprola.constraints.diagram import Diagram, decision_diagram
+from semprola.constraints.emission import FALSE_ID, TRUE_ID
+from semprola.constraints.family import Family, label_names
+from semprola.errors import LabelError, UnsatisfiableError
+from semprola.logic.messages import brief
+
+_OPERATORS = {"<=": "le", ">=": "ge", "==": "eq", "<": "lt", ">": "gt", "!=": "ne"}
+
+
+def linear(coefficients: Mapping[str, Any], op: str, bound: Any) -> Linear:
+    """A weighted count of labels compared with a bound.
+
+    The labels are read from the largest coefficient to the smallest. Sums that leave the same possibilities are one
+    node, so a diagram has at most n times as many nodes as there are different sums, and for an inequality often far
+    fewer; but coefficients of many digits can need exponentially many.
+
+    Args:
+        coefficients: the weight of each label: integers, fractions, decimals, or floats, which are taken as the
+            decimal numbers that they print as (0.1 is one tenth).
+        op: one of ``<= >= == < > !=``.
+        bound: what the weighted count is compared with.
+
+    Raises:
+        LabelError: there is no label, or one is not a string.
+        ValueError: the operator is unknown, or a number is not finite.
+
+    Example:
+        >>> weight = linear({"tent": 3, "stove": 2, "book": 1}, "<=", 4)
+        >>> weight.to_circuit().model_count()
+        6
+        >>> weight.evaluate({"tent": 1, "stove": 1, "book": 0})
+        False
+    """
+    if not isinstance(coefficients, Mapping):
+        raise LabelError(f"linear: coefficients must map labels to numbers, not {type(coefficients).__name__}")
+    names = label_names(coefficients, "linear")
+    if not isinstance(op, str) or op not in _OPERATORS:
+        raise ValueError(f"linear: the operator must be one of {' '.join(_OPERATORS)}, not {brief(op)}")
+    weights = [_exact(coefficients[name], f"the coefficient of {name!r}") for name in names]
+    return Linear(names, tuple(weights), op, _exact(bound, "the bound"))
+
+
+class Linear(Family):
+    """A weighted count compared with a bound; see :func:`linear`."""
+
+    advice = "use coefficients with fewer digits"
+
+    def __init__(self, names: tuple[str, ...], weights: tuple[Fraction, ...], op: str, bound: Fraction) -> None:
+        self.names, self.weights, self.op, self.bound = names, weights, op, bound
+
+    def labels(self) -> tuple[str, ...]:
+        return self.names
+
+    def key(self) -> Hashable:
+        return self.names, self.weights, self.op, self.bound
+
+    def describe(self) -> str:
+        return f"linear({len(self.names)} labels, {self.op} {self.bound})"
+
+    def evaluate_columns(self, columns: Mapping[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
+        scale = math.lcm(*(w.denominator for w in (*self.weights, self.bound)))
+        weights = [int(w * scale) for w in self.weights]
+        bound = int(self.bound * scale)
+        fits = sum(map(abs, weights)) + abs(bound) < 2**62
+        total = np.zeros(rows, np.int64 if fits else object)  # objects: Python integers of any size
+        for name, weight in zip(self.names, weights, strict=True):
+            total = total + columns[name].astype(total.dtype) * weight
+        compare = getattr(operator, _OPERATORS[self.op])
+        return np.asarray(compare(total, bound), bool)
+
+    def _build(self, budget: Budget) -> Circuit:
+        sign = -1 if self.op in (">=", ">") else 1
+        scale = math.lcm(*(w.denominator for w in self.weights))
+        weights = [int(w * scale * sign) for w in self.weights]
+        common = math.gcd(*weights) or 1
+        weights = [w // common for w in weights]
+        bound = self.bound * scale * sign / common
+        order = sorted(range(len(weights)), key=lambda v: -abs(weights[v]))
+        read = [weights[v] for v in order]
+        if self.op in ("==", "!="):
+            return self._equation(order, read, bound, budget)
+        most = math.ceil(bound) - 1 if self.op in ("<", ">") else math.floor(bound)
+        return _AtMost(read, most, budget, [self.names[v] for v in order]).circuit(self.names, order)
+
+    def _equation(self, order: list[int], weights: list[int], bound: Fraction, budget: Budget) -> Circuit:
+        lowest, highest = _reach(weights)
+        # what is left must be a multiple of the greatest common divisor of the weights to come
+        divisor = [*accumulate(reversed(weights), math.gcd, initial=0)][::-1]
+        equal = self.op == "=="
+        settled = highest[0] + abs(math.floor(bound)) + 1  # out of reach: the bound cannot be met any more
+
+        def possible(rest: int, position: int) -> bool:
+            within = lowest[position] <= rest <= highest[position]
+            return within and (rest % divisor[position] == 0 if divisor[position] else rest == 0)
+
+        def step(rest: int, position: int, value: int) -> int | None:
+            if rest == settled:
+                return rest
+            rest -= weights[position] * value
+            if possible(rest, position + 1):
+                return rest
+            return None if equal else settled
+
+        start = int(bound) if bound.denominator == 1 and possible(int(bound), 0) else settled
+        if equal and start == settled:
+            raise UnsatisfiableError(f"{budget.what} has no model")
+        return decision_diagram(
+            self.names,
+            start,
+            step,
+            lambda rest: (rest == 0) == equal,
+            order=order,
+            zero_suppressed=False,
+            budget=budget,
+        )
+
+
+class _AtMost:
+    """``sum of weights <= most``: for every place a list of intervals of what is left that allow the same.
+
+    The node for "at most b of what is to come" is the same for all b of an interval, which is known once its two
+    successors are: theirs, the second shifted by the weight, intersected.
+    """
+
+    def __init__(self, weights: list[int], most: int, budget: Budget, names: list[str]) -> None:
+        self.weights, self.most, self.budget, self.names = weights, most, budget, names
+        self.lowest, self.highest = _reach(weights)
+        self.far = 4 * (sum(map(abs, weights)) + abs(most) + 1)
+        self.starts: list[list[int]] = [[] for _ in weights]
+        self.found: list[list[tuple[int, int, int]]] = [[] for _ in weights]
+        self.nodes: list[list[tuple[int, int, int]]] = [[] for _ in weights]
+        self.count = 2
+
+    def circuit(self, names: tuple[str, ...], order: list[int]) -> Circuit:
+        root = self._solve()
+        diagram = Diagram(names, (), zero_suppressed=False)
+        image = np.zeros(self.count, np.int64)
+        image[TRUE_ID] = TRUE_ID
+        for position in range(len(order) - 1, -1, -1):
+            if self.nodes[position]:
+                made = np.array(self.nodes[position], np.int64)
+                image[made[:, 0]] = diagram.add(order[position], image[made[:, 1]], image[made[:, 2]])
+        return diagram.circuit(int(image[root]), order, self.budget.what)
+
+    def _solve(self) -> int:
+        """Depth first with a stack: a place is left when both its successors are known."""
+        stack = [(0, self.most)]
+        while stack:
+            position, rest = stack[-1]
+            if self._known(position, rest) is not None:
+                stack.pop()
+                continue
+            low = self._known(position + 1, rest)
+            if low is None:
+                stack.append((position + 1, rest))
+                continue
+            weight = self.weights[position]
+            high = self._known(position + 1, rest - weight)
+            if high is None:
+                stack.append((position + 1, rest - weight))
+                continue
+            stack.pop()
+            self._add(position, max(low[0], high[0] + weight), min(low[1], high[1] + weight), low[2], high[2])
+        known = self._known(0, self.most)
+        return FALSE_ID if known is None else known[2]
+
+    def _known(self, position: int, rest: int) -> tuple[int, int, int] | None:
+        """The interval around `rest` and its node, if it is known."""
+        if rest >= self.highest[position]:
+            return self.highest[position], self.far, TRUE_ID
+        if rest < self.lowest[position]:
+            return -self.far, self.lowest[position] - 1, FALSE_ID
+        place = bisect_right(self.starts[position], rest) - 1
+        if place >= 0 and rest <= self.found[position][place][1]:
+            return self.found[position][place]
+        return None
+
+    def _add(self, position: int, first: int, last: int, low: int, high: int) -> None:
+        node = low
+        if low != high:
+            node = self.count
+            self.count += 1
+            self.nodes[position].append((node, low, high))
+            if self.count % 4096 == 0 or self.count > self.budget.max_nodes:
+                width, widest = max((len(nodes), i) for i, nodes in enumerate(self.nodes))
+                self.budget.check(self.count, f"label {self.names[widest]!r} ({width:,} different sums)")
+        place = bisect_right(self.starts[position], first)
+        self.starts[position].insert(place, first)
+        self.found[position].insert(place, (first, last, node))
+
+
+def _reach(weights: list[int]) -> tuple[list[int], list[int]]:
+    """The least and the greatest sum of the weights from each position on."""
+    lowest = [*accumulate((min(w, 0) for w in reversed(weights)), initial=0)][::-1]
+    highest = [*accumulate((max(w, 0) for w in reversed(weights)), initial=0)][::-1]
+    return lowest, highest
+
+
+def _exact(value: Any, what: str) -> Fraction:
+    if hasattr(value, "item") and not isinstance(value, Rational):
+        value = value.item()  # numpy and torch scalars
+    if isinstance(value, int | Rational | Decimal | float) and not isinstance(value, bool):
+        try:
+            return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)
+        except (ValueError, OverflowError):
+            raise ValueError(f"linear: {what} must be a finite number, not {brief(value)}") from None
+    raise ValueError(f"linear: {what} must be a number, not {brief(value)}")

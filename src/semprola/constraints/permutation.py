@@ -1,0 +1,169 @@
+"""Permutations and rankings: every item has one position and, unless ties are allowed, every position one item."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semprola.circuit import Circuit
+from semprola.constraints.budget import Budget
+from semprola.constraints.diagram import decision_diagram
+from semprola.constraints.family import Family, label_names, whole_number
+from semprola.errors import LabelError
+from semprola.logic.messages import brief
+
+
+def permutation(n: int, labels: Iterable[str] | None = None) -> Permutation:
+    """Permutation matrices: an n × n matrix of labels with exactly one 1 in every row and in every column.
+
+    The diagram has n 2^(n - 1) nodes: n = 14 is fine, n = 20 is not.
+
+    Args:
+        n: number of rows.
+        labels: names of the n² entries, row by row; ``"y[i,j]"`` with i, j from 0 by default.
+
+    Raises:
+        ValueError: n is not a whole number of at least 1.
+        LabelError: there are not n² distinct labels.
+
+    Example:
+        >>> permutation(4).to_circuit().model_count()
+        24
+    """
+    size = whole_number(n, "n", "permutation", 1)
+    chosen = [f"y[{i},{j}]" for i in range(size) for j in range(size)] if labels is None else labels
+    names = label_names(chosen, "permutation")
+    if len(names) != size * size:
+        raise LabelError(f"permutation: {len(names)} labels for {size} × {size} entries")
+    return Permutation("permutation", size, names, (), False)
+
+
+def ranking(items: Sequence[str], *, before: Iterable[tuple[str, str]] = (), ties: bool = False) -> Permutation:
+    """Rankings of items: label ``"item=r"`` says that the item has rank r, from 1 (first) to n.
+
+    States are sets of items already ranked, at most 2^n, and fewer the more is known in advance: the diagram has at
+    most n times as many nodes as there are such sets.
+
+    Args:
+        items: names of the items. Labels are in order of items, then ranks.
+        before: pairs (a, b) of items of which a must have the better (smaller) rank.
+        ties: whether several items may share a rank; then the ranks in use are 1, 2, … without a gap.
+
+    Raises:
+        LabelError: an item is listed twice or unknown, or the pairs have a cycle.
+
+    Example:
+        >>> ranking(["cake", "soup", "fish"], before=[("soup", "cake")]).to_circuit().model_count()
+        3
+    """
+    names = label_names(items, "ranking")
+    number = {name: i for i, name in enumerate(names)}
+    pairs: dict[tuple[int, int], None] = {}
+    for pair in before:
+        if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
+            raise LabelError(f"ranking: before must hold pairs of items, not {brief(pair)}")
+        for item in pair:
+            if not isinstance(item, str) or item not in number:
+                raise LabelError(f"ranking: {brief(item)} in before= is not one of the items")
+        pairs[number[pair[0]], number[pair[1]]] = None
+    _refuse_cycle(names, list(pairs))
+    labels = tuple(f"{name}={rank}" for name in names for rank in range(1, len(names) + 1))
+    return Permutation("ranking", len(names), label_names(labels, "ranking"), tuple(sorted(pairs)), bool(ties))
+
+
+class Permutation(Family):
+    """Each of n items has one of n positions; see :func:`permutation` and :func:`ranking`."""
+
+    advice = "state more of the order in advance"
+
+    def __init__(
+        self, family: str, count: int, names: tuple[str, ...], before: tuple[tuple[int, int], ...], ties: bool
+    ) -> None:
+        self.family, self.count, self.names, self.before, self.ties = family, count, names, before, ties
+
+    def labels(self) -> tuple[str, ...]:
+        return self.names
+
+    def key(self) -> Hashable:
+        return self.family, self.names, self.before, self.ties
+
+    def describe(self) -> str:
+        pairs = f", {len(self.before)} pairs in order" if self.before else ""
+        return f"{self.family}({self.count}{pairs}{', ties' * self.ties})"
+
+    def evaluate_columns(self, columns: Mapping[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
+        n = self.count
+        matrix = np.stack([columns[name] for name in self.names], axis=1).reshape(rows, n, n)
+        holds = (matrix.sum(axis=2) == 1).all(axis=1)
+        on_rank = matrix.sum(axis=1)
+        if self.ties:
+            holds &= ((on_rank[:, 1:] == 0) | (on_rank[:, :-1] > 0)).all(axis=1) & (on_rank[:, 0] > 0)
+        else:
+            holds &= (on_rank == 1).all(axis=1)
+        rank = matrix.argmax(axis=2)
+        for a, b in self.before:
+            holds &= rank[:, a] < rank[:, b]
+        return np.asarray(holds, bool)
+
+    def _build(self, budget: Budget) -> Circuit:
+        n, order = self.count, self._items_in_order()
+        full = (1 << n) - 1
+        needs = [0] * n
+        for a, b in self.before:
+            needs[b] |= 1 << a
+        reading = [item * n + rank for rank in range(n) for item in order]
+        if not self.before and not self.ties:
+            reading = list(range(n * n))  # rows and columns may change roles: read the labels as they are listed
+        ties = self.ties
+
+        # A state is the set of items that have a rank, and whether some item has the current one.
+        def step(state: tuple[int, bool], position: int, value: int) -> tuple[int, bool] | None:
+            placed, taken = state
+            i = position % n
+            if value:
+                item = order[i]
+                bit = 1 << item
+                if placed & bit or (taken and not ties) or placed & needs[item] != needs[item]:
+                    return None
+                placed, taken = placed | bit, True
+            if i < n - 1:
+                return placed, taken
+            return (placed, False) if taken or (ties and placed == full) else None
+
+        return decision_diagram(
+            self.names, (0, False), step, lambda state: state[0] == full, order=reading, budget=budget
+        )
+
+    def _items_in_order(self) -> list[int]:
+        """Items so that none comes after one that it must be ranked before: its set is then that of earlier ranks."""
+        after: list[list[int]] = [[] for _ in range(self.count)]
+        waiting = [0] * self.count
+        for a, b in self.before:
+            after[b].append(a)
+            waiting[a] += 1
+        ready = [i for i in range(self.count - 1, -1, -1) if not waiting[i]]
+        order: list[int] = []
+        while ready:
+            order.append(ready.pop())
+            for a in after[order[-1]]:
+                waiting[a] -= 1
+                if not waiting[a]:
+                    ready.append(a)
+        return order
+
+
+def _refuse_cycle(names: tuple[str, ...], pairs: list[tuple[int, int]]) -> None:
+    left = set(pairs)
+    while left:
+        followers = {b for _, b in left}
+        free = {(a, b) for a, b in left if a not in followers}
+        if not free:
+            walk = [next(iter(sorted(left)))[0]]
+            ahead = {b: a for a, b in sorted(left)}
+            while walk.count(walk[-1]) == 1:
+                walk.append(ahead[walk[-1]])
+            cycle = [names[i] for i in reversed(walk[walk.index(walk[-1]) :])]
+            raise LabelError(f"ranking: before= has a cycle: {' before '.join(cycle)}")
+        left -= free

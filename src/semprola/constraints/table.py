@@ -1,0 +1,118 @@
+"""A list of allowed rows as a minimal decision diagram."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Hashable, Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semprola.circuit import Circuit
+from semprola.constraints.budget import Budget
+from semprola.constraints.diagram import Diagram
+from semprola.constraints.emission import FALSE_ID, TRUE_ID
+from semprola.constraints.family import Family, label_names
+from semprola.errors import LabelError
+
+
+def table(rows: Any, *, labels: Iterable[str]) -> Table:
+    """Exactly these rows are allowed.
+
+    The circuit is the smaller of the minimal ordered and the minimal zero-suppressed diagram in the order of the
+    labels: never more nodes than entries in the table, and no more than a few a row where rows have much in common.
+
+    Args:
+        rows: rows of 0 and 1, array, tensor or nested list of shape [rows, labels]; repeated rows count once.
+        labels: names of the columns.
+
+    Raises:
+        LabelError: the number of columns is not that of the labels, or a label is listed twice.
+        ValueError: a value is neither 0 nor 1.
+
+    Example:
+        >>> allowed = table([[0, 0, 1], [1, 1, 1], [1, 1, 0]], labels=["a", "b", "c"])
+        >>> allowed.to_circuit().model_count()
+        3
+        >>> allowed.evaluate([[1, 1, 0], [1, 0, 0]])
+        array([ True, False])
+    """
+    names = label_names(labels, "table")
+    if hasattr(rows, "detach"):
+        rows = rows.detach().cpu().numpy()
+    try:
+        values = np.asarray(rows if hasattr(rows, "__array__") else list(rows))
+    except (ValueError, TypeError) as error:
+        raise LabelError(f"table: rows must form an array of shape [rows, {len(names)}]: {error}") from None
+    if values.size == 0:
+        values = np.zeros((0, len(names)), bool)
+    if values.ndim != 2 or values.shape[1] != len(names):
+        raise LabelError(f"table: rows have shape {list(values.shape)}, expected [rows, {len(names)}] for the labels")
+    if values.dtype.kind not in "biuf" or not np.all((values == 0) | (values == 1)):
+        raise ValueError("table: rows must hold 0 and 1 only")
+    return Table(names, _distinct(values.astype(bool)))
+
+
+class Table(Family):
+    """Exactly the listed rows are allowed; see :func:`table`."""
+
+    advice = "list the labels in another order"
+
+    def __init__(self, names: tuple[str, ...], rows: NDArray[np.bool_]) -> None:
+        self.names, self.rows = names, rows
+        self.digest = hashlib.sha256(np.packbits(rows).tobytes()).digest()
+
+    def labels(self) -> tuple[str, ...]:
+        return self.names
+
+    def key(self) -> Hashable:
+        return self.names, len(self.rows), self.digest
+
+    def describe(self) -> str:
+        return f"table({len(self.rows)} rows, {len(self.names)} labels)"
+
+    def evaluate_columns(self, columns: Mapping[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
+        asked = np.stack([columns[name] for name in self.names], axis=1)
+        allowed = {row.tobytes() for row in np.packbits(self.rows, axis=1)}
+        return np.fromiter((row.tobytes() in allowed for row in np.packbits(asked, axis=1)), np.bool_, rows)
+
+    def _build(self, budget: Budget) -> Circuit:
+        diagrams = [self._diagram(zero_suppressed, budget) for zero_suppressed in (True, False)]
+        smallest, root = min(diagrams, key=lambda made: made[0].num_nodes)
+        return smallest.circuit(root, range(len(self.names)), budget.what)
+
+    def _diagram(self, zero_suppressed: bool, budget: Budget) -> tuple[Diagram, int]:
+        """Nodes are prefixes of the sorted rows; from the last column up, equal ones become one."""
+        rows, diagram = self.rows, Diagram(self.names, (), zero_suppressed)
+        if not len(rows):
+            return diagram, FALSE_ID
+        differs = rows[1:] != rows[:-1]
+        # the column in which each row first differs from the one before: it begins a new prefix from there on
+        begins = np.concatenate([[-1], differs.argmax(axis=1)])
+        firsts = np.arange(len(rows))
+        ids = np.full(len(rows), TRUE_ID, np.int64)
+        for column in range(len(self.names) - 1, -1, -1):
+            above = firsts[begins[firsts] < column]
+            parent = np.searchsorted(above, firsts, side="right") - 1
+            value = rows[firsts, column]
+            low = np.full(len(above), FALSE_ID, np.int64)
+            high = low.copy()
+            low[parent[~value]] = ids[~value]
+            high[parent[value]] = ids[value]
+            ids = diagram.add(column, low, high)
+            firsts = above
+            budget.check(diagram.num_nodes, f"from label {self.names[column]!r} on ({len(above):,} different rows)")
+        return diagram, int(ids[0])
+
+
+def _distinct(rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The rows sorted, each once."""
+    if not len(rows):
+        return rows
+    packed = np.ascontiguousarray(np.packbits(rows, axis=1))
+    keys = packed.view(np.dtype((np.void, packed.shape[1]))).reshape(-1)
+    _, first = np.unique(keys, return_index=True)
+    result = rows[first]
+    result.flags.writeable = False
+    return result

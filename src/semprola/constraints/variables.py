@@ -1,0 +1,166 @@
+"""Variables with more than two values, as groups of labels of which exactly one is on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from semprola.constraints.family import as_whole, label_names, whole_number
+from semprola.errors import LabelError
+from semprola.logic import FALSE, TRUE, And, Bool, Formula, Or, one_hot
+from semprola.logic.messages import brief
+
+
+class Categorical:
+    """A variable with one of several values; label ``"name=value"`` says that it has this one.
+
+    Comparisons give formulas over the labels. That the variable has exactly one value is a constraint of its own, the
+    `rule`: conjoin it once, at the top, with whatever you say about the variable. (A comparison does not bring it
+    along: negated, it would then say something else.)
+
+    Args:
+        name: the variable.
+        values: its values; labels use their text.
+
+    Raises:
+        LabelError: the name is empty, there is no value, or one is listed twice.
+
+    Example:
+        >>> colour = Categorical("colour", ["red", "green", "blue"])
+        >>> colour.labels
+        ('colour=red', 'colour=green', 'colour=blue')
+        >>> colour != "red"
+        ~"colour=red"
+        >>> colour.isin(["red", "blue"])
+        "colour=red" | "colour=blue"
+        >>> K = colour.rule & ((colour == "red") >> Bool("ripe"))
+        >>> colour.decode({"colour=red": 0, "colour=green": 1, "colour=blue": 0})
+        'green'
+    """
+
+    def __init__(self, name: str, values: Iterable[Any]) -> None:
+        if not isinstance(name, str) or not name:
+            raise LabelError(f"the name of a variable must be a non-empty string, not {brief(name)}")
+        if isinstance(values, str):
+            raise LabelError(f"variable {name!r}: values must be a list, not the string {brief(values)}")
+        self.name = name
+        self.values: tuple[Any, ...] = tuple(values)
+        self.labels: tuple[str, ...] = label_names([f"{name}={value}" for value in self.values], f"variable {name!r}")
+        self._label = dict(zip(self.values, self.labels, strict=True))
+
+    @property
+    def rule(self) -> Formula:
+        """The variable has exactly one value."""
+        return one_hot(self.labels)
+
+    def isin(self, values: Iterable[Any]) -> Formula:
+        """The variable has one of these values."""
+        wanted = [self._is(value) for value in values]
+        return Or(*wanted) if wanted else FALSE
+
+    def decode(self, assignment: Mapping[str, Any]) -> Any:
+        """The value that the variable has in an assignment of its labels.
+
+        Raises:
+            LabelError: a label is missing, or not exactly one of them is on.
+        """
+        for label in self.labels:
+            if label not in assignment:
+                raise LabelError(f"variable {self.name!r}: the assignment has no value for label {label!r}")
+        on = [value for value, label in zip(self.values, self.labels, strict=True) if assignment[label]]
+        if len(on) != 1:
+            raise LabelError(f"variable {self.name!r} has {len(on)} values in the assignment instead of one")
+        return on[0]
+
+    def __eq__(self, other: object) -> Formula:  # type: ignore[override]
+        if isinstance(other, Categorical):
+            return Or(*(self._is(v) & other._is(v) for v in self.values if v in other._label))
+        return self._is(other)
+
+    def __ne__(self, other: object) -> Formula:  # type: ignore[override]
+        return ~(self == other)
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.labels))
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.name!r}, {list(self.values)!r})"
+
+    def _is(self, value: Any) -> Formula:
+        try:
+            return Bool(self._label[value])
+        except (KeyError, TypeError):
+            shown = ", ".join(repr(v) for v in self.values[:6]) + (", …" if len(self.values) > 6 else "")
+            raise LabelError(f"variable {self.name!r} has no value {brief(value)}, only {shown}") from None
+
+
+class Integer(Categorical):
+    """A whole number from `low` to `high`, with order; label ``"name=3"`` says that it is 3.
+
+    As for `Categorical`, conjoin the `rule` once.
+
+    Args:
+        name: the variable.
+        low, high: the least and the greatest value.
+
+    Raises:
+        ValueError: the bounds are not whole numbers, or low is above high.
+
+    Example:
+        >>> n = Integer("n", 0, 3)
+        >>> n >= 2
+        "n=2" | "n=3"
+        >>> n == 7
+        false
+    """
+
+    def __init__(self, name: str, low: int, high: int) -> None:
+        least = whole_number(low, "low", "Integer", -(10**9))
+        most = whole_number(high, "high", "Integer", -(10**9))
+        if most < least:
+            raise ValueError(f"Integer {name!r}: low={low} is above high={high}")
+        if most - least >= 10**6:
+            raise ValueError(
+                f"Integer {name!r}: a label a value makes {most - least + 1:,} labels: use a smaller range"
+            )
+        super().__init__(name, range(least, most + 1))
+
+    def __lt__(self, other: Integer | int) -> Formula:
+        return self._compare(other, lambda a, b: a < b)
+
+    def __le__(self, other: Integer | int) -> Formula:
+        return self._compare(other, lambda a, b: a <= b)
+
+    def __gt__(self, other: Integer | int) -> Formula:
+        return self._compare(other, lambda a, b: a > b)
+
+    def __ge__(self, other: Integer | int) -> Formula:
+        return self._compare(other, lambda a, b: a >= b)
+
+    def _compare(self, other: Integer | int, holds: Callable[[int, int], bool]) -> Formula:
+        if isinstance(other, Integer):
+            return And(
+                *(Bool(self._label[a]) >> other.isin(b for b in other.values if holds(a, b)) for a in self.values)
+            )
+        number = self._whole(other)
+        chosen = [value for value in self.values if holds(value, number)]
+        return TRUE if len(chosen) == len(self.values) else self.isin(chosen)
+
+    def _is(self, value: Any) -> Formula:
+        number = self._whole(value)
+        return Bool(self._label[number]) if number in self._label else FALSE
+
+    def _whole(self, value: Any) -> int:
+        number = as_whole(value)
+        if number is None:
+            raise LabelError(f"variable {self.name!r} is a whole number and cannot be compared with {brief(value)}")
+        return number
+
+    def __eq__(self, other: object) -> Formula:  # type: ignore[override]
+        return super().__eq__(other)
+
+    def __hash__(self) -> int:
+        return super().__hash__()
+
+    def __repr__(self) -> str:
+        return f"Integer({self.name!r}, {self.values[0]}, {self.values[-1]})"

@@ -1,0 +1,96 @@
+from __future__ import annotations
+
+import itertools
+import re
+import sys
+
+import pytest
+
+from semprola.constraints import automaton, regex
+from semprola.errors import LabelError, ParseError, SemprolaError, UnsatisfiableError
+
+fa = pytest.importorskip("automata.fa.dfa", reason="needs automata-lib")
+
+
+def _even(symbols="ab"):
+    steps = {0: {"a": 1, "b": 0}, 1: {"a": 0, "b": 1}}
+    return fa.DFA(states={0, 1}, input_symbols=set(symbols), initial_state=0, final_states={0}, transitions=steps)
+
+
+@pytest.mark.parametrize("encoding", ["one-hot", "binary"])
+@pytest.mark.parametrize("pattern", ["a*b+", "(ab|ba)*", "a?b?c?", "a{2,3}b*", "..a", "(a|b)*c(a|b)*"])
+def test_regular_expressions(agrees, pattern, encoding):
+    for length in range(1, 5):
+        words = regex(pattern, length=length, alphabet="abc", encoding=encoding)
+        if len(words.labels()) <= 12:
+            agrees(words)
+        expected = sum(re.fullmatch(pattern, "".join(w)) is not None for w in itertools.product("abc", repeat=length))
+        if expected:
+            circuit = words.to_circuit()
+            assert circuit.model_count() == expected
+            assert words.evaluate(circuit.enumerate()).all()
+        else:
+            with pytest.raises(UnsatisfiableError):
+                words.to_circuit()
+
+
+@pytest.mark.parametrize("encoding", ["one-hot", "binary"])
+def test_long_words(encoding):
+    words = regex("(a|b|c|d)*abca(a|b|c|d)*", length=1000, alphabet="abcd", encoding=encoding)
+    circuit = words.to_circuit()
+    assert circuit.num_labels == (4000 if encoding == "one-hot" else 2000)
+    assert circuit.num_nodes < 30_000
+    # words without the pattern, by the number of ways to be in each state
+    without = [1, 0, 0, 0]
+    steps = {0: (1, 0, 0, 0), 1: (1, 2, 0, 0), 2: (1, 0, 3, 0), 3: (4, 0, 0, 0)}
+    for _ in range(1000):
+        after = [0] * 5
+        for state, ways in enumerate(without):
+            for target in steps[state]:
+                after[target] += ways
+        without = after[:4]
+    assert circuit.model_count() == 4**1000 - sum(without)
+
+
+def test_machines(agrees):
+    agrees(automaton(_even(), length=4))
+    assert automaton(_even(), length=10).to_circuit().model_count() == 512
+    assert automaton(_even(), length=2, alphabet="ba").labels() == ("0=b", "0=a", "1=b", "1=a")
+    assert automaton(_even(), length=2, encoding="binary").labels() == ("0.0", "1.0")
+    nfa_module = pytest.importorskip("automata.fa.nfa")
+    nfa = nfa_module.NFA(
+        states={0, 1}, input_symbols={"a", "b"}, initial_state=0, final_states={1},
+        transitions={0: {"a": {0, 1}, "b": {0}}},
+    )  # fmt: skip
+    assert automaton(nfa, length=5).to_circuit().model_count() == 16
+
+
+def test_any_object_will_do(agrees):
+    class Machine:
+        initial_state = "start"
+        final_states = frozenset({"end"})
+        transitions = {"start": {"x": "start", "y": "end"}, "end": {"y": "end"}}  # noqa: RUF012
+
+    assert agrees(automaton(Machine(), length=4)).model_count() == 4
+
+
+def test_errors():
+    with pytest.raises(ParseError, match=r"'\(a' is not a regular expression"):
+        regex("(a", length=2)
+    with pytest.raises(ParseError, match="must be a string"):
+        regex(3, length=2)
+    with pytest.raises(ValueError, match="length must be a whole number of at least 1"):
+        regex("a", length=0)
+    with pytest.raises(ValueError, match="encoding must be"):
+        regex("a", length=1, encoding="unary")
+    with pytest.raises(LabelError, match="'a' is listed twice"):
+        regex("a", length=1, alphabet="aa")
+    with pytest.raises(LabelError, match="expected a DFA or NFA, not str"):
+        automaton("a*", length=2)
+
+
+def test_missing_library(monkeypatch):
+    monkeypatch.setitem(sys.modules, "automata.fa", None)
+    monkeypatch.setitem(sys.modules, "automata", None)
+    with pytest.raises(SemprolaError, match=r"pip install 'semprola\[automata\]'"):
+        regex("a", length=1)

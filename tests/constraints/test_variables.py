@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import itertools
+import operator
+
+import pytest
+
+from semprola.constraints import Categorical, Integer
+from semprola.errors import LabelError
+
+
+def _worlds(*variables):
+    """All values of the variables, each with the assignment of labels that says so."""
+    for values in itertools.product(*(v.values for v in variables)):
+        on = {f"{v.name}={value}" for v, value in zip(variables, values, strict=True)}
+        yield values, {label: label in on for v in variables for label in v.labels}
+
+
+def test_categorical():
+    colour = Categorical("colour", ["red", "green", "blue"])
+    for (value,), world in _worlds(colour):
+        assert colour.rule.evaluate(world)
+        assert colour.decode(world) == value
+        assert (colour == "red").evaluate(world) == (value == "red")
+        assert (colour != "red").evaluate(world) == (value != "red")
+        assert colour.isin(["red", "blue"]).evaluate(world) == (value in ("red", "blue"))
+    assert not colour.rule.evaluate(dict.fromkeys(colour.labels, 1))
+    assert not colour.isin([]).evaluate({})
+
+
+def test_two_categoricals():
+    first, second = Categorical("a", ["x", "y", "z"]), Categorical("b", ["y", "z", "w"])
+    for (a, b), world in _worlds(first, second):
+        assert (first == second).evaluate(world) == (a == b)
+        assert (first != second).evaluate(world) == (a != b)
+
+
+@pytest.mark.parametrize("compare", [operator.lt, operator.le, operator.gt, operator.ge, operator.eq, operator.ne])
+def test_integers(compare):
+    n, m = Integer("n", -1, 2), Integer("m", 0, 4)
+    for (value, other), world in _worlds(n, m):
+        assert compare(n, m).evaluate(world) == compare(value, other)
+        for number in range(-3, 5):
+            assert compare(n, number).evaluate(world) == compare(value, number)
+            assert compare(number, n).evaluate(world) == compare(number, value)
+
+
+def test_description():
+    assert repr(Categorical("c", [1, 2])) == "Categorical('c', [1, 2])"
+    assert repr(Integer("n", 0, 9)) == "Integer('n', 0, 9)"
+    assert len({Integer("n", 0, 9), Categorical("c", [1])}) == 2
+
+
+def test_errors():
+    colour = Categorical("colour", ["red", "green"])
+    with pytest.raises(LabelError, match="'colour' has no value 'pink', only 'red', 'green'"):
+        colour == "pink"  # noqa: B015
+    with pytest.raises(LabelError, match="not the string 'red'"):
+        Categorical("colour", "red")
+    with pytest.raises(LabelError, match="'c=1' is listed twice"):
+        Categorical("c", [1, "1"])
+    with pytest.raises(LabelError, match="at least one label"):
+        Categorical("c", [])
+    with pytest.raises(LabelError, match="name of a variable"):
+        Categorical("", ["a"])
+    with pytest.raises(LabelError, match="2 values in the assignment"):
+        colour.decode(dict.fromkeys(colour.labels, 1))
+    with pytest.raises(LabelError, match="no value for label 'colour=green'"):
+        colour.decode({"colour=red": 1})
+    with pytest.raises(ValueError, match="low=3 is above high=2"):
+        Integer("n", 3, 2)
+    with pytest.raises(ValueError, match="use a smaller range"):
+        Integer("n", 0, 10**7)
+    with pytest.raises(LabelError, match=r"cannot be compared with 1\.5"):
+        Integer("n", 0, 3) < 1.5  # noqa: B015
