@@ -4,12 +4,13 @@ import os
 import time
 
 import pytest
-import semprola as sp
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
+
+import semprola as sp
 
 PETS = "(cat -> animal) & (dog -> animal)"
 

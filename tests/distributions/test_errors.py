@@ -1,0 +1,185 @@
+"""Every error that a distribution raises: one line, what is wrong, what to try."""
+
+import pytest
+import torch
+from torch.distributions import kl_divergence
+
+import semprola as sp
+from semprola.circuit import CircuitBuilder
+from semprola.engine import CompatibleStructure
+
+PETS = "(cat -> animal) & (dog -> animal)"
+CIRCUIT = sp.compile(PETS)
+WIDE = sp.compile(sp.at_least(1, [f"y{i}" for i in range(40)]))
+
+
+def single():
+    return sp.SPL(4, CIRCUIT)(torch.zeros(2, 4))
+
+
+def mixture():
+    return sp.SPL(4, WIDE, replicas=2)(torch.zeros(2, 4))
+
+
+def spl(*arguments, **options):
+    return sp.SPLDistribution(CIRCUIT, *arguments, **options)
+
+
+def product(*arguments, **options):
+    return sp.ProductDistribution(CIRCUIT, *arguments, **options)
+
+
+WEIGHTS = sp.SPL(4, CIRCUIT).structure.layer.num_weights
+COMPATIBLE = CompatibleStructure(CIRCUIT, 2, "vtree")
+NAN = float("nan")
+
+CASES = {
+    "not a tensor": (
+        lambda: single().log_prob([1, 1, 0]),
+        TypeError,
+        "expected a tensor of shape [*batch, 3], not list",
+    ),
+    "width": (
+        lambda: single().log_prob(torch.zeros(2, 4)),
+        ValueError,
+        "expected rows of 3 labels, got a tensor of shape (2, 4)",
+    ),
+    "batch": (
+        lambda: single().log_prob(torch.zeros(3, 3)),
+        ValueError,
+        "a tensor of shape (3, 3) does not fit batch (2,) of 3 labels",
+    ),
+    "values": (lambda: single().log_prob(torch.full((2, 3), 0.5)), ValueError, "y must hold 0 and 1 only"),
+    "evidence values": (
+        lambda: single().log_marginal(torch.full((2, 3), 2.0)),
+        ValueError,
+        "evidence must hold 0, 1, and NaN where nothing is observed",
+    ),
+    "evidence batch": (
+        lambda: single().condition(torch.zeros(5, 2, 3)),
+        ValueError,
+        "evidence of shape (5, 2, 3) does not fit batch (2,)",
+    ),
+    "impossible evidence": (
+        lambda: single().condition(torch.tensor([[NAN, NAN, NAN], [1, 0, NAN]])),
+        sp.UnsatisfiableError,
+        "the evidence has probability zero in row 1",
+    ),
+    "contradicting evidence": (
+        lambda: single().condition(torch.tensor([NAN, 1, NAN])).condition(torch.tensor([NAN, 0, NAN])),
+        sp.UnsatisfiableError,
+        "the evidence has probability zero in rows 0, 1",
+    ),
+    "k": (lambda: single().top_k(0), ValueError, "k must be a positive whole number, not 0"),
+    "decoder": (
+        lambda: single().decode("best"),
+        ValueError,
+        "decode takes 'mode', 'hamming', 'greedy' or a tensor of utilities, not 'best'",
+    ),
+    "utilities": (
+        lambda: single().decode(torch.full((2, 3), torch.inf)),
+        ValueError,
+        "utilities must be finite numbers",
+    ),
+    "utilities batch": (
+        lambda: single().decode(torch.zeros(5, 2, 3)),
+        ValueError,
+        "utilities of shape (5, 2, 3) do not fit batch (2,)",
+    ),
+    "greedy of a product": (
+        lambda: sp.ProductSPL(4, CIRCUIT)(torch.zeros(4)).decode("greedy"),
+        ValueError,
+        "decode('greedy') is the published decoder of single-circuit layers; use 'mode'",
+    ),
+    "entropy of a large mixture": (
+        lambda: mixture().entropy(),
+        sp.IntractableError,
+        "entropy is not tractable for a mixture with a large support: use entropy_bounds() or entropy_estimate(samples)",
+    ),
+    "divergence of large mixtures": (
+        lambda: kl_divergence(mixture(), mixture()),
+        sp.IntractableError,
+        "kl_divergence is not tractable for a mixture with a large support: use the mean of p.log_prob(y) - "
+        "q.log_prob(y) over samples y of p",
+    ),
+    "divergence of different circuits": (
+        lambda: kl_divergence(single(), mixture()),
+        ValueError,
+        "kl_divergence needs two distributions over the same circuit",
+    ),
+    "large support": (
+        lambda: mixture().enumerate_support(),
+        sp.IntractableError,
+        "the circuit has about 10^12 models: pass limit= to list some of them",
+    ),
+    "different supports": (
+        lambda: single().condition(torch.tensor([[1.0, 1, NAN], [0, NAN, NAN]])).enumerate_support(),
+        ValueError,
+        "the rows of the batch have different supports: enumerate them one by one",
+    ),
+    "spl logits": (
+        lambda: spl(torch.zeros(2, 1, 99)),
+        ValueError,
+        f"logits must be [*batch, replicas, {WEIGHTS}], not (2, 1, 99)",
+    ),
+    "whole-number logits": (
+        lambda: spl(torch.zeros(2, 1, WEIGHTS, dtype=torch.int64)),
+        TypeError,
+        "logits must be floating point, not torch.int64",
+    ),
+    "mixing left out": (
+        lambda: spl(torch.zeros(2, 3, WEIGHTS)),
+        ValueError,
+        "a mixture of 3 components needs mixing logits [*batch, 3]",
+    ),
+    "mixing shape": (
+        lambda: product(torch.zeros(2, 3, 3), torch.zeros(2, 2)),
+        ValueError,
+        "mixing logits must be (2, 3), not (2, 2)",
+    ),
+    "product logits": (
+        lambda: product(torch.zeros(2, 4)),
+        ValueError,
+        "logits must be [*batch, mixtures, 3], not (2, 4)",
+    ),
+    "compatible logits": (
+        lambda: sp.CompatibleDistribution(COMPATIBLE, torch.zeros(2, 1, 3)),
+        ValueError,
+        f"logits must be [*batch, mixtures, {COMPATIBLE.num_parameters}], not (2, 1, 3)",
+    ),
+    "hmm without an order": (
+        lambda: CompatibleStructure(_balanced(), 2, "hmm"),
+        sp.PropertyError,
+        "q='hmm' needs a circuit along a variable order: use q='vtree', or compile one",
+    ),
+    "vtree without one": (
+        lambda: CompatibleStructure(_unstructured(), 2, "vtree"),
+        sp.PropertyError,
+        "q='vtree' needs a circuit that respects a vtree: compile it with backend='sdd'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_line(name):
+    call, kind, message = CASES[name]
+    with pytest.raises(kind) as caught:
+        call()
+    assert str(caught.value) == message
+
+
+def test_arguments_are_not_checked_when_told_so():
+    p = sp.SPLDistribution(CIRCUIT, torch.zeros(2, 1, WEIGHTS), validate_args=False)
+    assert p.log_prob(torch.full((2, 3), 0.5)).shape == (2,)
+
+
+def _balanced():
+    from semprola.circuit import Vtree
+
+    b = CircuitBuilder(["a", "b", "c", "d"])
+    return b.build(b.true(), vtree=Vtree.balanced(range(4)))
+
+
+def _unstructured():
+    b = CircuitBuilder(["a", "b"])
+    return b.build(b.literal(0, True))
