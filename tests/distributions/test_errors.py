@@ -94,7 +94,8 @@ CASES = {
     "entropy of a large mixture": (
         lambda: mixture().entropy(),
         sp.IntractableError,
-        "entropy is not tractable for a mixture with a large support: use entropy_bounds() or entropy_estimate(samples)",
+        "entropy is not tractable for a mixture with a large support: use entropy_bounds() or "
+        "entropy_estimate(samples)",
     ),
     "divergence of large mixtures": (
         lambda: kl_divergence(mixture(), mixture()),

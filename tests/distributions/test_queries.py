@@ -155,3 +155,12 @@ def test_bad_inputs(layer: str) -> None:
 def assert_one_line(error: BaseException) -> None:
     assert str(error).strip()
     assert "\n" not in str(error)
+
+
+def test_top_k_of_a_large_mixture_lists_no_state_twice() -> None:
+    p = sp.SPL(3, sp.at_least(1, [f"y{i}" for i in range(20)]), replicas=4)(torch.randn(2, 3))
+    states, log_probs = p.top_k(100)
+    for row, values in zip(states, log_probs, strict=True):
+        assert len(torch.unique(row, dim=0)) == 100
+        assert torch.isfinite(values).all()
+        assert (values[1:] <= values[:-1]).all()

@@ -175,13 +175,19 @@ def _rows(values: Any, names: tuple[str, ...], what: str) -> tuple[npt.NDArray[n
             return torch.from_numpy(np.array(result)).to(values.device)
         return bool(result) if result.ndim == 0 else result
 
-    array = np.asarray(values.detach().cpu() if hasattr(values, "detach") else values)
+    array = np.asarray(_plain(values) if hasattr(values, "detach") else values)
     if array.ndim == 0 or array.shape[-1] != len(names):
         width = "a scalar" if array.ndim == 0 else f"{array.shape[-1]} columns"
         raise LabelError(f"{what} has {width}, the circuit has {len(names)} columns: {_listed(names)}")
     if not np.all((array == 0) | (array == 1)):
         raise ValueError(f"{what} must hold 0 and 1 only")
     return array.astype(bool), wrap
+
+
+def _plain(tensor: Any) -> Any:
+    """A tensor that numpy can read: it knows no bfloat16."""
+    tensor = tensor.detach().cpu()
+    return tensor.float() if tensor.is_floating_point() else tensor
 
 
 def _given_rows(circuit: Circuit, given: Any, batch: tuple[int, ...]) -> npt.NDArray[np.bool_]:

@@ -104,11 +104,19 @@ def _score(p: ConstrainedDistribution, candidates: Tensor) -> tuple[Tensor, Tens
     """Candidates [labels, n, batch], best first, and their log-probabilities [n, batch] (-inf: a repetition)."""
     rows = candidates.permute(1, 2, 0)
     log_probs = p.log_prob(rows.reshape(len(rows), *p.batch_shape, len(candidates))).reshape(len(rows), p._batch)
-    for i in range(1, len(rows) if len(rows) <= _LISTED else 0):
-        repeated = (rows[:i] == rows[i]).all(-1).any(0)
-        log_probs[i].masked_fill_(repeated, _NEGATIVE_INFINITY)
+    log_probs = log_probs.masked_fill(_repeated(rows), _NEGATIVE_INFINITY)
     log_probs, order = log_probs.sort(dim=0, descending=True, stable=True)
     return candidates.gather(1, order.expand(len(candidates), -1, -1)), log_probs
+
+
+def _repeated(rows: Tensor) -> Tensor:
+    """Whether a row equals an earlier one of its column: bool [n, batch] for rows [n, batch, labels]."""
+    count, batch, _ = rows.shape
+    number = torch.unique(rows.flatten(0, 1), dim=0, return_inverse=True)[1].view(count, batch)
+    ordered, order = number.sort(dim=0, stable=True)
+    same = torch.zeros_like(ordered, dtype=torch.bool)
+    same[1:] = ordered[1:] == ordered[:-1]
+    return torch.zeros_like(same).scatter(0, order, same)
 
 
 def _best_total(p: ConstrainedDistribution, gains: Tensor) -> Tensor:
