@@ -81,7 +81,7 @@ class SPLDistribution(ConstrainedDistribution):
     def _log_scores_of(self, y: Tensor) -> Tensor:
         plan = self._structure.layer_explicit
         leaves = self._state_leaves(plan, y)
-        samples, components, batch = y.shape[1], self._components, self._batch
+        samples, batch = y.shape[1], self._batch
         if not self._is_deterministic:
             return self._log_values(plan, self._weights, leaves.unflatten(1, (samples, batch)))
         # exactly one branch of each sum is active: log p is a sum of log-weights, with no -inf on the way
