@@ -1,0 +1,1 @@
+"""The paper's comparisons: data, methods, one trainer, tables and pictures."""

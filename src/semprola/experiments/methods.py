@@ -1,0 +1,130 @@
+"""The methods that are compared: the same network, and a last layer and loss that treat the constraint differently."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from semprola.baselines import FIL
+from semprola.circuit import Circuit
+from semprola.distributions import CompatibleDistribution, ProductDistribution, SPLDistribution
+from semprola.errors import SemprolaError
+from semprola.losses import NeSyEntropy, SemanticLoss
+from semprola.nn import SPL, ProductSPL
+
+Prediction = SPLDistribution | ProductDistribution | CompatibleDistribution
+
+METHODS = ("fil", "semantic-loss", "nesy-entropy", "spl", "product-spl")
+
+TITLES = {
+    "fil": "FIL",
+    "semantic-loss": "FIL + semantic loss",
+    "nesy-entropy": "FIL + NeSy entropy",
+    "spl": "SPL",
+    "product-spl": "SPL, two circuits",
+}
+
+_ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "sigmoid": nn.Sigmoid}
+
+
+@dataclass(frozen=True)
+class ModelSettings:
+    """Everything that is chosen about a model before training.
+
+    Args:
+        hidden: widths of the network's layers.
+        activation: "relu" or "sigmoid".
+        dropout: share of units left out in training.
+        gate: widths of the hidden layers of the last layer's gate.
+        replicas: m of the paper (components of the mixture).
+        units: k of the paper (copies of each sum).
+        semantic_weight: weight of the semantic loss beside the log-likelihood.
+        entropy_weight: weight of the neuro-symbolic entropy.
+    """
+
+    hidden: tuple[int, ...] = (50, 50, 50, 50, 50)
+    activation: str = "sigmoid"
+    dropout: float = 0.0
+    gate: tuple[int, ...] = ()
+    replicas: int = 1
+    units: int = 1
+    semantic_weight: float = 0.5
+    entropy_weight: float = 0.1
+
+
+class Model(nn.Module):
+    """A network with a last layer, and the loss that the method minimises.
+
+    Args:
+        method: one of `METHODS`.
+        in_features: width of the inputs x.
+        circuit: the compiled constraint.
+        settings: see `ModelSettings`.
+
+    Raises:
+        SemprolaError: there is no such method or activation.
+
+    Example:
+        >>> import torch, semprola as sp
+        >>> model = Model("spl", 3, sp.compile(sp.one_hot(["a", "b"])), ModelSettings(hidden=(4,)))
+        >>> model(torch.zeros(5, 3)).mode.sum(1)
+        tensor([1., 1., 1., 1., 1.])
+    """
+
+    def __init__(self, method: str, in_features: int, circuit: Circuit, settings: ModelSettings) -> None:
+        super().__init__()
+        if method not in METHODS:
+            raise SemprolaError(f"no method {method!r}: choose from {', '.join(METHODS)}")
+        self.method, self.settings = method, settings
+        self.net = perceptron(in_features, settings.hidden, settings.activation, settings.dropout)
+        width = settings.hidden[-1] if settings.hidden else in_features
+        self.penalties: list[tuple[float, SemanticLoss | NeSyEntropy]] = []
+        self.uses_given = False
+        if method == "spl":
+            self.head: nn.Module = SPL(width, circuit, settings.replicas, settings.units, settings.gate)
+            self.uses_given = bool(circuit.given)
+        elif method == "product-spl":
+            self.head = ProductSPL(width, circuit, settings.replicas, settings.gate)
+            self.uses_given = bool(circuit.given)
+        else:
+            self.head = FIL(width, circuit.labels, settings.gate)
+            if method != "fil":
+                self.penalties.append((settings.semantic_weight, SemanticLoss(circuit)))
+            if method == "nesy-entropy":
+                self.penalties.append((settings.entropy_weight, NeSyEntropy(circuit)))
+
+    def forward(self, x: Tensor, given: Tensor | None = None) -> Prediction:
+        """The distribution over y for inputs x [rows, inputs], and inputs of the constraint [rows, given]."""
+        features = self.net(x)
+        prediction: Prediction = self.head(features, given=given) if self.uses_given else self.head(features)
+        return prediction
+
+    def loss(self, x: Tensor, y: Tensor, given: Tensor | None = None) -> Tensor:
+        """Mean negative log-likelihood of y [rows, labels], and the penalties that the method adds."""
+        p = self(x, given)
+        total: Tensor = -p.log_prob(y).mean()
+        if self.penalties and isinstance(p, ProductDistribution):
+            logits = p.logits.squeeze(-2)
+            for weight, penalty in self.penalties:
+                total += weight * penalty(logits, given=given)
+        return total
+
+
+def perceptron(in_features: int, hidden: Sequence[int], activation: str, dropout: float = 0.0) -> nn.Sequential:
+    """Linear layers, each followed by the activation (and dropout).
+
+    Raises:
+        SemprolaError: the activation has no known name.
+    """
+    if activation not in _ACTIVATIONS:
+        raise SemprolaError(f"no activation {activation!r}: choose from {', '.join(_ACTIVATIONS)}")
+    layers: list[nn.Module] = []
+    width = in_features
+    for size in hidden:
+        layers += [nn.Linear(width, size), _ACTIVATIONS[activation]()]
+        if dropout:
+            layers.append(nn.Dropout(dropout))
+        width = size
+    return nn.Sequential(*layers)

@@ -1,0 +1,86 @@
+"""Figures of merit of predicted label vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from semprola.logic import Formula
+
+
+def exact(predicted: Tensor, y: Tensor) -> float:
+    """Percentage of rows with every label right; `predicted` and `y` are [rows, labels].
+
+    Example:
+        >>> exact(torch.tensor([[0, 1], [1, 1]]), torch.tensor([[0, 1], [1, 0]]))
+        50.0
+    """
+    return 100 * float((predicted == y).all(-1).double().mean())
+
+
+def hamming(predicted: Tensor, y: Tensor) -> float:
+    """Percentage of labels that are right; `predicted` and `y` are [rows, labels].
+
+    Example:
+        >>> hamming(torch.tensor([[0, 1], [1, 1]]), torch.tensor([[0, 1], [1, 0]]))
+        75.0
+    """
+    return 100 * float((predicted == y).double().mean())
+
+
+def obeys(constraint: Formula, labels: tuple[str, ...], predicted: Tensor, given: Tensor | None = None) -> Tensor:
+    """Which rows satisfy the constraint, by evaluating the formula; no circuit is asked.
+
+    Args:
+        constraint: what must hold.
+        labels: names of the columns of `predicted`, then of `given`.
+        predicted: 0/1 [rows, labels].
+        given: values of the constraint's inputs [rows, given], if it has any.
+
+    Returns:
+        One bool a row [rows].
+    """
+    rows = predicted if given is None else torch.cat([predicted, given.to(predicted)], dim=1)
+    return torch.as_tensor(np.asarray(constraint.evaluate(rows.bool().numpy(), labels=list(labels)), bool))
+
+
+def consistent(constraint: Formula, labels: tuple[str, ...], predicted: Tensor, given: Tensor | None = None) -> float:
+    """Percentage of rows that satisfy the constraint; arguments as for :func:`obeys`.
+
+    Example:
+        >>> import semprola as sp
+        >>> consistent(sp.parse("cat -> animal"), ("cat", "animal"), torch.tensor([[1, 0], [1, 1], [0, 0]]))
+        66.66...
+    """
+    return 100 * float(obeys(constraint, labels, predicted, given).double().mean())
+
+
+def reliability(confidence: Any, right: Any, bins: int = 10) -> dict[str, list[float]]:
+    """How often predictions of a stated probability are right.
+
+    Args:
+        confidence: the stated probability of each prediction [rows].
+        right: whether it was right [rows].
+        bins: intervals of probability of equal width.
+
+    Returns:
+        For each interval that has rows: "confidence" (mean stated), "accuracy" (share that is right), "rows"; and the
+        expected calibration error in "error", a list of one number.
+
+    Example:
+        >>> reliability([0.9, 0.9, 0.1], [True, False, False], bins=2)["accuracy"]
+        [0.0, 0.5]
+    """
+    stated: NDArray[np.float64] = np.asarray(confidence, np.float64)
+    hit: NDArray[np.float64] = np.asarray(right, np.float64)
+    bin_of = np.clip((stated * bins).astype(int), 0, bins - 1)
+    used = [b for b in range(bins) if (bin_of == b).any()]
+    means = [float(stated[bin_of == b].mean()) for b in used]
+    shares = [float(hit[bin_of == b].mean()) for b in used]
+    rows = [float((bin_of == b).sum()) for b in used]
+    gap = sum(n * abs(c - a) for n, c, a in zip(rows, means, shares, strict=True)) / max(1, len(stated))
+    return {"confidence": means, "accuracy": shares, "rows": rows, "error": [gap]}

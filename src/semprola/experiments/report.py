@@ -1,0 +1,139 @@
+"""Reports: Markdown, one HTML file with everything in it, and the tables of docs/experiments.md.
+
+``python -m semprola.experiments.report results docs/experiments.md`` rewrites what lies between the two markers.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from semprola.errors import FormatError, SemprolaError
+from semprola.experiments import pictures
+from semprola.experiments.provenance import atomic_write, read_json
+from semprola.experiments.settings import EXPERIMENTS
+from semprola.experiments.tables import html_table, markdown_table, summary
+
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
+table { border-collapse: collapse; margin: 1rem 0 } th, td { padding: .3rem .8rem; text-align: right }
+th { border-bottom: 2px solid #444 } td { border-bottom: 1px solid #ddd }
+th:first-child, td:first-child { text-align: left }
+img { max-width: 100%; margin: .5rem 0 } code { background: #f3f3f3; padding: .1rem .3rem }
+"""
+
+
+def markdown_report(content: Mapping[str, Any]) -> str:
+    """A results file as a section in Markdown: heading, table, command.
+
+    Args:
+        content: of a file that `semprola reproduce` writes: "results", "title", "command".
+    """
+    results = content["results"]
+    lines = [f"### {content['title']}", "", markdown_table(_rows(results)), ""]
+    lines += [_network(results), "", f"`{content['command']}`", ""]
+    return "\n".join(lines)
+
+
+def html_report(content: Mapping[str, Any]) -> str:
+    """A results file as one HTML page with its pictures inside (without them where matplotlib is not installed)."""
+    results, title = content["results"], html.escape(content["title"])
+    parts = [f"<h1>{title}</h1>", html_table(_rows(results))]
+    parts.append(f"<p>{html.escape(_network(results))}</p><p><code>{html.escape(content['command'])}</code></p>")
+    try:
+        parts += [_image(name, figure) for name, figure in _figures(results)]
+    except SemprolaError as error:
+        parts.append(f"<p>{html.escape(str(error))}</p>")
+    head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
+    return "\n".join([f'<!doctype html><html lang="en"><head>{head}</head><body>', *parts, "</body></html>", ""])
+
+
+def write_report(content: Mapping[str, Any], stem: str | Path) -> list[Path]:
+    """Write ``stem.md`` and ``stem.html``; returns their paths."""
+    made = []
+    for suffix, text in ((".md", markdown_report(content)), (".html", html_report(content))):
+        path = Path(f"{stem}{suffix}")
+        data = text.encode()
+        atomic_write(path, lambda out, data=data: out.write(data))  # type: ignore[misc]
+        made.append(path)
+    return made
+
+
+def update_page(folder: str | Path, page: str | Path) -> int:
+    """Rewrite the part of a Markdown page between the markers from the results files of a folder.
+
+    These are the JSON files whose names begin with that of an experiment; other files are left alone.
+
+    Returns:
+        How many files went into it.
+
+    Raises:
+        FormatError: a file is not one of results, or the page lacks the markers.
+    """
+    files = sorted(path for name in EXPERIMENTS for path in Path(folder).glob(f"{name}-*.json"))
+    sections = []
+    for path in files:
+        content = read_json(path)
+        if not {"title", "command", "results"} <= set(content):
+            raise FormatError(f"{path}: not a results file: it lacks title, command or results")
+        sections.append(markdown_report(content))
+    text = Path(page).read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise FormatError(f"{page}: expected one line {BEGIN!r} and one {END!r}")
+    head, tail = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
+    data = (head + "\n\n" + "\n".join(sections) + "\n" + tail).encode()
+    atomic_write(Path(page), lambda out: out.write(data))
+    return len(files)
+
+
+def _rows(results: Sequence[Mapping[str, Any]]) -> Any:
+    first = results[0]
+    return summary(results, first["experiment"], paper=first["setting"] == "paper" and first["split"] == "published")
+
+
+def _network(results: Sequence[Mapping[str, Any]]) -> str:
+    model, training = results[0]["model"], results[0]["training"]
+    widths = " → ".join(str(width) for width in model["hidden"])
+    size = "all rows at once" if training["batch_size"] is None else f"batches of {training['batch_size']}"
+    seconds = sum(result["history"]["seconds"] for result in results)
+    return (
+        f"{results[0]['data']}; network: {widths}, {model['activation']}; Adam, {size}; mode of the distribution, "
+        f"“its decoder”: least expected Hamming loss; {seconds:,.0f} s of training in total."
+    )
+
+
+def _figures(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, Any]]:
+    figures = [
+        ("Learning curves", pictures.learning_curves(results)),
+        ("Reliability of p(mode)", pictures.reliability_diagram(results)),
+    ]
+    if results[0]["experiment"] == "simple-path":
+        figures.append(("Examples", pictures.gallery_of(results)))
+    return figures
+
+
+def _image(name: str, figure: Any) -> str:
+    data = base64.b64encode(pictures.png(figure)).decode()
+    return f'<h2>{html.escape(name)}</h2><img alt="{html.escape(name)}" src="data:image/png;base64,{data}">'
+
+
+def _main(arguments: Sequence[str]) -> int:
+    if len(arguments) != 2:
+        print("usage: python -m semprola.experiments.report RESULTS_FOLDER PAGE.md", file=sys.stderr)
+        return 2
+    try:
+        print(f"{arguments[1]}: tables of {update_page(*arguments)} results files")
+    except (SemprolaError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(_main(sys.argv[1:]))

@@ -1,0 +1,120 @@
+"""`semprola reproduce`: choose settings on validation rows, run every method with several seeds, report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from semprola.errors import SemprolaError
+from semprola.experiments.jobs import Job, TaskSettings, execute_all
+from semprola.experiments.methods import METHODS
+from semprola.experiments.provenance import write_json
+from semprola.experiments.report import write_report
+from semprola.experiments.search import search
+from semprola.experiments.settings import EXPERIMENTS, NETS, Candidate, best_known, candidates
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to reproduce and how thoroughly; the options of the command."""
+
+    task: TaskSettings
+    net: str = "paper"
+    methods: tuple[str, ...] = METHODS
+    seeds: int = 5
+    quick: bool = False
+    grid: str = "small"
+    processes: int = 1
+    ray: bool = False
+    quiet: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the files it leaves."""
+        task = self.task
+        data = "" if task.source == "file" else "-generated"
+        people = "-people" if task.multiplicity else ""
+        return f"{task.experiment}-{task.setting}-{task.split}-{self.net}{data}{people}"
+
+    @property
+    def command(self) -> str:
+        """The command that does this again; the data folder, if any, is named by SEMPROLA_DATA."""
+        task = self.task
+        words = ["semprola", "reproduce", task.experiment, "--setting", task.setting, "--split", task.split]
+        words += ["--source", task.source, "--net", self.net, "--seeds", str(self.seeds)]
+        if task.multiplicity:
+            words.append("--multiplicity")
+        if task.data_seed:
+            words += ["--data-seed", str(task.data_seed)]
+        if self.methods != METHODS:
+            words += ["--methods", ",".join(self.methods)]
+        words += ["--quick"] if self.quick else ["--grid", self.grid]
+        return " ".join(words)
+
+
+def reproduce(plan: Plan, out: str | Path) -> dict[str, Any]:
+    """Carry a plan out; what was done before is not done again.
+
+    Args:
+        plan: what to do.
+        out: a folder; results and checkpoints of runs go to ``out/runs``, the summary and reports beside it.
+
+    Returns:
+        The content of the summary: "title", "command", "results".
+
+    Raises:
+        SemprolaError: the plan makes no sense, or data cannot be had.
+    """
+    _check(plan)
+    runs = Path(out) / "runs" / plan.name
+    results: list[dict[str, Any]] = []
+    for method in plan.methods:
+        (model, training), tried = _chosen(plan, method, runs)
+        jobs = [Job(plan.task, method, model, training, seed) for seed in range(plan.seeds)]
+        done = execute_all(jobs, runs, processes=plan.processes, quiet=plan.quiet, command=plan.command)
+        results += [{**result, "searched": tried} for result in done]
+    content = {"title": _title(plan), "command": plan.command, "results": results}
+    write_json(Path(out) / f"{plan.name}.json", content)
+    write_report(content, Path(out) / plan.name)
+    return content
+
+
+def _check(plan: Plan) -> None:
+    if plan.task.experiment not in EXPERIMENTS:
+        raise SemprolaError(f"no experiment {plan.task.experiment!r}: choose from {', '.join(EXPERIMENTS)}")
+    if plan.net not in NETS:
+        raise SemprolaError(f"no network {plan.net!r}: choose from {', '.join(NETS)}")
+    if plan.seeds < 1:
+        raise SemprolaError(f"at least one seed is needed, not {plan.seeds}")
+    if plan.task.source not in ("generated", "file"):
+        raise SemprolaError(f"no source {plan.task.source!r}: choose from generated, file")
+    unknown = [method for method in plan.methods if method not in METHODS]
+    if unknown or not plan.methods:
+        named = ", ".join(unknown) or "none"
+        raise SemprolaError(f"no such method: {named}; choose from {', '.join(METHODS)}")
+    plan.task.task()  # a missing file or an unknown setting shows before hours of work
+
+
+def _chosen(plan: Plan, method: str, runs: Path) -> tuple[Candidate, int]:
+    """The settings of a method, and how many were tried to find them."""
+    if plan.quick:
+        return best_known(plan.task.experiment, plan.task.setting, plan.net, method), 0
+    tried = candidates(plan.task.experiment, plan.net, method, plan.grid)
+    best, _ = search(
+        plan.task, method, tried, runs,
+        processes=plan.processes, ray=plan.ray, quiet=plan.quiet, command=plan.command,
+    )  # fmt: skip
+    return best, len(tried)
+
+
+def _title(plan: Plan) -> str:
+    task = plan.task
+    name = {"simple-path": "Simple paths", "preference": "Preferences"}[task.experiment]
+    data = "published data" if task.source == "file" else "generated data"
+    if task.multiplicity:
+        data += ", a row for each person"
+    group = "graph" if task.experiment == "simple-path" else "ranking"
+    split = "published split" if task.split == "published" else f"split by {group}"
+    net = "network of the paper" if plan.net == "paper" else "wide network"
+    return f"{name}, setting “{task.setting}”, {data}, {split}, {net}"

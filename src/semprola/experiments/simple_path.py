@@ -1,0 +1,56 @@
+"""Simple paths in the 4 × 4 grid: the task in its two settings, and the settings of each method."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from semprola.constraints import simple_paths
+from semprola.data import find_file, generate_grids, grid_graph, load_grids
+from semprola.data.grids import GRIDS
+from semprola.errors import SemprolaError
+from semprola.experiments.task import Task, make_task
+
+NAME = "simple-path"
+SETTINGS = ("paper", "given")
+METHODS = ("fil", "semantic-loss", "nesy-entropy", "spl", "product-spl")
+
+
+def simple_path_task(
+    setting: str = "paper",
+    split: str = "published",
+    source: str = "generated",
+    data: str | Path | None = None,
+    seed: int = 0,
+) -> Task:
+    """The task of predicting a shortest path from two end points and a subgraph of the grid.
+
+    Args:
+        setting: "paper": the labels are the 24 edges of the path and 16 indicators of its end points, and any simple
+            path of the full grid is allowed (14,248 models). "given": the labels are the 24 edges; end points and
+            present edges are inputs of the constraint, so that only paths between them in the subgraph are allowed.
+        split: "published" (rows of one graph may be in several parts) or "graph" (they are not).
+        source: "generated" or "file" (the published one).
+        data: the folder with the published file.
+        seed: of the generated data.
+
+    Raises:
+        SemprolaError: there is no such setting or split, or the file cannot be had.
+
+    Example:
+        >>> task = simple_path_task("given")
+        >>> task.x.shape[1], task.y.shape[1], len(task.circuit.given)
+        (40, 24, 40)
+    """
+    if setting not in SETTINGS:
+        raise SemprolaError(f"no setting {setting!r}: choose from {', '.join(SETTINGS)}")
+    dataset = load_grids(find_file(GRIDS, data)) if source == "file" else generate_grids(seed=seed)
+    graph = grid_graph()
+    if setting == "given":
+        constraint = simple_paths(graph, endpoints="given")
+        y, given = dataset.y, dataset.x
+    else:
+        constraint = simple_paths(graph, endpoints="labels")
+        y, given = np.concatenate([dataset.y, dataset.x[:, : len(graph)]], axis=1), None
+    return make_task(NAME, setting, split, dataset, constraint, constraint.to_circuit(), y, given)

@@ -1,0 +1,120 @@
+"""Tables of results: in the terminal, in Markdown, in HTML; ours beside the paper's."""
+
+from __future__ import annotations
+
+import html
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from semprola.experiments.methods import METHODS, TITLES
+from semprola.experiments.published import PUBLISHED
+
+HEADINGS = ("exact", "Hamming", "consistent")
+_FIELDS = ("exact", "hamming", "consistent")
+
+Row = tuple[str, tuple[str, str, str], str, str, int]
+"""Method, three figures, Hamming score of its decoder, the paper's figures, seeds."""
+
+
+def summary(results: Sequence[Mapping[str, Any]], experiment: str, paper: bool = True) -> list[Row]:
+    """One row for each method: mean ± standard deviation over seeds, on test rows.
+
+    Args:
+        results: as `semprola.experiments.runs.run` gives them, all of one task.
+        experiment: whose published figures to put beside.
+        paper: whether to put them there.
+    """
+    rows: list[Row] = []
+    for method in METHODS:
+        tests = [result["test"] for result in results if result["method"] == method]
+        if not tests:
+            continue
+        a, b, c = (spread([test[name] for test in tests]) for name in _FIELDS)
+        published = PUBLISHED.get(experiment, {}).get(method) if paper else None
+        beside = " / ".join(f"{value:.1f}" for value in published) if published else "–"
+        decoder = spread([test["hamming_decoder"]["hamming"] for test in tests])
+        rows.append((TITLES[method], (a, b, c), decoder, beside, len(tests)))
+    return rows
+
+
+def spread(values: Sequence[float]) -> str:
+    """Mean ± standard deviation (of a sample), or the value if there is one.
+
+    Example:
+        >>> spread([1.0, 3.0]), spread([2.0])
+        ('2.0 ± 1.4', '2.0')
+    """
+    mean = sum(values) / len(values)
+    if len(values) == 1:
+        return f"{mean:.1f}"
+    deviation = math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+    return f"{mean:.1f} ± {deviation:.1f}"
+
+
+def text_table(rows: Sequence[Row], title: str = "") -> str:
+    """The table as plain text of at most 80 columns."""
+    beside_ours = _has_paper(rows)
+    lines = [[name, *figures, decoder, beside][: 5 + beside_ours] for name, figures, decoder, beside, _ in rows]
+    headings = ["method", *HEADINGS, "Hamming*", "paper"][: 5 + beside_ours]
+    widths = [max(len(line[i]) for line in [headings, *lines]) for i in range(len(headings))]
+    text = [title] if title else []
+    for line in [headings, *lines]:
+        cells = [line[0].ljust(widths[0])] + [cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True)]
+        text.append("  ".join(cells).rstrip())
+    text.insert(len(text) - len(lines), "-" * min(80, sum(widths) + 2 * len(widths) - 2))
+    return "\n".join(text)
+
+
+def markdown_table(rows: Sequence[Row]) -> str:
+    """The table in Markdown."""
+    text = [
+        "| method | exact | Hamming | consistent | Hamming, its decoder | paper: the same three | seeds |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for name, (a, b, c), decoder, beside, seeds in rows:
+        text.append(f"| {name} | {a} | {b} | {c} | {decoder} | {beside} | {seeds} |")
+    return "\n".join(text)
+
+
+def html_table(rows: Sequence[Row]) -> str:
+    """The table in HTML."""
+    headings = ("method", *HEADINGS, "Hamming, its decoder", "paper", "seeds")
+    text = ["<table><tr>" + "".join(f"<th>{html.escape(heading)}</th>" for heading in headings) + "</tr>"]
+    for name, figures, decoder, beside, seeds in rows:
+        cells = (name, *figures, decoder, beside, str(seeds))
+        text.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
+    return "\n".join(text) + "</table>"
+
+
+def print_table(rows: Sequence[Row], title: str = "") -> None:
+    """Print the table: with rich where it is installed, as plain text elsewhere."""
+    try:
+        from rich.console import Console
+        from rich.table import Table
+    except ImportError:
+        print(text_table(rows, title))
+        return
+    table = Table(title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    table.add_column("method", no_wrap=True)
+    beside_ours = _has_paper(rows)
+    for heading in (*HEADINGS, "Hamming*", "paper")[: 4 + beside_ours]:
+        table.add_column(heading, justify="right", no_wrap=True)
+    best = max(rows, key=lambda row: _first(row[1][0]))[0] if rows else ""
+    for name, figures, decoder, beside, _ in rows:
+        style = "bold green" if name == best else None
+        table.add_row(*(name, *figures, decoder, beside)[: 5 + beside_ours], style=style)
+    Console(width=None if _is_terminal() else 80, highlight=False).print(table)
+
+
+def _has_paper(rows: Sequence[Row]) -> bool:
+    return any(row[3] != "–" for row in rows)
+
+
+def _first(cell: str) -> float:
+    return float(cell.split()[0])
+
+
+def _is_terminal() -> bool:
+    return sys.stdout.isatty()

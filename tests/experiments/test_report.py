@@ -1,0 +1,162 @@
+"""Reports and the command that makes them."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from semprola.errors import FormatError, SemprolaError
+from semprola.experiments import report
+from semprola.experiments.jobs import TaskSettings
+from semprola.experiments.methods import METHODS
+from semprola.experiments.reproduce import Plan, reproduce
+from semprola.experiments.tables import markdown_table, spread, summary, text_table
+
+typer_testing = pytest.importorskip("typer.testing")
+typer = pytest.importorskip("typer")
+
+
+@pytest.fixture(scope="module")
+def content(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """A small results file: two methods, two seeds, a few steps."""
+    from dataclasses import replace
+
+    from semprola.experiments import reproduce as module
+
+    with pytest.MonkeyPatch.context() as patch:
+        known = module.best_known
+        patch.setattr(
+            module,
+            "best_known",
+            lambda *names: (known(*names)[0], replace(known(*names)[1], steps=4, evaluate_every=2)),
+        )
+        plan = Plan(TaskSettings(), net="wide", methods=("fil", "spl"), seeds=2, quick=True, quiet=True)
+        return reproduce(plan, tmp_path_factory.mktemp("out"))
+
+
+def test_mean_and_deviation(content: dict[str, Any]) -> None:
+    rows = summary(content["results"], "simple-path")
+    assert [row[0] for row in rows] == ["FIL", "SPL"]
+    tests = [result["test"] for result in content["results"] if result["method"] == "spl"]
+    assert rows[1][1][0] == spread([test["exact"] for test in tests])
+    assert rows[1][1][2] == "100.0 ± 0.0"
+    assert rows[1][3] == "37.6 / 88.5 / 100.0"
+    assert rows[1][4] == 2
+    assert spread([1.0, 2.0, 3.0]) == "2.0 ± 1.0"
+
+
+def test_tables_have_a_line_for_each_method(content: dict[str, Any]) -> None:
+    rows = summary(content["results"], "simple-path")
+    assert len(markdown_table(rows).splitlines()) == 4
+    text = text_table(rows, "title")
+    assert len(text.splitlines()) == 5
+    assert max(map(len, text.splitlines())) <= 80
+    assert "paper" not in text_table(summary(content["results"], "simple-path", paper=False))
+
+
+def test_html_is_one_file(content: dict[str, Any]) -> None:
+    pytest.importorskip("matplotlib")
+    page = report.html_report(content)
+    assert page.count("data:image/png;base64,") == 3
+    assert not re.search(r"(src|href)=\"(?!data:)", page)
+    assert "37.6 / 88.5 / 100.0" in page
+    assert content["command"] in page
+
+
+def test_nothing_names_the_machine(content: dict[str, Any]) -> None:
+    text = json.dumps(content)
+    assert str(Path.home()) not in text or str(Path.home()) == "/"
+    assert "/tmp/" not in text
+    assert content["command"].startswith("semprola reproduce simple-path --setting paper --split published")
+
+
+def test_the_page_is_rewritten_between_its_markers(content: dict[str, Any], tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    (tmp_path / "results" / "simple-path-a.json").write_text(json.dumps(content))
+    (tmp_path / "results" / "other.json").write_text("{}")
+    page = tmp_path / "page.md"
+    page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    for _ in range(2):
+        assert report.update_page(tmp_path / "results", page) == 1
+    text = page.read_text()
+    assert text.startswith("before\n")
+    assert text.endswith("after\n")
+    assert "old" not in text
+    assert text.count("### Simple paths") == 1
+    page.write_text("no markers")
+    with pytest.raises(FormatError, match="expected one line"):
+        report.update_page(tmp_path / "results", page)
+    (tmp_path / "results" / "simple-path-b.json").write_text("{}")
+    with pytest.raises(FormatError, match=r"b\.json: not a results file"):
+        report.update_page(tmp_path / "results", page)
+
+
+def test_the_docs_show_the_results_of_the_repository(tmp_path: Path) -> None:
+    root = Path(__file__).resolve().parents[2]
+    page = root / "docs" / "experiments.md"
+    copy = tmp_path / "experiments.md"
+    copy.write_text(page.read_text(encoding="utf-8"), encoding="utf-8")
+    report.update_page(root / "results", copy)
+    again = "run: python -m semprola.experiments.report results docs/experiments.md"
+    assert copy.read_text(encoding="utf-8") == page.read_text(encoding="utf-8"), again
+
+
+@pytest.mark.parametrize(
+    ("plan", "message"),
+    [
+        (Plan(TaskSettings("chess")), "no experiment 'chess'"),
+        (Plan(TaskSettings(), net="deep"), "no network 'deep'"),
+        (Plan(TaskSettings(), seeds=0), "at least one seed"),
+        (Plan(TaskSettings(), methods=("fil", "svm")), "no such method: svm"),
+        (Plan(TaskSettings(), methods=()), "no such method: none"),
+        (Plan(TaskSettings(source="web")), "no source 'web'"),
+        (Plan(TaskSettings(setting="hard")), "no setting 'hard'"),
+    ],
+)
+def test_plans_that_make_no_sense(plan: Plan, message: str, tmp_path: Path) -> None:
+    with pytest.raises(SemprolaError, match=message):
+        reproduce(plan, tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_is_one_that_runs() -> None:
+    plan = Plan(TaskSettings("preference", "given", "graph", "file", 3, True), "wide", METHODS[:2], 7, True)
+    assert plan.command == (
+        "semprola reproduce preference --setting given --split graph --source file --net wide --seeds 7 --multiplicity "
+        "--data-seed 3 --methods fil,semantic-loss --quick"
+    )
+
+
+def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from semprola import cli
+    from semprola.experiments import reproduce as module
+    from semprola.experiments.methods import ModelSettings
+    from semprola.experiments.trainer import TrainSettings
+
+    known = ModelSettings(hidden=(8,)), TrainSettings(steps=2, evaluate_every=2)
+    monkeypatch.setattr(module, "best_known", lambda *names: known)
+    words = ["reproduce", "preference", "--quick", "--seeds", "1", "--methods", "spl", "--out", str(tmp_path)]
+    application = cli.build(typer)
+    answer = typer_testing.CliRunner().invoke(application, words)
+    assert answer.exit_code == 0, answer.output
+    assert "20.8 / 72.4 / 100.0" in answer.output
+    assert {path.suffix for path in tmp_path.iterdir()} == {"", ".json", ".md", ".html"}
+    answer = typer_testing.CliRunner().invoke(application, [*words, "--json", "--no-resume"])
+    assert json.loads(answer.stdout)["results"][0]["test"]["consistent"] == 100.0
+
+
+def test_bad_input_is_one_line_and_status_two(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "semprola.cli", "reproduce", "chess", "--out", str(tmp_path)],
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 2
+    assert done.stderr == "error: no experiment 'chess': choose from simple-path, preference\n"

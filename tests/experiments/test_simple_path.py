@@ -1,0 +1,88 @@
+"""The simple-path task, a run of it, and the demonstration."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+import torch
+
+from semprola.errors import SemprolaError
+from semprola.experiments import demo
+from semprola.experiments.methods import ModelSettings
+from semprola.experiments.runs import run
+from semprola.experiments.simple_path import simple_path_task
+from semprola.experiments.trainer import TrainSettings
+
+
+def test_settings_of_the_task() -> None:
+    paper, given = simple_path_task("paper"), simple_path_task("given")
+    assert paper.y.shape[1] == 40
+    assert paper.circuit.model_count() == 14_248
+    assert given.y.shape[1] == 24
+    assert given.given is not None
+    assert torch.equal(given.given, given.x)
+    assert torch.equal(paper.y[:, :24], given.y)
+    assert torch.equal(paper.y[:, 24:], paper.x[:, :16])
+
+
+def test_split_by_graph_shares_no_subgraph() -> None:
+    task = simple_path_task("given", split="graph")
+    graphs = [{tuple(row) for row in task.rows(part)[0][:, 16:].tolist()} for part in ("train", "valid", "test")]
+    assert not graphs[0] & graphs[1]
+    assert not graphs[0] & graphs[2]
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(SemprolaError, match="no setting 'hard': choose from paper, given"):
+        simple_path_task("hard")
+    with pytest.raises(SemprolaError, match="no split 'random': choose from published, graph"):
+        simple_path_task(split="random")
+
+
+@pytest.mark.parametrize("method", ["fil", "semantic-loss", "nesy-entropy", "spl", "product-spl"])
+@pytest.mark.parametrize("setting", ["paper", "given"])
+def test_a_short_run(setting: str, method: str) -> None:
+    task = simple_path_task(setting)
+    training = TrainSettings(steps=4, batch_size=16, evaluate_every=4)
+    result, model = run(task, method, ModelSettings(hidden=(16,), activation="relu"), training, seed=1, quiet=True)
+    assert json.loads(json.dumps(result, allow_nan=False))["seed"] == 1
+    assert {"command", "commit", "packages", "python", "semprola"} <= set(result["provenance"])
+    for decoder in (result["test"], result["test"]["hamming_decoder"]):
+        if method.endswith("spl"):
+            assert decoder["consistent"] == 100.0
+    x, y, inputs = task.rows("test")
+    assert result["test"]["exact"] == pytest.approx(100 * float((model(x, inputs).mode == y).all(1).double().mean()))
+
+
+def test_inputs_in_the_constraint_learn_fast() -> None:
+    """With equal scores for all edges the most probable path is a shortest one: little is left to learn."""
+    task = simple_path_task("given")
+    training = TrainSettings(steps=60, lr=5e-3, batch_size=64, evaluate_every=30)
+    settings = ModelSettings(hidden=(64,), activation="relu")
+    result, _ = run(task, "product-spl", settings, training, quiet=True)
+    assert result["test"]["exact"] > 80
+    assert result["test"]["consistent"] == 100.0
+
+
+def test_the_demonstration(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("matplotlib")
+    assert demo.main(["--steps", "2", "--out", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert "37.6 / 88.5 / 100.0" in text
+    assert max(len(line.rstrip()) for line in text.splitlines() if str(tmp_path) not in line) <= 80
+    assert {path.name for path in tmp_path.iterdir()} == {
+        "gallery.png", "given.json", "learning_given.png", "learning_paper.png", "paper.json", "reliability.png",
+    }  # fmt: skip
+
+
+def test_the_demonstration_without_extras(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("matplotlib", "matplotlib.figure", "rich", "rich.console", "rich.table"):
+        monkeypatch.setitem(__import__("sys").modules, name, None)
+    assert demo.main(["--steps", "2", "--out", str(tmp_path)]) == 0
+    text = capsys.readouterr().out
+    assert "pip install 'semprola[plot]'" in text
+    assert "37.6 / 88.5 / 100.0" in text
