@@ -228,7 +228,7 @@ class TestProcess:
                 if progress.nodes and not told:
                     told.append(1)
                     print(sdd_process._State.worker.process.pid, flush=True)
-            compile(And(Or(pick()) for _ in range(450)), progress=tell, timeout=60)
+            compile(And(Or(pick()) for _ in range(450)), backend="sdd", progress=tell, timeout=60)
         """
         parent = subprocess.Popen(
             [sys.executable, "-c", textwrap.dedent(code)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True

@@ -215,11 +215,19 @@ class TestBudget:
         assert time.monotonic() - began < 5
 
     def test_progress(self) -> None:
+        class SeenEnough(Exception):
+            pass
+
         seen: list[Progress] = []
-        with pytest.raises(CompilationBudgetError):
-            compile(_hard(), timeout=2, progress=seen.append)
-        assert seen[-1].phase == "compiling with PySDD"
-        assert max(p.nodes for p in seen) > 0
+
+        def watch(progress: Progress) -> None:
+            seen.append(progress)
+            if progress.nodes > 0:
+                raise SeenEnough
+
+        with pytest.raises(SeenEnough):
+            compile(_hard(), timeout=60, progress=watch)
+        assert seen[-1].phase.startswith("compiling ")
         assert [p.seconds for p in seen] == sorted(p.seconds for p in seen)
 
 
@@ -249,6 +257,37 @@ def _hard() -> Formula:
     rng = random.Random(0)
     clauses = [[Bool(f"v{v}") ^ (rng.random() < 0.5) for v in rng.sample(range(150), 3)] for _ in range(450)]
     return And(Or(clause) for clause in clauses)
+
+
+class TestFamiliesWithFacts:
+    """A family of which some labels are fixed needs no compiler: its own circuit is conditioned."""
+
+    def test_agrees_with_the_definition(self) -> None:
+        tree = sp.constraints.hierarchy([("a", "b"), ("c", "b"), ("d", "c")])
+        rows = np.array(list(itertools.product([0, 1], repeat=5)))
+        for facts in (["a"], ["~b"], ["a", "~c"], ["d", "e"], ["~e"]):
+            formula = And([tree, *(sp.parse(fact) for fact in facts)])
+            circuit = compile(formula, labels=list("abcde"), cache=False)
+            assert circuit.info["backend"] == "direct"
+            np.testing.assert_array_equal(circuit.satisfied(rows), formula.evaluate(rows, labels=list("abcde")))
+
+    def test_counting(self) -> None:
+        circuit = compile(exactly(3, list("abcdef")) & ~Bool("a") & Bool("b"), cache=False)
+        assert (circuit.model_count(), circuit.info["backend"]) == (6, "direct")
+
+    def test_inputs(self) -> None:
+        paths = sp.constraints.simple_paths(nx.grid_2d_graph(2, 3), endpoints="given")
+        for fact in (Bool(paths.given[0]), ~Bool(paths.given[2]) & Bool(paths.labels()[0])):
+            circuit = compile(paths & fact, cache=False)
+            assert circuit.given == paths.given
+            assert circuit.model_count() == compile(paths & fact, backend="sdd", cache=False).model_count()
+
+    def test_no_model(self) -> None:
+        tree = sp.constraints.hierarchy([("a", "b")])
+        with pytest.raises(UnsatisfiableError):
+            compile(tree & Bool("a") & ~Bool("b"), cache=False)
+        with pytest.raises(UnsatisfiableError):
+            compile((tree & Bool("a")) & (~Bool("a") & tree), cache=False)
 
 
 class TestInputsOfFamilies:

@@ -114,8 +114,8 @@ def test_progress_is_told():
     seen = []
     budget = Budget("x", progress=lambda nodes, seconds: seen.append((nodes, seconds)))
     decision_diagram(["a", "b", "c"], 0, lambda s, _, v: s + v, lambda _: True, budget=budget)
-    assert len(seen) == 3
-    assert seen == sorted(seen)
+    assert len(seen) >= 3
+    assert [seconds for _, seconds in seen] == sorted(seconds for _, seconds in seen)
 
 
 def test_vtree_builder():

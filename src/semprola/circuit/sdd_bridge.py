@@ -160,7 +160,7 @@ def run(
         UnsatisfiableError: a root is false.
         ExceededError: a limit was reached.
     """
-    arrays = _request_arrays(program, roots, vtree)
+    arrays = request_arrays(program, roots, vtree)
     limits = limits or Limits()
     answer = request({"max_nodes": limits.max_nodes}, arrays, limits.seconds, limits.memory, on_progress)
     return _circuit(answer, labels, vtree)
@@ -175,7 +175,7 @@ def write_sdd(circuit: Circuit, sdd_path: str | Path, vtree_path: str | Path, vt
         raise ValueError(f"the vtree has {chosen.num_variables} variables, the circuit {circuit.num_variables}")
     program = Program()
     root = program.add_circuit(circuit, np.arange(circuit.num_variables))
-    arrays = _request_arrays(program, [root], chosen)
+    arrays = request_arrays(program, [root], chosen)
     targets = [Path(sdd_path), Path(vtree_path)]
     drafts: list[str] = []
     try:
@@ -192,19 +192,7 @@ def write_sdd(circuit: Circuit, sdd_path: str | Path, vtree_path: str | Path, vt
             Path(draft).unlink(missing_ok=True)
 
 
-def _umask() -> int:
-    mask = os.umask(0o077)
-    os.umask(mask)
-    return mask
-
-
-def _appearance(circuit: Circuit) -> list[int]:
-    """The variables in the order in which the circuit's literals name them, then the others."""
-    mentioned = (np.abs(circuit.literal[circuit.literal != 0]) - 1).tolist()
-    return list(dict.fromkeys([*mentioned, *range(circuit.num_variables)]))
-
-
-def _request_arrays(program: Program, roots: list[int], vtree: Vtree) -> dict[str, npt.NDArray[np.integer]]:
+def request_arrays(program: Program, roots: list[int], vtree: Vtree) -> dict[str, npt.NDArray[np.integer]]:
     """The program's steps that the roots need, and the vtree; checked, since a C library reads them."""
     table = np.array(program.steps, dtype=np.int32).reshape(-1, 4)
     op, a, b, c = (np.ascontiguousarray(column) for column in table.T)
@@ -237,6 +225,18 @@ def _request_arrays(program: Program, roots: list[int], vtree: Vtree) -> dict[st
         "c": columns[2].astype(np.int32),
         "roots": renumber[np.asarray(roots, dtype=np.int64)],
     }
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask
+
+
+def _appearance(circuit: Circuit) -> list[int]:
+    """The variables in the order in which the circuit's literals name them, then the others."""
+    mentioned = (np.abs(circuit.literal[circuit.literal != 0]) - 1).tolist()
+    return list(dict.fromkeys([*mentioned, *range(circuit.num_variables)]))
 
 
 def _circuit(answer: dict[str, npt.NDArray[np.integer]], labels: tuple[str, ...], vtree: Vtree) -> Circuit:

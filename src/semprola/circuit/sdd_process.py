@@ -118,17 +118,23 @@ class _Worker:
         where = str(Path(next(iter(found.submodule_search_locations))).parent)
         # a parent-death signal is sent when the starting *thread* ends, so only the main thread may ask for one
         main = threading.current_thread() is threading.main_thread()
+        # a pipe that only ever closes: the child ends when this process does, whatever it is doing
+        life, self.life = os.pipe() if os.name == "posix" else (-1, -1)
         try:
             self.process = subprocess.Popen(
-                [sys.executable, "-I", "-S", str(_WORKER), where, str(os.getpid() if main else 0)],
+                [sys.executable, "-I", "-S", str(_WORKER), where, str(os.getpid() if main else 0), str(life)],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
                 bufsize=0,  # a buffer, and its lock, would be copied by a fork
+                pass_fds=(life,) if life >= 0 else (),
             )
         except OSError as error:
+            self._close(self.life)
             raise SemprolaError(f"cannot start a Python process for PySDD ({error}): check sys.executable") from error
+        finally:
+            self._close(life)
 
     @property
     def alive(self) -> bool:
@@ -177,6 +183,14 @@ class _Worker:
             if pipe is not None:
                 with contextlib.suppress(OSError):
                     pipe.close()
+        self._close(self.life)
+        self.life = -1
+
+    @staticmethod
+    def _close(handle: int) -> None:
+        if handle >= 0:
+            with contextlib.suppress(OSError):
+                os.close(handle)
 
     def _talk(
         self,
@@ -249,7 +263,8 @@ def _explained(status: int, out_of_memory: str) -> SemprolaError:
             f"the PySDD process was ended from outside by {killed[status]} (perhaps the machine is out of memory): "
             "try again, or set memory="
         )
-    if status == 1 or (status < 0 and out_of_memory == "nodes"):  # libsdd exits so when an allocation fails
+    # when an allocation fails libsdd exits with 1, oxidd aborts
+    if status in (1, -getattr(signal, "SIGABRT", 0)) or (status < 0 and out_of_memory == "nodes"):
         return ExceededError(out_of_memory)
     if status < 0:
         return SemprolaError(

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import importlib.util
 import json
 import os
 import select
@@ -34,6 +35,7 @@ def main() -> None:
     """Answer requests until the other side closes the pipe."""
     incoming, outgoing = _private_pipes()
     _die_with_parent(int(sys.argv[2]))
+    _end_on_hangup(int(sys.argv[3]))
     sys.path.append(sys.argv[1])
     # libsdd recurses over the vtree: a deep one needs a deep stack, which only a new thread can have
     for size in _STACK_BYTES:
@@ -106,30 +108,28 @@ def _die_with_parent(parent: int) -> None:
 def _serve(incoming: BinaryIO, outgoing: BinaryIO) -> None:
     with contextlib.suppress(EOFError, BrokenPipeError):
         while (message := read_message(incoming)) is not None:
-            with _ending_on_hangup(incoming), _address_space(message[0].get("memory")):
+            with _address_space(message[0].get("memory")):
                 header, arrays = _answer(*message, outgoing)
-            # only now: once it has the answer, the other side may send the next request
             write_message(outgoing, header, arrays)
 
 
-@contextlib.contextmanager
-def _ending_on_hangup(incoming: BinaryIO) -> Any:
-    """While busy, a parent that goes away ends this process (SIGIO's default) even in the middle of a C call."""
+def _end_on_hangup(life: int) -> None:
+    """End (SIGIO's default) when the parent's end of a pipe closes, even in the middle of a C call.
+
+    Nothing is ever written to this pipe. On one that carries requests, the signal that announces the last bytes of a
+    request may come after the request was read, and would end a process that has only just begun to work.
+    """
+    if life < 0:
+        return
     try:
         import fcntl
 
-        flags = fcntl.fcntl(incoming, fcntl.F_GETFL)
-        fcntl.fcntl(incoming, fcntl.F_SETOWN, os.getpid())
-        fcntl.fcntl(incoming, fcntl.F_SETFL, flags | os.O_ASYNC)
+        fcntl.fcntl(life, fcntl.F_SETOWN, os.getpid())
+        fcntl.fcntl(life, fcntl.F_SETFL, fcntl.fcntl(life, fcntl.F_GETFL) | os.O_ASYNC)
     except (ImportError, AttributeError, OSError):
-        yield
         return
-    if select.select([incoming], [], [], 0)[0]:
+    if select.select([life], [], [], 0)[0]:
         os._exit(1)
-    try:
-        yield
-    finally:
-        fcntl.fcntl(incoming, fcntl.F_SETFL, flags)
 
 
 @contextlib.contextmanager
@@ -157,6 +157,14 @@ def _answer(
     header: dict[str, Any], arrays: dict[str, array[int]], outgoing: BinaryIO
 ) -> tuple[dict[str, Any], dict[str, array[int]]]:
     try:
+        if header.get("engine"):
+            found, result = _diagrams().answer(
+                header,
+                arrays,
+                _last_uses(*(arrays[name] for name in ("op", "a", "b", "c", "roots"))),
+                lambda nodes: write_message(outgoing, {"progress": nodes}),
+            )
+            return {**found, "largest": _largest()}, result
         from pysdd import sdd
 
         manager = sdd.SddManager.from_vtree(_vtree(sdd, arrays))
@@ -174,6 +182,18 @@ def _answer(
         return {"exceeded": "memory", "largest": 1 << 62}, {}
     except Exception as error:  # whatever goes wrong here is reported over there
         return {"error": f"{type(error).__name__}: {error}", "largest": 1 << 62}, {}
+
+
+def _diagrams() -> Any:
+    """The file beside this one; this process sees no package, only what it is told to."""
+    if "dd_worker" not in sys.modules:
+        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dd_worker.py")
+        spec = importlib.util.spec_from_file_location("dd_worker", path)
+        if spec is None or spec.loader is None:
+            raise ImportError(path)
+        sys.modules["dd_worker"] = module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return sys.modules["dd_worker"]
 
 
 def _largest() -> int:

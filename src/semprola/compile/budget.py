@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import time
@@ -15,6 +16,7 @@ from semprola.errors import CompilationBudgetError
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 _QUIET_SECONDS = 1.0
 _REPORT_SECONDS = 0.1
+_WEIGH_SECONDS = 0.02
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,8 @@ class Budget:
         self._listener = progress
         self._line = False
         self._phase, self._reported = "", 0.0
+        self._weighed = 0.0
+        self._size = _resident()
         self._started = time.monotonic()
 
     @property
@@ -70,19 +74,33 @@ class Budget:
         """Seconds until the time is up; None without a limit."""
         return None if self.timeout is None else max(0.0, self.timeout - self.seconds)
 
-    def limits(self) -> Limits:
-        """What is left, in the form that the PySDD bridge takes."""
-        return Limits(self.seconds_left, self.max_nodes, self.memory)
+    def limits(self, most: int | None = None) -> Limits:
+        """What is left, in the form that the PySDD bridge takes; `most` bounds the nodes further."""
+        bounds = [bound for bound in (self.max_nodes, most) if bound is not None]
+        return Limits(self.seconds_left, min(bounds, default=None), self.memory)
 
     def check(self, phase: str, nodes: int = 0) -> None:
-        """Report progress and stop if the time is up or there are too many nodes.
+        """Report progress and stop if the time or the memory is up.
+
+        Raises:
+            CompilationBudgetError: so.
+        """
+        self.watch(phase, nodes)
+        if self.timeout is not None and self.seconds > self.timeout:
+            raise self.error("time")
+
+    def watch(self, phase: str, nodes: int) -> None:
+        """Report progress and stop if this process has grown by more than the memory allowed, where that is known.
 
         Raises:
             CompilationBudgetError: so.
         """
         self.report(phase, nodes)
-        if self.timeout is not None and self.seconds > self.timeout:
-            raise self.error("time")
+        if self.memory is None or self._size is None or self.seconds - self._weighed < _WEIGH_SECONDS:
+            return
+        self._weighed = self.seconds
+        if (_resident() or 0) - self._size > self.memory:
+            raise self.error("memory")
 
     def check_result(self, nodes: int) -> None:
         """Stop if a finished circuit has too many nodes."""
@@ -117,7 +135,7 @@ class Budget:
         if which == "time":
             spent, raise_it = f"its time budget of {self.timeout:g} s", "timeout="
         elif which == "nodes":
-            spent, raise_it = f"its budget of {self.max_nodes:,} nodes", "max_nodes="
+            spent, raise_it = f"its budget of {self.max_nodes or 0:,} nodes", "max_nodes="
         elif self.memory is not None:
             spent, raise_it = f"its memory budget of {self.memory:,} bytes", "memory="
         else:
@@ -126,6 +144,15 @@ class Budget:
             f"the compilation ran out of {spent} after {self.seconds:.1f} s: raise {raise_it}, "
             "use a family of semprola.constraints, or split the constraint"
         )
+
+
+def _resident() -> int | None:
+    """Bytes of memory that this process holds, where the system says so."""
+    try:
+        with open("/proc/self/statm", "rb") as file:
+            return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, AttributeError, IndexError):
+        return None
 
 
 def _positive(value: Any, name: str, what: str) -> float | None:

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
-from threading import Lock
+import contextlib
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from semprola.circuit import Circuit
+from semprola.compile import cache as store
 from semprola.compile.budget import Budget, Progress
+from semprola.compile.clausal import as_circuit, compile_clauses
+from semprola.compile.digest import formula_digest
 from semprola.compile.join import join_circuits
-from semprola.compile.sdd import compile_sdd, leaf_circuit
-from semprola.errors import LabelError, UnsatisfiableError
-from semprola.logic import Cnf, Formula, Kind, Leaf, parse
+from semprola.compile.parts import conjuncts_of, split
+from semprola.compile.portfolio import check_backend, compile_components, prefers_clauses
+from semprola.errors import LabelError
+from semprola.logic import Cnf, Formula, Leaf, parse
+from semprola.logic.simplify import simplify
 
-Backend = Callable[[Sequence[Sequence[Formula]], Budget], Circuit]
-
-_BACKENDS: dict[str, Backend] = {"sdd": compile_sdd}
-"""A back end takes groups of conjuncts that share no variable and gives a circuit over their variables."""
-_REMEMBERED_CIRCUITS, _REMEMBERED_NODES = 128, 5_000_000
+_QUICK = 40
+"""A formula of at most this many nodes is compiled without asking whether another process does the same."""
 
 
 def compile(
@@ -42,11 +42,14 @@ def compile(
             that are not given, in order of first appearance. Labels that it does not mention are free.
         given: names of the input variables x; by default those that the families in the constraint, or the circuit,
             declare as inputs.
-        backend: "auto" or the name of a back end ("sdd": PySDD in a process of its own).
+        backend: "auto" (families directly, the rest by whichever of the next two is best for it), "topdown" (our own
+            compiler of clauses; its circuits have no vtree), "sdd" (PySDD), "bdd" or "zdd" (oxidd, the extra ``bdd``),
+            or a compiler of yours by path, such as "d4:/usr/local/bin/d4", whose results are checked.
         timeout: seconds that it may take.
         max_nodes: nodes that the circuit, and the compiler at any one time, may have.
         memory: bytes that the compiler may use, or a text such as "2GB".
-        cache: whether a circuit compiled before for the same arguments may be returned.
+        cache: whether a circuit compiled before for the same arguments, by this process or (if it took long) by
+            another, may be returned, and this one kept.
         progress: True for a line on the terminal when it takes more than a second, or a function that is given a
             :class:`Progress` several times a second.
 
@@ -70,20 +73,42 @@ def compile(
         constraint = parse(constraint)
     if not isinstance(constraint, Formula | Circuit):
         raise TypeError(f"a constraint is a formula, its text or a circuit, not {type(constraint).__name__}")
-    if backend != "auto" and backend not in _BACKENDS:
-        known = ", ".join(repr(name) for name in ("auto", *_BACKENDS))
-        raise ValueError(f"unknown backend {backend!r}: choose one of {known}")
+    check_backend(backend)
     names = _resolve(constraint, labels, given)
     key = (constraint, *names, backend)
-    circuit = _memory.find(key) if cache else None
+    circuit = store.memory.find(key) if cache else None
     try:
         if circuit is None:
-            circuit = _compile(constraint, *names, backend, budget)
+            circuit = (_through_disk if cache else _compile)(constraint, *names, backend, budget)
             if cache:
-                _memory.keep(key, circuit)
+                store.memory.keep(key, circuit)
         budget.check_result(circuit.num_nodes)
     finally:
         budget.close()
+    return circuit
+
+
+def _through_disk(
+    constraint: Formula | Circuit, labels: tuple[str, ...], given: tuple[str, ...], backend: str, budget: Budget
+) -> Circuit:
+    """The circuit from disk if it is there, else compiled, by one process at a time, and put there if it took long."""
+    digest = formula_digest(constraint) if isinstance(constraint, Formula) else None
+    if digest is None or not isinstance(constraint, Formula):
+        return _compile(constraint, labels, given, backend, budget)
+    entry = store.Entry(digest, labels, given, backend)
+    circuit = entry.load()
+    if circuit is not None:
+        return circuit
+    with contextlib.ExitStack() as held:
+        nodes = constraint.nodes()
+        if len(nodes) > _QUICK or any(isinstance(node, Leaf) for node in nodes):
+            held.enter_context(entry.lock(lambda: budget.check("waiting for another process")))
+            circuit = entry.load()
+        if circuit is None:
+            began = budget.seconds
+            circuit = _compile(constraint, labels, given, backend, budget)
+            if budget.seconds - began > store.WORTH_SECONDS:
+                entry.keep(circuit)
     return circuit
 
 
@@ -92,20 +117,40 @@ def _compile(
 ) -> Circuit:
     if isinstance(constraint, Circuit):
         return join_circuits([constraint], {}, labels, given, constraint.info)
-    budget.check("simplifying")
-    work = _split(_conjuncts(constraint.simplify()), budget)
-    parts = list(work.circuits)
-    used, reason = "direct", "a family with its own construction" if parts else "literals only"
-    if work.components:
-        used = "sdd" if backend == "auto" else backend
-        reason = "the only general back end" if backend == "auto" else "chosen by the caller"
-        parts.append(_BACKENDS[used](work.components, budget))
-        if len(parts) > 1:
-            reason += f"; {len(parts) - 1} independent parts are families with their own construction"
-    circuit = join_circuits(parts, work.facts, labels, given)
-    info = {"backend": used, "reason": reason, "seconds": budget.seconds, "nodes": circuit.num_nodes}
-    circuit.info = info
+    parts, facts, used, reason = _parts(constraint, backend, budget)
+    budget.check("joining the parts", sum(part.num_nodes for part in parts))
+    circuit = join_circuits(parts, facts, labels, given)
+    about = parts[0].info if len(parts) == 1 else {}
+    details = {name: about[name] for name in ("family", "diagram_nodes") if name in about}
+    circuit.info = {
+        **details,
+        "backend": used,
+        "reason": reason,
+        "seconds": budget.seconds,
+        "nodes": circuit.num_nodes,
+    }
     return circuit
+
+
+def _parts(constraint: Formula, backend: str, budget: Budget) -> tuple[list[Circuit], dict[str, bool], str, str]:
+    """Circuits and facts whose conjunction is the constraint, and who made them, and why."""
+    if isinstance(constraint, Cnf) and backend in ("auto", "topdown"):
+        budget.check("choosing a back end")
+        reason = prefers_clauses(constraint) if backend == "auto" else "chosen by the caller"
+        if reason is not None:
+            made = compile_clauses(constraint.num_vars, (constraint.offsets, constraint.literals), budget)
+            return [as_circuit(made, constraint.labels())], {}, "topdown", reason
+    budget.check("simplifying")
+    simple = simplify(constraint, lambda: budget.check("simplifying"))
+    work = split(conjuncts_of(simple), budget, direct=backend == "auto")
+    parts = list(work.circuits)
+    if not work.components:
+        return parts, work.facts, "direct", "a direct construction" if parts else "literals only"
+    general = compile_components(work.components, backend, budget)
+    reason = general.reason
+    if parts:
+        reason += f"; {len(parts)} independent parts have a direct construction"
+    return [*parts, *general.circuits], work.facts, general.backend, reason
 
 
 # what is a column and what is an input ------------------------------------------------------------------------------
@@ -157,113 +202,3 @@ def _names(names: Iterable[Any], what: str) -> tuple[str, ...]:
             raise LabelError(f"{what} lists {name!r} twice")
         seen.add(name)
     return listed
-
-
-# what can be compiled apart -----------------------------------------------------------------------------------------
-
-
-@dataclass
-class _Work:
-    """A conjunction taken apart: nothing in one field shares a variable with anything else."""
-
-    facts: dict[str, bool] = field(default_factory=dict)
-    circuits: list[Circuit] = field(default_factory=list)
-    components: list[list[Formula]] = field(default_factory=list)
-
-
-def _conjuncts(formula: Formula) -> list[Formula]:
-    """Formulas whose conjunction is the formula: conjunctions, negated disjunctions and clause lists taken apart."""
-    found: dict[Formula, None] = {}
-    seen: set[tuple[Formula, bool]] = set()
-    stack = [(formula, True)]
-    while stack:
-        item = stack.pop()
-        if item in seen:
-            continue
-        seen.add(item)
-        node, positive = item
-        if node.kind is Kind.NOT:
-            stack.append((node.args[0], not positive))
-        elif node.kind is (Kind.AND if positive else Kind.OR):
-            stack.extend((arg, positive) for arg in reversed(node.args))
-        elif node.kind is Kind.IMPLIES and not positive:
-            stack.extend([(node.args[1], False), (node.args[0], True)])
-        elif isinstance(node, Cnf) and positive:
-            stack.append((node.to_formula(), True))
-        elif node.kind is (Kind.TRUE if positive else Kind.FALSE):
-            continue
-        elif node.kind is (Kind.FALSE if positive else Kind.TRUE):
-            raise UnsatisfiableError("the constraint has no model")
-        else:
-            found[node if positive else ~node] = None
-    return list(found)
-
-
-def _split(conjuncts: Sequence[Formula], budget: Budget) -> _Work:
-    """Group conjuncts that share variables, and settle the groups that need no compiler."""
-    above: dict[str, str] = {}
-
-    def top(name: str) -> str:
-        root = name
-        while above.setdefault(root, root) != root:
-            root = above[root]
-        while above[name] != root:
-            above[name], name = root, above[name]
-        return root
-
-    for conjunct in conjuncts:
-        names = conjunct.labels()
-        first = top(names[0])
-        for name in names[1:]:
-            above[top(name)] = first
-    groups: dict[str, list[Formula]] = {}
-    for conjunct in conjuncts:
-        groups.setdefault(top(conjunct.labels()[0]), []).append(conjunct)
-    work = _Work()
-    for group in groups.values():
-        only = group[0]
-        if len(group) == 1 and only.kind is Kind.ATOM:
-            work.facts[only.name] = True
-        elif len(group) == 1 and only.kind is Kind.NOT and only.args[0].kind is Kind.ATOM:
-            work.facts[only.args[0].name] = False
-        elif len(group) == 1 and isinstance(only, Leaf):
-            budget.check(f"building {only.describe()}")
-            circuit = leaf_circuit(only)
-            if circuit is None:
-                raise UnsatisfiableError(f"the constraint has no model: {only.describe()} cannot hold")
-            work.circuits.append(circuit)
-        else:
-            work.components.append(group)
-    return work
-
-
-# what was compiled before -------------------------------------------------------------------------------------------
-
-
-class _Memory:
-    """The circuits of this process, the longest unused forgotten first."""
-
-    def __init__(self) -> None:
-        self._lock = Lock()
-        self._circuits: OrderedDict[Any, Circuit] = OrderedDict()
-        self._nodes = 0
-
-    def find(self, key: Any) -> Circuit | None:
-        with self._lock:
-            circuit = self._circuits.get(key)
-            if circuit is not None:
-                self._circuits.move_to_end(key)
-            return circuit
-
-    def keep(self, key: Any, circuit: Circuit) -> None:
-        with self._lock:
-            replaced = self._circuits.pop(key, None)
-            self._circuits[key] = circuit
-            self._nodes += circuit.num_nodes - (replaced.num_nodes if replaced is not None else 0)
-            while len(self._circuits) > _REMEMBERED_CIRCUITS or (
-                self._nodes > _REMEMBERED_NODES and len(self._circuits) > 1
-            ):
-                self._nodes -= self._circuits.popitem(last=False)[1].num_nodes
-
-
-_memory = _Memory()

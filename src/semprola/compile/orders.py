@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 from semprola.circuit import Circuit, Vtree
 from semprola.logic import Formula, Kind
@@ -48,9 +48,40 @@ def choose_vtree(
     if largest is not None:
         return _around(largest, index, cliques)
     order = elimination_order(len(names), cliques, check)
-    if any(_is_long(node) for conjunct in conjuncts for node in _counting_parts(conjunct)):
+    if has_long_count(conjuncts):
         return Vtree.right_linear(reversed(order))
     return Vtree.from_forest(bucket_tree(order, cliques))
+
+
+def narrow_line(conjuncts: Sequence[Formula], names: Sequence[str], found: Sequence[int]) -> list[int]:
+    """The better of two variable orders: the one found, or the variables as they are named.
+
+    Args:
+        conjuncts: formulas that must all hold.
+        names: all their variables, as they are named.
+        found: an order, as indices of names.
+
+    Returns:
+        The order that fewer of the conjuncts' parts reach across, at its worst place.
+    """
+    index = {name: v for v, name in enumerate(names)}
+    cliques = [[index[name] for name in clique] for clique in primal_cliques(conjuncts)]
+
+    def crossed(order: Sequence[int]) -> int:
+        place = {v: position for position, v in enumerate(order)}
+        change = [0] * (len(order) + 1)
+        for clique in cliques:
+            places = [place[v] for v in clique]
+            change[min(places)] += 1
+            change[max(places)] -= 1
+        return max(accumulate(change))
+
+    return min([list(range(len(names))), list(found)], key=crossed)
+
+
+def has_long_count(conjuncts: Iterable[Formula]) -> bool:
+    """Whether a counting constraint among the parts is so long that a linear order is best."""
+    return any(_is_long(node) for conjunct in conjuncts for node in _counting_parts(conjunct))
 
 
 def primal_cliques(conjuncts: Iterable[Formula]) -> list[tuple[str, ...]]:

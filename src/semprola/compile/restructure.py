@@ -26,7 +26,9 @@ def restructure(circuit: Circuit, *, linear: bool) -> Circuit:
     order = circuit.vtree.order if circuit.vtree is not None else _appearance(circuit)
     vtree = Vtree.right_linear(order) if linear else (circuit.vtree or Vtree.right_linear(order))
     rebuilt = run(program, [root], vtree, circuit.variables)
-    return join_circuits([rebuilt], {}, circuit.labels, circuit.given, circuit.info)
+    shape = "a variable order" if linear else "a vtree"
+    info = {**circuit.info, "restructured": f"rebuilt by PySDD along {shape}, which the circuit did not respect"}
+    return join_circuits([rebuilt], {}, circuit.labels, circuit.given, info)
 
 
 def _appearance(circuit: Circuit) -> list[int]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -11,20 +12,22 @@ from semprola.circuit.sdd_bridge import Program, run
 from semprola.circuit.sdd_process import ExceededError
 from semprola.compile.budget import Budget
 from semprola.compile.join import join_vtrees
-from semprola.compile.orders import choose_vtree
+from semprola.compile.leaves import leaf_circuits
+from semprola.compile.orders import choose_vtree, narrow_line
 from semprola.errors import UnsatisfiableError
-from semprola.logic import Cnf, Formula, Kind, Leaf
+from semprola.logic import Cnf, Formula, Kind
 
 _CHECK_EVERY = 2048
 _SIDE_BY_SIDE = 8
 
 
-def compile_sdd(components: Sequence[Sequence[Formula]], budget: Budget) -> Circuit:
+def compile_sdd(components: Sequence[Sequence[Formula]], budget: Budget, most: int | None = None) -> Circuit:
     """A structured circuit for a conjunction.
 
     Args:
         components: groups of conjuncts; no two groups share a variable.
         budget: what may be used.
+        most: nodes beyond which to give up, if fewer than the budget has.
 
     Returns:
         A circuit whose labels are the variables of the conjuncts.
@@ -33,6 +36,33 @@ def compile_sdd(components: Sequence[Sequence[Formula]], budget: Budget) -> Circ
         UnsatisfiableError: there is no model.
         CompilationBudgetError: the budget ran out.
     """
+    program, roots, vtree, names = translated(components, budget)
+    try:
+        return run(
+            program,
+            roots,
+            vtree,
+            names,
+            budget.limits(most),
+            lambda nodes, _: budget.check("compiling with PySDD", nodes),
+        )
+    except ExceededError as exceeded:
+        raise budget.error(exceeded.which) from None
+
+
+def translated(
+    components: Sequence[Sequence[Formula]], budget: Budget, linear: bool = False
+) -> tuple[Program, list[int], Vtree, tuple[str, ...]]:
+    """A conjunction as a program.
+
+    Args:
+        components: groups of conjuncts; no two groups share a variable.
+        budget: what may be used.
+        linear: whether the vtree must be a variable order; there is then one root, the conjunction of all groups.
+
+    Returns:
+        The program, the steps of the groups, a vtree over all variables, and their names.
+    """
     program = Program()
     names: list[str] = []
     vtrees = []
@@ -40,50 +70,25 @@ def compile_sdd(components: Sequence[Sequence[Formula]], budget: Budget) -> Circ
     for component in components:
         budget.check("choosing a variable order")
         own = list(dict.fromkeys(name for conjunct in component for name in conjunct.labels()))
-        circuits = _leaf_circuits(component)
+        circuits = leaf_circuits(component, budget)
         solvable = {leaf: circuit for leaf, circuit in circuits.items() if circuit is not None}
         vtree = choose_vtree(component, own, solvable, lambda: budget.check("choosing a variable order"))
+        if linear:
+            vtree = Vtree.right_linear(narrow_line(component, own, vtree.order.tolist()))
         translation = _Translation(
             program, {name: v for v, name in enumerate(own)}, len(names), vtree, circuits, budget
         )
         roots.append(translation.conjunction(component))
         vtrees.append((vtree, np.arange(len(own)) + len(names)))
         names.extend(own)
-    vtree_of_all = join_vtrees(vtrees, ())
-    if vtree_of_all is None:
+    whole = join_vtrees(vtrees, ())
+    if whole is None:
         raise UnsatisfiableError("the constraint has no model")
-    try:
-        return run(
-            program,
-            roots,
-            vtree_of_all,
-            tuple(names),
-            budget.limits(),
-            lambda nodes, _: budget.check("compiling with PySDD", nodes),
-        )
-    except ExceededError as exceeded:
-        raise budget.error(exceeded.which) from None
-
-
-def _leaf_circuits(conjuncts: Sequence[Formula]) -> dict[Formula, Circuit | None]:
-    """The circuit of every family among the parts; None for one that has no model."""
-    circuits: dict[Formula, Circuit | None] = {}
-    for conjunct in conjuncts:
-        for node in conjunct.nodes():
-            if isinstance(node, Leaf) and not isinstance(node, Cnf) and node not in circuits:
-                circuits[node] = leaf_circuit(node)
-    return circuits
-
-
-def leaf_circuit(leaf: Leaf) -> Circuit | None:
-    """The circuit of a family; None if it has no model."""
-    try:
-        circuit = leaf.to_circuit()
-    except UnsatisfiableError:
-        return None
-    if not isinstance(circuit, Circuit) or set(circuit.variables) != set(leaf.labels()):
-        raise TypeError(f"{type(leaf).__name__}.to_circuit() must return a Circuit over the leaf's own labels")
-    return circuit
+    if linear:
+        whole = Vtree.right_linear(whole.order)
+        # the last group first: along the order, what is above is then joined to what is below
+        roots = [functools.reduce(program.conjoin, reversed(roots))]
+    return program, roots, whole, tuple(names)
 
 
 class _Translation:

@@ -155,7 +155,10 @@ def compile_cnf(
 
 @functools.lru_cache(maxsize=1)
 def native_library() -> ctypes.CDLL | None:
-    """The native module with the compiler's functions declared, or None where it is absent."""
+    """The native module with the compiler's functions declared, or None where it is absent.
+
+    The environment variable SEMPROLA_NATIVE_LIBRARY names a library to use instead of `semprola._native`.
+    """
     path = os.environ.get("SEMPROLA_NATIVE_LIBRARY")
     if path is None:
         spec = importlib.util.find_spec("semprola._native")

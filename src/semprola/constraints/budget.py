@@ -69,6 +69,7 @@ class Budget:
             )
         if self.timeout is not None and seconds > self.timeout:
             raise CompilationBudgetError(
-                f"{self.what} ran out of its time budget of {self.timeout:g} s after {nodes:,} nodes; the widest part "
+                f"{self.what} ran out of its time budget of {self.timeout:.3g} s after {nodes:,} nodes; the widest "
+                f"part "
                 f"is {where}: raise timeout={self.advice}"
             )

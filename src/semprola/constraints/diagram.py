@@ -66,7 +66,7 @@ def decision_diagram(
     chosen = range(len(names)) if order is None else order
     limits = Budget("the constraint") if budget is None else budget
     levels = Expansion(start, transition, accept, [names[v] for v in chosen], limits).levels()
-    return reduce_levels(levels, labels, chosen, given=given, zero_suppressed=zero_suppressed, what=limits.what)
+    return reduce_levels(levels, labels, chosen, given=given, zero_suppressed=zero_suppressed, budget=limits)
 
 
 @dataclass(frozen=True)
@@ -150,15 +150,17 @@ def reduce_levels(
     *,
     given: Sequence[str] = (),
     zero_suppressed: bool = True,
-    what: str = "the constraint",
+    budget: Budget | None = None,
 ) -> Circuit:
     """The circuit of an unreduced diagram; arguments as for `decision_diagram`."""
+    limits = Budget("the constraint") if budget is None else budget
     diagram = Diagram(labels, given, zero_suppressed)
     ids = np.where(levels.accepted, TRUE_ID, FALSE_ID)
     for position in range(len(order) - 1, -1, -1):
         below = np.append(ids, FALSE_ID)  # index -1 is no state at all
         ids = diagram.add(order[position], below[levels.low[position]], below[levels.high[position]])
-    return diagram.circuit(int(ids[0]) if len(ids) else FALSE_ID, order, what)
+        limits.check(diagram.num_nodes, "the reduction")
+    return diagram.circuit(int(ids[0]) if len(ids) else FALSE_ID, order, limits)
 
 
 class Diagram:
@@ -199,23 +201,25 @@ class Diagram:
         self._high.append(pairs & 0xFFFFFFFF)
         return ids
 
-    def circuit(self, root: int, order: Sequence[int], what: str = "the constraint") -> Circuit:
+    def circuit(self, root: int, order: Sequence[int], budget: Budget | None = None) -> Circuit:
         """The circuit of the node with this id.
 
         Args:
             root: an id that `add` returned last, so that every node lies below it.
             order: all variables in the order of reading.
-            what: the constraint, as the error names it.
+            budget: limits, and the constraint as errors name it.
 
         Raises:
             UnsatisfiableError: the root is false.
+            CompilationBudgetError: the time is up.
         """
+        limits = Budget("the constraint") if budget is None else budget
         if root == FALSE_ID:
-            raise UnsatisfiableError(f"{what} has no model")
+            raise UnsatisfiableError(f"{limits.what} has no model")
         empty = np.zeros(2, np.int64)
         variable, low, high = (np.concatenate([empty, *parts]) for parts in (self._variable, self._low, self._high))
         emitter = Emitter(variable, low, high, np.array(self.suppressed, bool))
-        emitter.run(root)
+        emitter.run(root, lambda: limits.check(self.num_nodes, "the finished diagram"))
         return Circuit(
             self.labels,
             self.given,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,6 +13,8 @@ Ids = npt.NDArray[np.int64]
 
 FALSE_ID, TRUE_ID = 0, 1
 """The two nodes that every diagram has."""
+
+_CHECK_EVERY = 16384
 
 
 class Emitter:
@@ -36,12 +40,14 @@ class Emitter:
         self._image: list[int] = []
         self._pending: dict[int, list[int]] = {}
 
-    def run(self, root: int) -> None:
-        """Write everything below a node, which must be the last one."""
+    def run(self, root: int, check: Callable[[], None]) -> None:
+        """Write everything below a node, which must be the last one; `check` is called now and then, to stop it."""
         inlined = self._inlined(root)
         low, high, suppressed = self.low.tolist(), self.high.tolist(), self.suppressed.tolist()
         image = self._image = [-1, -1]
         for node, v in enumerate(self.variable.tolist()[2 : root + 1], start=2):
+            if node % _CHECK_EVERY == 0:
+                check()
             if node in inlined:
                 sign, child = (v + 1, high[node]) if high[node] else (-v - 1, low[node])
                 self._pending[node] = [*self._parts(child), self._leaf(sign)]

@@ -38,7 +38,7 @@ def dag_circuit(names: tuple[str, ...], parents_of: Sequence[Sequence[int]], bud
     Raises:
         CompilationBudgetError: some bag has too many values; the message names its labels.
     """
-    order, bags = _decompose(parents_of, budget.what)
+    order, bags = _decompose(names, parents_of, budget)
     parent = [bag[0] if bag else -1 for bag in bags]
     below: list[list[int]] = [[] for _ in names]
     for v, above in enumerate(parent):
@@ -201,17 +201,25 @@ def _project(masks: Masks, bag: Sequence[int], part: Sequence[int]) -> Masks:
     return projected
 
 
-def _decompose(parents_of: Sequence[Sequence[int]], what: str) -> tuple[list[int], list[list[int]]]:
+def _decompose(
+    names: Sequence[str], parents_of: Sequence[Sequence[int]], budget: Budget
+) -> tuple[list[int], list[list[int]]]:
     """The best of a few elimination orders, judged by all its bags and not only by the largest."""
     edges = [(child, parent) for child, parents in enumerate(parents_of) for parent in parents]
     found = []
     for tries in _TRIES:
+        budget.check(0, "the search for a decomposition")
         order = elimination_order(len(parents_of), edges, tries=tries, seconds=_SEARCH_SECONDS).tolist()
         found.append((order, _bags(parents_of, order)))
     order, bags = min(found, key=lambda made: sum(1.5 ** len(bag) for bag in made[1]))
-    widest = max(map(len, bags))
-    if widest > _MOST_BAG:
-        raise CompilationBudgetError(f"{what} has no narrow tree decomposition: {widest} labels depend on each other")
+    widest = max(range(len(bags)), key=lambda v: len(bags[v]))
+    if len(bags[widest]) > _MOST_BAG:
+        shown = ", ".join(repr(names[v]) for v in (widest, *bags[widest][:4]))
+        raise CompilationBudgetError(
+            f"{budget.what} has no narrow tree decomposition: {len(bags[widest]) + 1} labels ({shown}, …) depend on "
+            f"each "
+            "other: leave out parents that say little, or split the hierarchy"
+        )
     return order, bags
 
 

@@ -159,7 +159,7 @@ class _AtMost:
             if self.nodes[position]:
                 made = np.array(self.nodes[position], np.int64)
                 image[made[:, 0]] = diagram.add(order[position], image[made[:, 1]], image[made[:, 2]])
-        return diagram.circuit(int(image[root]), order, self.budget.what)
+        return diagram.circuit(int(image[root]), order, self.budget)
 
     def _solve(self) -> int:
         """Depth first with a stack: a place is left when both its successors are known."""

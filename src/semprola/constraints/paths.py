@@ -179,7 +179,7 @@ class SimplePaths(Family):
         bounded = source is not None and self.rules.longest is not None
         winner = race(runners, [1.0] + [4.0 if bounded else 1.0] * (len(runners) - 1))
         order = machines[winner].order
-        return reduce_levels(runners[winner].levels(), labels, order, given=self.given, what=budget.what)
+        return reduce_levels(runners[winner].levels(), labels, order, given=self.given, budget=budget)
 
     def _machine(self, order: list[int]) -> PathMachine:
         # labels() lists edges, ends, presences: the same order as labels then given in the circuit

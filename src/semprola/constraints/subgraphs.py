@@ -86,7 +86,7 @@ class _EdgeFamily(Family):
             for order in orders
         ]
         winner = race(runners)
-        return reduce_levels(runners[winner].levels(), self.graph.labels, orders[winner], what=budget.what)
+        return reduce_levels(runners[winner].levels(), self.graph.labels, orders[winner], budget=budget)
 
 
 class SpanningTrees(_EdgeFamily):

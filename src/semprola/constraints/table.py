@@ -80,7 +80,7 @@ class Table(Family):
     def _build(self, budget: Budget) -> Circuit:
         diagrams = [self._diagram(zero_suppressed, budget) for zero_suppressed in (True, False)]
         smallest, root = min(diagrams, key=lambda made: made[0].num_nodes)
-        return smallest.circuit(root, range(len(self.names)), budget.what)
+        return smallest.circuit(root, range(len(self.names)), budget)
 
     def _diagram(self, zero_suppressed: bool, budget: Budget) -> tuple[Diagram, int]:
         """Nodes are prefixes of the sorted rows; from the last column up, equal ones become one."""

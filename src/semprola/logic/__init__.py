@@ -20,6 +20,8 @@ from semprola.logic.dimacs import from_dimacs, to_dimacs, write_dimacs
 from semprola.logic.formula import FALSE, TRUE, Formula, Kind
 from semprola.logic.leaf import Leaf
 from semprola.logic.parser import parse
+from semprola.logic.quantifiers import Predicate, Variable, exists, forall
+from semprola.logic.sympy_bridge import from_sympy
 
 __all__ = [
     "FALSE",
@@ -35,12 +37,17 @@ __all__ = [
     "Leaf",
     "Not",
     "Or",
+    "Predicate",
+    "Variable",
     "Xor",
     "at_least",
     "at_most",
     "count",
     "exactly",
+    "exists",
+    "forall",
     "from_dimacs",
+    "from_sympy",
     "one_hot",
     "parse",
     "to_dimacs",

@@ -202,6 +202,22 @@ class Formula:
 
         return to_nnf(self)
 
+    def to_sympy(self) -> Any:
+        """Return the formula as a SymPy expression of the same structure; atoms become symbols of the same names.
+
+        Raises:
+            SemprolaError: SymPy is not installed (the extra ``sympy``).
+            PropertyError: a part is a family, which SymPy cannot express.
+
+        Example:
+            >>> from semprola.logic import parse
+            >>> parse("a & b -> c").to_sympy()
+            Implies(a & b, c)
+        """
+        from semprola.logic.sympy_bridge import to_sympy
+
+        return to_sympy(self)
+
     def __invert__(self) -> Formula:
         """Return the negation."""
         return intern_node(Kind.NOT, (self,))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from semprola.logic.connectives import And, Or, Xor
 from semprola.logic.formula import FALSE, TRUE, Formula, Kind, intern_node
@@ -11,25 +11,33 @@ from semprola.logic.formula import FALSE, TRUE, Formula, Kind, intern_node
 # A round can uncover work for the next (a collapsed disjunction leaves a nested conjunction). Two or three rounds
 # settle ordinary formulas; the cap keeps contrived ones linear.
 _MAX_ROUNDS = 8
+_CHECK_EVERY = 4096
 
 _ASSOCIATIVE = frozenset({Kind.AND, Kind.OR, Kind.XOR})
 
 
-def simplify(formula: Formula) -> Formula:
-    """Return a simpler, equivalent formula; see ``Formula.simplify``."""
+def simplify(formula: Formula, check: Callable[[], None] | None = None) -> Formula:
+    """Return a simpler, equivalent formula; see ``Formula.simplify``.
+
+    Args:
+        formula: any formula.
+        check: called now and then; may raise to stop.
+    """
     for _ in range(_MAX_ROUNDS):
-        simpler = _simplify_once(formula)
+        simpler = _simplify_once(formula, check)
         if simpler is formula:
             break
         formula = simpler
     return formula
 
 
-def _simplify_once(formula: Formula) -> Formula:
+def _simplify_once(formula: Formula, check: Callable[[], None] | None) -> Formula:
     nodes = formula.nodes()
     absorbed = _absorbed(nodes)
     done: dict[Formula, Formula] = {}
-    for node in nodes:
+    for place, node in enumerate(nodes):
+        if check is not None and place % _CHECK_EVERY == 0:
+            check()
         if node not in absorbed:
             done[node] = _fold(node, [done[operand] for operand in _operands(node, absorbed)])
     return done[formula]

@@ -1,0 +1,81 @@
+"""First-order rules over finite domains are the formulas that one would write by hand."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+
+import semprola as sp
+from semprola.errors import LabelError
+
+PEOPLE = ["ann", "bob", "cid"]
+smokes, friends = sp.Predicate("smokes"), sp.Predicate("friends", 2)
+X, Y = sp.Variable("X"), sp.Variable("Y")
+
+
+def test_both_ways_say_the_same() -> None:
+    by_function = sp.forall(PEOPLE, PEOPLE, lambda x, y: (smokes(x) & friends(x, y)) >> smokes(y))
+    by_variables = sp.forall({X: PEOPLE, Y: PEOPLE}, (smokes(X) & friends(X, Y)) >> smokes(Y))
+    assert by_function == by_variables
+    by_hand = sp.And(
+        (sp.Bool(f"smokes({x})") & sp.Bool(f"friends({x},{y})")) >> sp.Bool(f"smokes({y})")
+        for x, y in itertools.product(PEOPLE, repeat=2)
+    )
+    assert by_function == by_hand
+
+
+def test_nested() -> None:
+    queens = sp.forall(range(4), lambda r: sp.exists(range(4), lambda c: sp.Bool(f"q{r}{c}")))
+    rows = [sp.one_hot([f"q{r}{c}" for c in range(4)]) for r in range(4)]
+    columns = [sp.at_most(1, [f"q{r}{c}" for r in range(4)]) for c in range(4)]
+    cells = list(itertools.product(range(4), repeat=2))
+    diagonals = sp.forall(
+        cells,
+        cells,
+        lambda a, b: ~(sp.Bool(f"q{a[0]}{a[1]}") & sp.Bool(f"q{b[0]}{b[1]}")),
+        where=lambda a, b: a < b and abs(a[0] - b[0]) == abs(a[1] - b[1]),
+    )
+    assert sp.compile(sp.And([queens, diagonals, *rows, *columns])).model_count() == 2
+
+
+def test_empty_domains() -> None:
+    assert sp.forall([], lambda x: smokes(x)) is sp.TRUE
+    assert sp.exists([], lambda x: smokes(x)) is sp.FALSE
+
+
+def test_exists_with_variables() -> None:
+    assert sp.exists({X: PEOPLE[:2]}, smokes(X) & ~smokes("cid")) == (
+        (smokes("ann") & ~smokes("cid")) | (smokes("bob") & ~smokes("cid"))
+    )
+
+
+def test_names() -> None:
+    cell = sp.Predicate("cell")
+    assert cell((0, 1), "x").name == "cell(0,1,x)"
+    assert cell(sp.Bool("a")).name == "cell(a)"
+    assert sp.forall({"X": [3]}, cell(X)) == sp.Bool("cell(3)")
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (lambda: sp.forall(PEOPLE), "at least one domain and a rule"),
+        (lambda: sp.forall("ann", lambda x: smokes(x)), "must be a list of items, not 'ann'"),
+        (lambda: sp.forall(PEOPLE, lambda x, y: smokes(x)), "takes 2 items, but there are 1 domains"),
+        (lambda: sp.forall(PEOPLE, lambda x: x), "must return a formula, which it does not for"),
+        (lambda: sp.forall(PEOPLE, 3), "a function of the items or a formula, not 3"),
+        (lambda: sp.forall({X: PEOPLE}, friends(X, Y)), "variable 'Y' of .* is bound to no domain"),
+        (lambda: sp.forall(PEOPLE, smokes(X)), "a mapping from its variables"),
+        (lambda: sp.forall(range(2000), range(2000), lambda x, y: smokes(x)), "4,000,000 instances are too many"),
+        (lambda: friends("ann"), "takes 2 items, got 1"),
+        (lambda: smokes("who?"), r"must not contain '\?'"),
+        (lambda: smokes(sp.parse("a & b")), "applied to items, not to the formula"),
+        (lambda: sp.Variable("a b"), "letters, digits and underscores"),
+        (lambda: sp.Predicate(""), "non-empty name"),
+    ],
+)
+def test_errors(call: Any, message: str) -> None:
+    with pytest.raises(LabelError, match=message):
+        call()
