@@ -12,9 +12,10 @@ from torch.distributions import Distribution, constraints
 from semprola.circuit import Circuit
 from semprola.distributions import decoding, information
 from semprola.distributions.arguments import check_binary, check_evidence, flat_rows, rows_named
+from semprola.distributions.encoding import EncodedStates
 from semprola.distributions.numeric import log_sum_exp
 from semprola.distributions.support import Satisfies
-from semprola.engine import Literals, Plan, Structure, indicators, log_value, posterior, search
+from semprola.engine import Literals, Plan, Structure, indicators, log_value, posterior, search, supported
 from semprola.errors import UnsatisfiableError
 
 _NEGATIVE_INFINITY = float("-inf")
@@ -76,8 +77,11 @@ class ConstrainedDistribution(Distribution):
         """Log-scores of "variable is 0" and "is 1" before anything is observed [variables, components * batch]."""
         raise NotImplementedError
 
-    def _log_scores_of(self, y: Tensor) -> Tensor:
-        """log f_c(y) [samples, components, batch] of y [labels, samples, batch]; -inf where y breaks the constraint."""
+    def _log_scores_of(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
+        """log f_c(y) [samples, components, batch] of y [labels, samples, batch]; -inf where y breaks the constraint.
+
+        Codes are what a layer's `encode` made of y [samples, batch, most], for whoever can use them.
+        """
         raise NotImplementedError
 
     def _select(self, index: Tensor, batch_shape: torch.Size, observed: Tensor | None, has_evidence: bool) -> Any:
@@ -127,19 +131,23 @@ class ConstrainedDistribution(Distribution):
 
     # probabilities --------------------------------------------------------------------------------------------------
 
-    def log_prob(self, value: Tensor) -> Tensor:
+    def log_prob(self, value: Tensor | EncodedStates) -> Tensor:
         """Log-probability of label vectors; exactly -inf where one violates the constraint.
 
         Args:
-            value: 0/1 of shape [*sample, *batch, labels].
+            value: 0/1 of shape [*sample, *batch, labels], or what the layer's `encode` made of such.
 
         Returns:
             [*sample, *batch]
         """
+        encoded = isinstance(value, EncodedStates)
+        codes = None
+        if isinstance(value, EncodedStates):
+            value, codes = value.unpack(self._structure, self.batch_shape)
         y, shape = self._flat_rows(value)
-        if self._validate_args and not torch.compiler.is_compiling():
+        if self._validate_args and not encoded and not torch.compiler.is_compiling():
             check_binary(value, "y")
-        scores = self._log_scores_of(y)
+        scores = self._log_scores_of(y, codes)
         if self._has_evidence and self._observed is not None:
             seen = self._observed[: len(y), None]
             scores = scores.masked_fill(((y != seen) & ~seen.isnan()).any(0)[:, None], _NEGATIVE_INFINITY)
@@ -400,19 +408,19 @@ class ConstrainedDistribution(Distribution):
 
     def _satisfied(self, y: Tensor) -> Tensor:
         """Whether y [labels, samples, batch] satisfies the constraint for the given inputs: bool [samples, batch]."""
-        plan = self._structure.constraint_explicit
-        leaves = self._state_leaves(plan, y)
-        return (log_value(plan, None, leaves) > _NEGATIVE_INFINITY).view(y.shape[1:])
+        return supported(self._structure.constraint_explicit, self._state_leaves(y)).view(y.shape[1:])
 
-    def _state_leaves(self, plan: Plan, y: Tensor) -> Tensor:
+    def _state_rows(self, y: Tensor) -> Tensor:
+        """Values of all variables [variables, samples, batch]: those of y [labels, samples, batch] and the given."""
+        if not self.circuit.given:
+            return y
+        assert self._observed is not None
+        given = self._observed[len(y) :, None].expand(-1, y.shape[1], -1)
+        return torch.cat([y, given.to(y.dtype)])
+
+    def _state_leaves(self, y: Tensor) -> Tensor:
         """Leaves that allow only the literals of y [labels, samples, batch], and of the given inputs."""
-        labels, samples, batch = y.shape
-        rows = y.reshape(labels, samples * batch)
-        if self.circuit.given:
-            assert self._observed is not None
-            given = self._observed[labels:, None].expand(-1, samples, -1).flatten(1)
-            rows = torch.cat([rows, given.to(rows.dtype)])
-        return torch.stack(indicators(rows, self._dtype), dim=1).flatten(0, 1)
+        return torch.stack(indicators(self._state_rows(y).flatten(1), self._dtype), dim=1).flatten(0, 1)
 
     def _log_values(self, plan: Plan, weights: Tensor, leaves: Tensor) -> Tensor:
         """Value of every component [samples, components, batch] for leaves [2 variables, samples, batch]."""

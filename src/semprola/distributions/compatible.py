@@ -69,11 +69,11 @@ class CompatibleDistribution(ConstrainedDistribution):
         blank = self._log_mixing.new_zeros((self.circuit.num_variables, self._components * self._batch))
         return blank, blank
 
-    def _log_scores_of(self, y: Tensor) -> Tensor:
+    def _log_scores_of(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
         plan, parameter = self._structure.alone
         weights = self._log_parameters.index_select(0, parameter.to(self._log_parameters.device))
         _, samples, batch = y.shape
-        values = self._log_values(plan, weights, self._state_leaves(plan, y).unflatten(1, (samples, batch)))
+        values = self._log_values(plan, weights, self._state_leaves(y).unflatten(1, (samples, batch)))
         with torch.no_grad():
             violated = ~self._satisfied(y)
         return values.masked_fill(violated.view(samples, 1, batch), _NEGATIVE_INFINITY)

@@ -68,6 +68,12 @@ class ProductDistribution(ConstrainedDistribution):
     def _plan(self, *, explicit: bool) -> Plan:
         return self._structure.constraint_explicit if explicit else self._structure.constraint
 
+    def _evaluation(self, *, maximize: bool = False) -> tuple[Plan, Literals]:
+        if maximize or self._observed is not None:
+            return super()._evaluation(maximize=maximize)
+        plan = self._plan(explicit=False)
+        return plan, Literals.of_odds(plan, self._logits)
+
     def _scores(self) -> tuple[Tensor, Tensor]:
         blank = self._logits.new_zeros((len(self.circuit.given), self._logits.shape[1]))
         return (
@@ -75,7 +81,7 @@ class ProductDistribution(ConstrainedDistribution):
             torch.cat([F.logsigmoid(self._logits), blank]),
         )
 
-    def _log_scores_of(self, y: Tensor) -> Tensor:
+    def _log_scores_of(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
         labels, samples, batch = y.shape
         zeros, ones = (part[:labels].view(labels, 1, self._components, batch) for part in self._scores())
         total = torch.where(y[:, :, None] > 0.5, ones, zeros).sum(0)

@@ -12,10 +12,21 @@ from torch import Tensor
 from semprola.circuit import Circuit
 from semprola.distributions.arguments import given_rows, rows_named
 from semprola.distributions.base import ConstrainedDistribution
-from semprola.engine import Literals, Plan, Structure, active, indicators, log_softmax, possible, search
+from semprola.distributions.gating import LinearLogits
+from semprola.engine import (
+    Literals,
+    Plan,
+    Structure,
+    encode,
+    gated_likelihood,
+    indicators,
+    is_sparse,
+    likelihood,
+    log_softmax,
+    possible,
+    search,
+)
 from semprola.errors import UnsatisfiableError
-
-_NEGATIVE_INFINITY = float("-inf")
 
 
 class SPLDistribution(ConstrainedDistribution):
@@ -23,7 +34,7 @@ class SPLDistribution(ConstrainedDistribution):
 
     Args:
         circuit: the compiled constraint (or its `Structure`).
-        logits: one number for each weight, of shape [*batch, replicas, weights].
+        logits: one number for each weight, of shape [*batch, replicas, weights]; or the linear map that makes them.
         mixing_logits: one number for each replica [*batch, replicas]; may be left out if there is one.
         given: values of the given variables [*batch, given].
         units: copies of each sum that `logits` are for.
@@ -32,10 +43,13 @@ class SPLDistribution(ConstrainedDistribution):
         UnsatisfiableError: a row of given inputs leaves no model; names the row.
     """
 
+    _linear: LinearLogits | None
+    _columns: Tensor | None
+
     def __init__(
         self,
         circuit: Circuit | Structure,
-        logits: Tensor,
+        logits: Tensor | LinearLogits,
         mixing_logits: Tensor | None = None,
         given: Any = None,
         units: int = 1,
@@ -43,20 +57,39 @@ class SPLDistribution(ConstrainedDistribution):
     ) -> None:
         structure = circuit if isinstance(circuit, Structure) else Structure(circuit, units)
         plan = structure.layer
-        if logits.dim() < 2 or logits.shape[-1] != plan.num_weights:
-            raise ValueError(f"logits must be [*batch, replicas, {plan.num_weights}], not {tuple(logits.shape)}")
-        *batch_shape, replicas, _ = logits.shape
-        columns = flat_columns(logits)
+        batch_shape: Sequence[int]
+        self._linear = None
+        if isinstance(logits, LinearLogits):
+            batch_shape, replicas = logits.batch_shape, logits.components
+            # like the logits, which wait until a query needs all of them
+            columns = logits.features.new_empty((0, len(logits.features) * replicas))
+            self._linear = logits
+        else:
+            if logits.dim() < 2 or logits.shape[-1] != plan.num_weights:
+                raise ValueError(f"logits must be [*batch, replicas, {plan.num_weights}], not {tuple(logits.shape)}")
+            *batch_shape, replicas, _ = logits.shape
+            columns = flat_columns(logits)
         observed = given_rows(structure.circuit, given, batch_shape, columns)
         alive = None if observed is None else _alive(structure, observed, columns, replicas, batch_shape)
-        self._log_weights = log_softmax(plan, columns, alive)
-        self._has_dead_weights = alive is not None
+        self._columns, self._alive = None if self._linear else columns, alive
         mixing = normalized_mixing(mixing_logits, replicas, batch_shape, columns)
         super().__init__(structure, mixing, batch_shape, observed, False, validate_args)
 
     @property
+    def _logits(self) -> Tensor:
+        """All logits [W, replicas * batch]."""
+        if self._columns is None:
+            assert self._linear is not None
+            self._columns = self._linear.columns()
+        return self._columns
+
+    @property
     def _weights(self) -> Tensor:
-        return self._log_weights
+        # the likelihood of a state needs few of them, so all are normalised only when a query asks
+        cached: Tensor | None = self.__dict__.get("_cached_weights")
+        if cached is None:
+            cached = self.__dict__["_cached_weights"] = log_softmax(self._structure.layer, self._logits, self._alive)
+        return cached
 
     @property
     def _is_deterministic(self) -> bool:
@@ -78,32 +111,27 @@ class SPLDistribution(ConstrainedDistribution):
     def _log_partition(self) -> Tensor:
         return super()._log_partition if self._has_evidence else self._log_mixing.new_zeros(self._batch)
 
-    def _log_scores_of(self, y: Tensor) -> Tensor:
+    def _log_scores_of(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
         plan = self._structure.layer_explicit
-        leaves = self._state_leaves(plan, y)
-        samples, batch = y.shape[1], self._batch
-        if not self._is_deterministic:
-            return self._log_values(plan, self._weights, leaves.unflatten(1, (samples, batch)))
-        # exactly one branch of each sum is active: log p is a sum of log-weights, with no -inf on the way
-        with torch.no_grad():
-            used, possible = active(plan, leaves)
-        weights = self._split_columns(self._weights)
-        if self._has_dead_weights:
-            weights = weights.masked_fill(weights == _NEGATIVE_INFINITY, 0.0)
-        if samples == 1:
-            total = (used[:, None] * weights).sum(0)[None]
-        else:
-            total = torch.einsum("wsb,wcb->scb", used.unflatten(1, (samples, batch)), weights)
-        return total.masked_fill(~possible.view(samples, 1, batch), _NEGATIVE_INFINITY)
+        if self._linear is not None and self._columns is None and y.shape[1] == 1:
+            codes = encode(plan, y[:, 0]) if codes is None else codes[0]
+            if is_sparse(plan, codes):
+                linear = self._linear
+                return gated_likelihood(plan, linear.matrix, linear.bias, linear.features, codes)[None]
+            codes = codes[None]
+        if self._is_deterministic:
+            # exactly one branch of each sum is active: log p is a sum of log-softmax terms, with no -inf on the way
+            return likelihood(plan, self._split_columns(self._logits), self._state_rows(y), codes, len(self.labels))
+        _, samples, batch = y.shape
+        return self._log_values(plan, self._weights, self._state_leaves(y).unflatten(1, (samples, batch)))
 
     def _component_bounds(self) -> tuple[Tensor, Tensor]:
         return bounded_candidates(self, super()._component_bounds())
 
     def _select(self, index: Tensor, batch_shape: torch.Size, observed: Tensor | None, has_evidence: bool) -> Any:
         new = object.__new__(SPLDistribution)
-        columns = self._split_columns(self._log_weights)[:, :, index]
-        new._log_weights = columns.flatten(1)
-        new._has_dead_weights = self._has_dead_weights
+        new._linear, new._columns = None, self._split_columns(self._logits)[:, :, index].flatten(1)
+        new._alive = None if self._alive is None else self._split_columns(self._alive)[:, :, index].flatten(1)
         ConstrainedDistribution.__init__(
             new, self._structure, self._log_mixing[:, index], batch_shape, observed, has_evidence, self._validate_args
         )

@@ -1,8 +1,11 @@
-"""Evaluates circuits on tensors: one upward and one downward pass."""
+"""Evaluates circuits on tensors: one upward and one downward pass, by torch or by native kernels."""
 
+from semprola.engine.choice import get_engine, set_engine
 from semprola.engine.compatible import CompatibleStructure
+from semprola.engine.gated import gated_likelihood, is_sparse, may_gate
+from semprola.engine.likelihood import encode, likelihood
 from semprola.engine.literals import Literals, indicators
-from semprola.engine.ops import active, log_softmax, log_value, possible, posterior
+from semprola.engine.ops import active, log_softmax, log_value, possible, posterior, supported
 from semprola.engine.plan import Plan
 from semprola.engine.structure import Structure
 
@@ -12,9 +15,17 @@ __all__ = [
     "Plan",
     "Structure",
     "active",
+    "encode",
+    "gated_likelihood",
+    "get_engine",
     "indicators",
+    "is_sparse",
+    "likelihood",
     "log_softmax",
     "log_value",
+    "may_gate",
     "possible",
     "posterior",
+    "set_engine",
+    "supported",
 ]

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from semprola.engine.plan import Plan
 
@@ -49,6 +50,22 @@ class Literals:
         shift = _finite(both)
         leaves = torch.stack([zeros - shift, ones - shift], dim=1).flatten(0, 1)
         return cls(leaves, both.sum(0), default)
+
+    @classmethod
+    def of_odds(cls, plan: Plan, odds: Tensor) -> Literals:
+        """Prepare independent labels with these log-odds [variables, columns], for a sum.
+
+        The same as :meth:`of` with log-sigmoids for scores, but with nothing computed that is known to be 0 or 1.
+        """
+        zeros = F.logsigmoid(-odds)
+        if plan.all_suppressed:
+            blank = torch.zeros_like(odds)
+            return cls(torch.stack([blank, odds], dim=1).flatten(0, 1), zeros.sum(0), blank)
+        ones = F.logsigmoid(odds)
+        suppressed, mentioned = plan.suppressed.to(odds.device), plan.mentioned.to(odds.device)
+        leaves = torch.stack([zeros.masked_fill(suppressed, 0.0), torch.where(suppressed, odds, ones)], dim=1)
+        default = torch.sigmoid(odds).masked_fill(suppressed | mentioned, 0.0)
+        return cls(leaves.flatten(0, 1), zeros.masked_fill(~suppressed, 0.0).sum(0), default)
 
     def probability_of_one(self, leaf_flows: Tensor) -> Tensor:
         """Marginals [variables, columns] from the flow into each literal [2 variables, columns]."""

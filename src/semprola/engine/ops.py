@@ -7,13 +7,14 @@ entropies, and gradients of gradients exist. Impossible columns have value -inf 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
 
-from semprola.engine import passes
+from semprola.engine import native, passes
+from semprola.engine.choice import use_native
+from semprola.engine.operators import define, fold_batch, register_meta, register_vmap, transforming
 from semprola.engine.plan import Bucket, Plan
 
 
@@ -29,7 +30,9 @@ def log_value(plan: Plan, weights: Tensor | None, leaves: Tensor) -> Tensor:
         [columns]
     """
     weights = _present(weights, leaves)
-    if torch.is_grad_enabled() and (weights.requires_grad or leaves.requires_grad):
+    if transforming():
+        value, _, _ = _transformable(weights, leaves, plan.handle)
+    elif torch.is_grad_enabled() and (weights.requires_grad or leaves.requires_grad):
         value, _, _ = _evaluate(weights, leaves, plan.handle)
     else:
         value = _log_value(weights, leaves, plan.handle)
@@ -43,7 +46,8 @@ def posterior(plan: Plan, weights: Tensor | None, leaves: Tensor) -> tuple[Tenso
     Returns:
         [W, columns] and [2 variables, columns]
     """
-    _, edge_flows, leaf_flows = _evaluate(_present(weights, leaves), leaves, plan.handle)
+    evaluate = _transformable if transforming() else _evaluate
+    _, edge_flows, leaf_flows = evaluate(_present(weights, leaves), leaves, plan.handle)
     return edge_flows, leaf_flows
 
 
@@ -68,6 +72,12 @@ def possible(plan: Plan, leaves: Tensor) -> tuple[Tensor, Tensor]:
         bools [W, columns] and [columns]
     """
     result: tuple[Tensor, Tensor] = _possible(leaves, plan.handle)
+    return result
+
+
+def supported(plan: Plan, leaves: Tensor) -> Tensor:
+    """Whether the value of each column is above zero; bools [columns]."""
+    result: Tensor = _supported(leaves, plan.handle)
     return result
 
 
@@ -103,33 +113,6 @@ def _normalize(block: Tensor, live: Tensor | None) -> Tensor:
     return torch.log_softmax(block, 1).masked_fill(~live, float("-inf"))
 
 
-_Function = TypeVar("_Function", bound=Callable[..., Any])
-
-
-def _operator(name: str, schema: str) -> Callable[[_Function], Any]:
-    """Register a function as the operator semprola::name, for all devices; returns what calls it.
-
-    `torch.library.custom_op` does the same, but its first call imports the tracing compiler, which takes seconds.
-    """
-
-    def register(function: _Function) -> Any:
-        torch.library.define(f"semprola::{name}", schema)
-        torch.library.impl(f"semprola::{name}", "default", function)
-        return getattr(torch.ops.semprola, name)
-
-    return register
-
-
-def _meta(name: str) -> Callable[[_Function], _Function]:
-    """Register the shapes and types of an operator's results."""
-
-    def register(function: _Function) -> _Function:
-        torch.library.register_fake(f"semprola::{name}", function)
-        return function
-
-    return register
-
-
 def _present(weights: Tensor | None, leaves: Tensor) -> Tensor:
     return leaves.new_zeros((0, leaves.shape[1])) if weights is None else weights
 
@@ -138,17 +121,21 @@ def _weights(weights: Tensor) -> Tensor | None:
     return weights if len(weights) else None
 
 
-@_operator("log_value", "(Tensor weights, Tensor leaves, int plan) -> Tensor")
+@define("log_value", "(Tensor weights, Tensor leaves, int plan) -> Tensor")
 def _log_value(weights: Tensor, leaves: Tensor, plan: int) -> Tensor:
     layout = Plan.of(plan)
+    if use_native(leaves, weights):
+        return native.evaluate(layout, _weights(weights), leaves, flows=False)[0]
     values, _ = passes.upward(layout, _weights(weights), leaves)
     return values[layout.root_row].clone()
 
 
-@_operator("evaluate", "(Tensor weights, Tensor leaves, int plan) -> (Tensor, Tensor, Tensor)")
+@define("evaluate", "(Tensor weights, Tensor leaves, int plan) -> (Tensor, Tensor, Tensor)")
 def _evaluate(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tensor, Tensor]:
     """Log-value and posterior flows at once: the gradient is at hand when the value is."""
     layout = Plan.of(plan)
+    if use_native(leaves, weights):
+        return native.evaluate(layout, _weights(weights), leaves, flows=True)
     values, shares = passes.upward(layout, _weights(weights), leaves, share=passes.posterior)
     assert shares is not None
     value = values[layout.root_row].clone()
@@ -157,9 +144,12 @@ def _evaluate(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tenso
     return value, edge_flows[layout.num_fixed :] if len(weights) else weights.clone(), leaf_flows
 
 
-@_operator("active", "(Tensor leaves, int plan) -> (Tensor, Tensor)")
+@define("active", "(Tensor leaves, int plan) -> (Tensor, Tensor)")
 def _active(leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
     layout = Plan.of(plan)
+    if use_native(leaves):
+        used, possible = native.support(layout, leaves, "active")
+        return used.to(leaves.dtype), possible
     values, shares = passes.upward(layout, None, leaves, maximize=True, share=passes.alive)
     assert shares is not None
     possible = values[layout.root_row] > float("-inf")
@@ -168,9 +158,11 @@ def _active(leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
     return edge_flows[layout.num_fixed :], possible
 
 
-@_operator("possible", "(Tensor leaves, int plan) -> (Tensor, Tensor)")
+@define("possible", "(Tensor leaves, int plan) -> (Tensor, Tensor)")
 def _possible(leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
     layout = Plan.of(plan)
+    if use_native(leaves):
+        return native.support(layout, leaves, "possible")
     alive = leaves.new_empty((layout.num_edges, leaves.shape[1]), dtype=torch.bool)
 
     def keep(bucket: Bucket, edges: Tensor, sums: Tensor) -> None:
@@ -180,7 +172,16 @@ def _possible(leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
     return alive[layout.num_fixed :], values[layout.root_row] > float("-inf")
 
 
-@_operator(
+@define("supported", "(Tensor leaves, int plan) -> Tensor")
+def _supported(leaves: Tensor, plan: int) -> Tensor:
+    layout = Plan.of(plan)
+    if use_native(leaves):
+        return native.support(layout, leaves, None)[1]
+    values, _ = passes.upward(layout, None, leaves, maximize=True)
+    return values[layout.root_row] > float("-inf")
+
+
+@define(
     "posterior_tangent",
     "(Tensor weights, Tensor leaves, Tensor d_weights, Tensor d_leaves, int plan) -> (Tensor, Tensor)",
 )
@@ -193,30 +194,35 @@ def _tangent(weights: Tensor, leaves: Tensor, d_weights: Tensor, d_leaves: Tenso
     return d_flows[layout.num_fixed :] if len(weights) else weights.clone(), d_leaf_flows
 
 
-@_meta("log_value")
+@register_meta("log_value")
 def _(weights: Tensor, leaves: Tensor, plan: int) -> Tensor:
     return leaves.new_empty(leaves.shape[1])
 
 
-@_meta("evaluate")
+@register_meta("evaluate")
 def _(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tensor, Tensor]:
     return leaves.new_empty(leaves.shape[1]), torch.empty_like(weights), torch.empty_like(leaves)
 
 
-@_meta("active")
+@register_meta("active")
 def _(leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
     columns = leaves.shape[1]
     return leaves.new_empty((Plan.of(plan).num_weights, columns)), leaves.new_empty(columns, dtype=torch.bool)
 
 
-@_meta("possible")
+@register_meta("possible")
 def _(leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
     columns = leaves.shape[1]
     shape = (Plan.of(plan).num_weights, columns)
     return leaves.new_empty(shape, dtype=torch.bool), leaves.new_empty(columns, dtype=torch.bool)
 
 
-@_meta("posterior_tangent")
+@register_meta("supported")
+def _(leaves: Tensor, plan: int) -> Tensor:
+    return leaves.new_empty(leaves.shape[1], dtype=torch.bool)
+
+
+@register_meta("posterior_tangent")
 def _(weights: Tensor, leaves: Tensor, d_weights: Tensor, d_leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
     return torch.empty_like(weights), torch.empty_like(leaves)
 
@@ -227,7 +233,7 @@ def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tens
     ctx.save_for_backward(weights, leaves, *output[1:])
 
 
-def _backward(
+def _derivative(
     ctx: Any, of_value: Tensor | None, of_edges: Tensor | None, of_leaves: Tensor | None
 ) -> tuple[Tensor | None, Tensor | None, None]:
     weights, leaves, edge_flows, leaf_flows = ctx.saved_tensors
@@ -244,4 +250,40 @@ def _backward(
     return weights_gradient, leaves_gradient, None
 
 
-torch.library.register_autograd("semprola::evaluate", _backward, setup_context=_setup)
+torch.library.register_autograd("semprola::evaluate", _derivative, setup_context=_setup)
+
+
+class _Evaluate(torch.autograd.Function):
+    """The operator `evaluate` for torch.func: registered operators know nothing of forward derivatives."""
+
+    @staticmethod
+    def forward(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tensor, Tensor]:
+        result: tuple[Tensor, Tensor, Tensor] = _evaluate(weights, leaves, plan)
+        return result
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor, Tensor]) -> None:
+        _setup(ctx, inputs, output)
+        ctx.save_for_forward(*inputs[:2], *output[1:])
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Tensor | None) -> Any:
+        return _derivative(ctx, *cotangents)
+
+    @staticmethod
+    def jvp(ctx: Any, d_weights: Tensor | None, d_leaves: Tensor | None, _: None) -> Any:
+        weights, leaves, edge_flows, leaf_flows = ctx.saved_tensors
+        d_weights = torch.zeros_like(weights) if d_weights is None else d_weights
+        d_leaves = torch.zeros_like(leaves) if d_leaves is None else d_leaves
+        d_value = (edge_flows * d_weights).sum(0) + (leaf_flows * d_leaves).sum(0)
+        return d_value, *_tangent(weights, leaves, d_weights, d_leaves, ctx.plan)
+
+    @staticmethod
+    def vmap(info: Any, in_dims: tuple[int | None, ...], weights: Tensor, leaves: Tensor, plan: int) -> Any:
+        return fold_batch(_transformable, info, in_dims, weights, leaves, plan)
+
+
+_transformable: Any = _Evaluate.apply
+
+for _name in ("log_value", "active", "possible", "supported", "posterior_tangent"):
+    register_vmap(_name)

@@ -104,7 +104,7 @@ class Plan:
         order = np.lexsort((np.arange(shape.num_sums), self._copies, ~self._choice, fan_in, level))
         self.row_of_sum: Index = np.empty(shape.num_sums, dtype=np.int64)
         self.row_of_sum[order] = shape.num_leaves + np.arange(shape.num_sums)
-        self._sum_order, self._level = order, level
+        self.sum_order, self._level = order, level
         by_edges = np.lexsort((self.row_of_sum, fan_in))
         self.edge_order: Index = spans(shape.edge_start, by_edges)
         """For each edge of the plan, the edge of the skeleton."""
@@ -116,6 +116,7 @@ class Plan:
         """(first weight, sums, fan-in) of each run of weights whose sums have the same fan-in."""
         self.mentioned = torch.from_numpy(shape.mentioned.copy())[:, None]
         self.suppressed = torch.from_numpy(shape.suppressed.copy())[:, None]
+        self.all_suppressed = bool(shape.suppressed.all())
 
     def _blocks(self, fan_in: Index) -> tuple[tuple[int, int, int], ...]:
         sizes, counts = np.unique(fan_in if self.weigh_all else fan_in[fan_in > 1], return_counts=True)
@@ -151,7 +152,7 @@ class Schedule:
         )
 
     def _runs(self) -> list[tuple[int, int]]:
-        plan, order = self._plan, self._plan._sum_order
+        plan, order = self._plan, self._plan.sum_order
         fan_in = np.diff(self._shape.edge_start)[order]
         keys = np.stack([plan._level[order], fan_in, plan._choice[order], plan._copies[order]])
         cuts = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
@@ -160,7 +161,7 @@ class Schedule:
 
     def _bucket(self, first: int, last: int) -> Bucket:
         plan, shape = self._plan, self._shape
-        sums = plan._sum_order[first:last]
+        sums = plan.sum_order[first:last]
         edges = spans(shape.edge_start, sums)
         position = int(plan.edge_position[edges[0]])
         factors, offsets = self._bags(self._rows, shape.factor_start, edges)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from semprola.engine import passes
+from semprola.engine import native, passes
+from semprola.engine.choice import use_native
 from semprola.engine.literals import Literals
 from semprola.engine.plan import Bucket, Plan
 
@@ -21,6 +22,9 @@ def maximize(plan: Plan, weights: Tensor | None, literals: Literals) -> tuple[Te
     Returns:
         states [variables, columns] and log-values [columns].
     """
+    if use_native(literals.leaves):
+        value, leaf_flows = native.maximize(plan, weights, literals.leaves)
+        return _round(literals.probability_of_one(leaf_flows)), value + literals.constant
     values, shares = passes.upward(plan, weights, literals.leaves, maximize=True, share=passes.best)
     assert shares is not None
     _, leaf_flows = passes.downward(plan, shares)
@@ -81,6 +85,10 @@ def sample(
     Returns:
         states [variables, samples, batch]
     """
+    if use_native(literals.leaves):
+        seed = int(torch.randint(2**63 - 1, (), generator=generator))
+        leaf_flows = native.sample(plan, weights, literals.leaves, column.reshape(-1), seed)
+        return _fill(leaf_flows, literals, column, generator)
     _, shares = passes.upward(plan, weights, literals.leaves, share=passes.posterior)
     assert shares is not None
     step = max(1, _MOST_NUMBERS // max(1, plan.num_edges * column.shape[1]))
@@ -100,9 +108,14 @@ def _sample_step(
             part = passes.draw(part, uniform)
         drawn[bucket.edges] = part.flatten(0, 1)
     _, leaf_flows = passes.downward(plan, drawn)
+    return _fill(leaf_flows, literals, column, generator)
+
+
+def _fill(leaf_flows: Tensor, literals: Literals, column: Tensor, generator: torch.Generator | None) -> Tensor:
+    """States [variables, samples, batch] from their literals, with values drawn for the labels they leave open."""
     zero, one = leaf_flows[0::2], leaf_flows[1::2]
     absent = (zero + one) < 0.5
-    default = literals.default.index_select(1, flat)
+    default = literals.default.index_select(1, column.reshape(-1))
     filled = (_uniform(tuple(default.shape), default, generator) < default).to(one.dtype)
     states: Tensor = torch.where(absent, filled, one).unflatten(1, column.shape)
     return states

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
+from semprola.distributions.gating import LinearLogits
+
 
 class Gate(nn.Module):
     """A multi-layer perceptron whose output is one vector of parameters for each component of a mixture.
@@ -47,19 +49,34 @@ class Gate(nn.Module):
 
     def forward(self, z: Tensor) -> tuple[Tensor, Tensor | None]:
         """Parameters [*batch, components, parameters] and mixing logits [*batch, components] for features z."""
-        if z.shape[-1:] != (self.in_features,):
-            raise ValueError(f"expected features of shape [*batch, {self.in_features}], got {tuple(z.shape)}")
-        batch_shape = z.shape[:-1]
-        features = self.hidden(z).reshape(batch_shape.numel(), self.weight.shape[1])
+        batch_shape, features = z.shape[:-1], self._features(z)
         # the engine wants the batch last: multiplying from the left gives that layout without a transposition
         columns = torch.addmm(self.bias[:, None], self.weight, features.T)
         size = self.components * self.parameters_each
         shape = (self.parameters_each, self.components, batch_shape.numel())
-        own, mixing = columns.split([size, len(columns) - size])
+        # the derivative of a split is a concatenation: not worth it for one part
+        own, mixing = columns.split([size, self.components]) if self.components > 1 else (columns, columns[:0])
         parameters = own.view(shape).permute(2, 1, 0).reshape(*batch_shape, self.components, self.parameters_each)
         if self.components == 1:
             return parameters, None
         return parameters, mixing.T.reshape(*batch_shape, self.components)
+
+    def linear(self, z: Tensor) -> tuple[LinearLogits, Tensor | None]:
+        """The same without the last product, for whoever needs few of the parameters; and the mixing logits."""
+        features = self._features(z)
+        size = self.components * self.parameters_each
+        if self.components == 1:
+            return LinearLogits(self.weight, self.bias, features, 1, z.shape[:-1]), None
+        (matrix, of_mixing), (bias, start) = (t.split([size, self.components]) for t in (self.weight, self.bias))
+        mixing = torch.addmm(start, features, of_mixing.T).reshape(*z.shape[:-1], self.components)
+        return LinearLogits(matrix, bias, features, self.components, z.shape[:-1]), mixing
+
+    def _features(self, z: Tensor) -> Tensor:
+        """What the last layer sees [batch, width]."""
+        if z.shape[-1:] != (self.in_features,):
+            raise ValueError(f"expected features of shape [*batch, {self.in_features}], got {tuple(z.shape)}")
+        flat: Tensor = self.hidden(z).reshape(z.shape[:-1].numel(), self.weight.shape[1])
+        return flat
 
 
 def hidden_sizes(gate: Iterable[int] | int) -> tuple[int, ...]:

@@ -11,7 +11,8 @@ from torch import Tensor, nn
 from semprola.circuit import Circuit
 from semprola.compile import compile, restructure
 from semprola.distributions import CompatibleDistribution, ProductDistribution, SPLDistribution
-from semprola.engine import CompatibleStructure, Structure
+from semprola.distributions.encoding import EncodedStates
+from semprola.engine import CompatibleStructure, Structure, may_gate
 from semprola.errors import FormatError, LabelError, PropertyError
 from semprola.logic import Formula
 from semprola.nn.gate import Gate, hidden_sizes, positive
@@ -95,8 +96,17 @@ class SPL(_ConstrainedLayer):
 
     def forward(self, z: Tensor, given: Any = None) -> SPLDistribution:
         """The distribution over y for features z [*batch, in_features] (and inputs [*batch, given])."""
+        if given is None and self.units == 1 and may_gate(self.structure.layer, z):
+            return SPLDistribution(self.structure, *self.gate.linear(z))
         parameters, mixing = self.gate(z)
         return SPLDistribution(self.structure, parameters, mixing, given)
+
+    def encode(self, y: Tensor) -> EncodedStates:
+        """What label vectors y [*batch, labels] use of the circuit, to be worked out once for many epochs.
+
+        Index the result like y, and pass it to `log_prob` in its place.
+        """
+        return EncodedStates.of(self.structure, y)
 
     def extra_repr(self) -> str:
         """What `repr` shows beside the gate."""
@@ -113,7 +123,8 @@ class ProductSPL(_ConstrainedLayer):
         gate: widths of the gate's hidden layers.
         q: "factorized" (independent labels in each component), "hmm" (a hidden Markov model along the circuit's
             variable order) or "vtree" (a circuit over the constraint's vtree).
-        units: hidden states, for "hmm" and "vtree".
+        units: hidden states, for "hmm" and "vtree". A circuit without the structure that these need is rebuilt by PySDD
+            (``layer.circuit.info["restructured"]`` says so); compile with ``backend="sdd"`` to have it at once.
 
     Raises:
         PropertyError: "hmm" or "vtree" for a circuit that respects no vtree and cannot be given one.

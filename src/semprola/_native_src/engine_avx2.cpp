@@ -1,0 +1,29 @@
+// The kernels for processors with AVX2. Everything that comes after the pragma is compiled for them, so nothing
+// that other files share may be defined there.
+
+#include "engine_plan.hpp"
+
+#if (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__) && !defined(__clang__)
+#define SEMPROLA_HAS_KERNELS
+#include <immintrin.h>
+#pragma GCC push_options
+#pragma GCC target("avx2,fma")
+#define SEMPROLA_AVX2
+namespace semprola {
+namespace avx2 {
+namespace {
+#include "engine_ops.hpp"
+#include "engine_kernels.hpp"
+}  // namespace
+}  // namespace avx2
+}  // namespace semprola
+#pragma GCC pop_options
+#endif
+
+const semprola::KernelSet *semprola::avx2_kernels() {
+#if defined(SEMPROLA_HAS_KERNELS)
+    return &avx2::set;
+#else
+    return nullptr;
+#endif
+}

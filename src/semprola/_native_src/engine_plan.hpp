@@ -1,0 +1,131 @@
+// A plan of evaluation as the engine's kernels see it: sums in topological order, each a list of edges, each edge a list
+// of factors (rows). Rows are the literals, then the sums. Everything is flat and 32 bits wide.
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+
+namespace semprola {
+
+// A view: the arrays belong to whoever made it, and outlive it.
+struct Circuit {
+    int32_t num_leaves, num_sums, num_edges, num_weights, root_row, max_fan_in, num_used_leaves;
+    const int32_t *edge_start;     // [sums + 1]
+    const int32_t *first_weight;   // [sums]: the weight of a sum's first edge, the others follow; -1 for none
+    const int32_t *factor_start;   // [edges + 1]
+    const int32_t *factors;        // rows
+    const int32_t *sum_of_weight;  // [W]
+    const int32_t *used_leaves;    // leaves that are a factor of some edge
+
+    int64_t num_rows() const { return int64_t(num_leaves) + num_sums; }
+};
+
+using Word = uint64_t;
+constexpr int kWordBits = 64;
+
+// Which of 64 columns each row is possible in, and reached in from the root.
+struct Bits {
+    const Circuit *c;
+    Word *alive, *reach;
+
+    // Columns in which all factors of an edge are possible.
+    Word edge(int32_t e) const {
+        Word all = ~Word(0);
+        for (int32_t f = c->factor_start[e]; f < c->factor_start[e + 1]; ++f) all &= alive[c->factors[f]];
+        return all;
+    }
+};
+
+// A matrix of numbers [rows, columns] with any strides, counted in elements.
+template <class T> struct Matrix {
+    T *data;
+    int64_t row_stride;
+    int64_t column_stride;
+
+    T &at(int64_t row, int64_t column) const { return data[row * row_stride + column * column_stride]; }
+};
+
+// Upward and downward pass. Null pointers mean: no weights (all one), no flows wanted.
+template <class T> struct EvaluateJob {
+    const Circuit *circuit;
+    Matrix<const T> weights, leaves;
+    int64_t columns;
+    T *value;       // [columns]
+    T *edge_flows;  // [W, columns], contiguous
+    T *leaf_flows;  // [leaves, columns], contiguous
+};
+
+// Max-product and trace back.
+template <class T> struct MaximizeJob {
+    const Circuit *circuit;
+    Matrix<const T> weights, leaves;
+    int64_t columns;
+    T *value;       // [columns]
+    T *leaf_flows;  // [leaves, columns], contiguous
+};
+
+// Exact samples; those of column c are sample_start[c] … sample_start[c + 1] - 1 of sample.
+template <class T> struct SampleJob {
+    const Circuit *circuit;
+    Matrix<const T> weights, leaves;
+    int64_t columns;
+    const int64_t *sample_start, *sample;
+    int64_t samples;
+    uint64_t seed;
+    T *leaf_flows;  // [leaves, samples], contiguous, zeroed by the caller
+};
+
+// The likelihood of states under the sums' local softmaxes. Either rows or codes say what the states are.
+template <class T> struct LikelihoodJob {
+    const Circuit *circuit;
+    Matrix<const T> logits;  // [W, components * batch]
+    Matrix<const T> rows;    // 0/1 of every variable [variables, samples * batch]
+    const int32_t *codes;    // active weights of each state [samples * batch, width]: -1 for none, -2 for impossible
+    int64_t width;
+    int32_t labels;  // rows from here on are given: only edges that they leave possible share in a softmax
+    int64_t samples, components, batch;
+    T *value;            // [samples, components, batch]
+    const T *cotangent;  // of the value, same shape; null for the value alone
+    T *gradient;         // [W, components * batch], contiguous, zeroed by the caller
+};
+
+// The likelihood of encoded states whose logits are rows of a linear map of features; only rows in use are computed.
+template <class T> struct GatedJob {
+    const Circuit *circuit;
+    Matrix<const T> matrix;    // [W * components, features]: row w * components + c is weight w of component c
+    const T *bias;             // [W * components]
+    Matrix<const T> features;  // [batch, features]
+    int64_t width;             // number of features
+    const int32_t *codes;      // [batch, most], as for LikelihoodJob
+    int64_t most, components, batch;
+    T *value;                                            // [components, batch]
+    const T *cotangent;                                  // of the value; null for the value alone
+    T *matrix_gradient, *bias_gradient, *features_gradient;  // contiguous, zeroed by the caller
+};
+
+// The kernels for one number type and one instruction set; a tile is `lanes` columns wide.
+template <class T> struct Kernels {
+    int lanes;
+    int64_t (*scratch_numbers)(const Circuit &, bool shares);
+    void (*evaluate)(const EvaluateJob<T> &, int64_t first, int count, T *scratch, const Bits *, int shift);
+    void (*maximize)(const MaximizeJob<T> &, int64_t first, int count, T *scratch, uint32_t *used);
+    void (*sample)(const SampleJob<T> &, int64_t first, int count, T *scratch, uint32_t *used);
+    void (*likelihood)(const LikelihoodJob<T> &, int32_t sum, Word here, const Word *used, const Word *open,
+                       int64_t first, int count, T *total, const T *cotangent);
+    T (*dot)(const T *a, const T *b, int64_t length);
+    void (*add_scaled)(T *to, const T *a, T factor, int64_t length);
+};
+
+// Wide tiles for batches, single columns for batches of one, narrow tiles where a wide one would take too much memory.
+struct KernelSet {
+    Kernels<float> wide_float, one_float, narrow_float;
+    Kernels<double> wide_double, one_double, narrow_double;
+};
+
+// Null where the library was built without them; whether the processor has them is for the caller to ask.
+const KernelSet *plain_kernels();
+const KernelSet *avx2_kernels();
+const KernelSet *avx512_kernels();
+
+}  // namespace semprola

@@ -1,0 +1,83 @@
+"""Label vectors together with what they use of a circuit, worked out once and used in every epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from semprola.distributions.arguments import check_binary
+from semprola.engine import Structure, encode
+from semprola.errors import LabelError
+
+
+class EncodedStates:
+    """Label vectors and the weights of a circuit that each of them uses; `log_prob` takes it in place of the vectors.
+
+    It is indexed like a tensor of shape [*batch, labels] without its last dimension: ``index[rows]`` is a batch.
+
+    Example:
+        >>> import torch, semprola as sp
+        >>> layer = sp.SPL(4, sp.one_hot(["a", "b", "c"]))
+        >>> index = layer.encode(torch.eye(3))
+        >>> z = torch.randn(2, 4)
+        >>> torch.equal(layer(z).log_prob(index[[2, 0]]), layer(z).log_prob(torch.eye(3)[[2, 0]]))
+        True
+    """
+
+    def __init__(self, structure: Structure, states: Tensor, codes: Tensor | None) -> None:
+        self._structure, self.states, self.codes = structure, states, codes
+
+    @classmethod
+    def of(cls, structure: Structure, y: Tensor) -> EncodedStates:
+        """Encode label vectors [*batch, labels] for a layer's circuit.
+
+        Raises:
+            ValueError: another number of labels, or something that is neither 0 nor 1.
+        """
+        circuit = structure.circuit
+        if y.dim() == 0 or y.shape[-1] != circuit.num_labels:
+            raise ValueError(f"expected rows of {circuit.num_labels} labels, got a tensor of shape {tuple(y.shape)}")
+        check_binary(y, "y")
+        states = y.detach().to(torch.uint8)
+        # which branches a state uses depends on the given inputs, and with several units there is more than one
+        if circuit.given or not structure.is_deterministic:
+            return cls(structure, states, None)
+        rows = y.detach().to(torch.float32).reshape(-1, circuit.num_labels).T
+        codes = encode(structure.layer_explicit, rows)
+        return cls(structure, states, codes.reshape(*y.shape[:-1], codes.shape[-1]))
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def __getitem__(self, index: Any) -> EncodedStates:
+        if isinstance(index, tuple):
+            index = (*index, slice(None))
+        codes = None if self.codes is None else self.codes[index]
+        return EncodedStates(self._structure, self.states[index], codes)
+
+    def to(self, device: torch.device | str) -> EncodedStates:
+        """The same on another device."""
+        codes = None if self.codes is None else self.codes.to(device)
+        return EncodedStates(self._structure, self.states.to(device), codes)
+
+    def __repr__(self) -> str:
+        return f"EncodedStates(batch_shape={tuple(self.states.shape[:-1])}, labels={self.states.shape[-1]})"
+
+    def unpack(self, structure: Structure, batch_shape: torch.Size) -> tuple[Tensor, Tensor | None]:
+        """The label vectors [*sample, *batch, labels] and their codes [samples, batch, most].
+
+        Raises:
+            LabelError: they were encoded for another circuit.
+        """
+        if self._structure is not structure and (
+            self._structure.circuit != structure.circuit or self._structure.units != structure.units
+        ):
+            raise LabelError("these label vectors were encoded for another circuit: use this layer's own encode")
+        if self.codes is None:
+            return self.states, None
+        shape = torch.broadcast_shapes(self.states.shape[:-1], batch_shape)
+        samples = shape[: len(shape) - len(batch_shape)].numel()
+        codes = self.codes.expand(*shape, -1).reshape(samples, batch_shape.numel(), -1)
+        return self.states, codes

@@ -1,0 +1,114 @@
+"""Which engine evaluates circuits: torch, on any device, or the native kernels, on CPU."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import importlib.util
+import os
+
+import torch
+from torch import Tensor
+
+from semprola._version import __version__
+from semprola.errors import SemprolaError
+
+_ENGINES = ("auto", "native", "torch")
+_NATIVE_TYPES = (torch.float32, torch.float64)
+
+
+def set_engine(name: str) -> None:
+    """Choose what evaluates circuits, for the whole process.
+
+    The environment variable SEMPROLA_ENGINE sets the choice at the start.
+
+    Args:
+        name: "torch" works on every device; "native" uses compiled kernels for float32 and float64 tensors on CPU
+            (others still go through torch); "auto" is "native" where the native module was built, else "torch".
+
+    Raises:
+        ValueError: another name.
+        SemprolaError: "native" where there is no native module.
+
+    Example:
+        >>> import semprola as sp
+        >>> sp.set_engine("torch")
+        >>> sp.get_engine()
+        'torch'
+        >>> sp.set_engine("auto")
+    """
+    if name not in _ENGINES:
+        raise ValueError(f"the engine must be one of {', '.join(map(repr, _ENGINES))}, not {name!r}")
+    if name == "native" and library() is None:
+        raise SemprolaError("the native module is missing: reinstall semprola where a C++17 compiler is at hand")
+    _chosen[0] = name
+
+
+def get_engine() -> str:
+    """The choice made by :func:`set_engine`: "auto", "native" or "torch"."""
+    return _chosen[0]
+
+
+def use_native(*tensors: Tensor) -> bool:
+    """Whether the native kernels are to work on these tensors."""
+    if _chosen[0] == "torch" or library() is None:
+        return False
+    kind = tensors[0].dtype
+    return kind in _NATIVE_TYPES and all(t.device.type == "cpu" and t.dtype == kind for t in tensors)
+
+
+@functools.lru_cache(maxsize=1)
+def library() -> ctypes.CDLL | None:
+    """The native module, or None where it is absent, cannot be loaded, or belongs to another version."""
+    path = os.environ.get("SEMPROLA_NATIVE_LIBRARY")
+    if path is None:
+        spec = importlib.util.find_spec("semprola._native")
+        path = spec.origin if spec is not None else None
+    if path is None:
+        return None
+    try:
+        loaded = ctypes.CDLL(path)
+        loaded.semprola_native_version.restype = ctypes.c_char_p
+        _declare(loaded)
+        matches = loaded.semprola_native_version() == __version__.encode()
+    except (OSError, AttributeError):
+        return None  # not loadable here, or built before these functions existed
+    return loaded if matches else None
+
+
+def _declare(loaded: ctypes.CDLL) -> None:
+    pointer, int32, int64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
+    matrix = [pointer, int64, int64]
+    loaded.semprola_plan_create.argtypes = [int32] * 5 + [pointer] * 4
+    loaded.semprola_plan_create.restype = pointer
+    loaded.semprola_plan_destroy.argtypes = [pointer]
+    loaded.semprola_plan_destroy.restype = None
+    loaded.semprola_engine_set_level.argtypes = [ctypes.c_int]
+    loaded.semprola_engine_set_level.restype = None
+    functions = {
+        "evaluate": [pointer, *matrix, *matrix, int64, pointer, pointer, pointer, ctypes.c_int],
+        "maximize": [pointer, *matrix, *matrix, int64, pointer, pointer, ctypes.c_int],
+        "sample": [
+            *[pointer, *matrix, *matrix, int64, pointer, pointer, int64],
+            *[ctypes.c_uint64, pointer, ctypes.c_int],
+        ],
+        "likelihood": [
+            *[pointer, *matrix, *matrix, pointer, int64, int32, int64, int64, int64],
+            *[pointer, pointer, pointer, ctypes.c_int],
+        ],
+        "gated": [
+            *[pointer, *matrix, pointer, *matrix, int64, pointer, int64, int64, int64],
+            *[pointer, pointer, pointer, pointer, pointer, ctypes.c_int],
+        ],
+        "support": [pointer, *matrix, int64, ctypes.c_int, pointer, pointer, ctypes.c_int],
+        "encode": [pointer, *matrix, int32, int64, pointer, int64, pointer],
+    }
+    for name, arguments in functions.items():
+        for kind in ("float", "double"):
+            function = getattr(loaded, f"semprola_{name}_{kind}")
+            function.argtypes, function.restype = arguments, ctypes.c_int
+
+
+_chosen = [os.environ.get("SEMPROLA_ENGINE", "auto")]
+if _chosen[0] not in _ENGINES:
+    _chosen[0] = "auto"

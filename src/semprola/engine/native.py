@@ -1,0 +1,215 @@
+"""The native kernels, called on tensors.
+
+They run the whole circuit on a small tile of columns, so that memory does not grow with the batch, in scaled linear
+space: a number is a mantissa and an exponent, with no logarithm inside the circuit. ctypes releases the interpreter
+lock while they run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from semprola.circuit.levels import spans
+from semprola.engine.choice import library
+from semprola.engine.plan import Plan
+
+
+def evaluate(plan: Plan, weights: Tensor | None, leaves: Tensor, *, flows: bool) -> tuple[Tensor, Tensor, Tensor]:
+    """Log-values [columns], and if asked for the flows through weighted edges [W, columns] and into literals."""
+    columns = leaves.shape[1]
+    value = leaves.new_empty(columns)
+    nothing = leaves.new_empty((0, columns))
+    edges = leaves.new_empty(weights.shape) if flows and weights is not None else nothing
+    literals = leaves.new_empty(leaves.shape) if flows else nothing
+    if columns:
+        _call(
+            *("evaluate", leaves, _handle(plan), *_matrix(weights), *_matrix(leaves), columns),
+            *(value.data_ptr(), _pointer(edges), _pointer(literals), torch.get_num_threads()),
+        )
+    return value, edges, literals
+
+
+def maximize(plan: Plan, weights: Tensor | None, leaves: Tensor) -> tuple[Tensor, Tensor]:
+    """Largest log-values [columns] and 0/1 for the literals of a state that has it [2 variables, columns]."""
+    columns = leaves.shape[1]
+    value, literals = leaves.new_empty(columns), leaves.new_empty(leaves.shape)
+    if columns:
+        _call(
+            *("maximize", leaves, _handle(plan), *_matrix(weights), *_matrix(leaves), columns),
+            *(value.data_ptr(), literals.data_ptr(), torch.get_num_threads()),
+        )
+    return value, literals
+
+
+def sample(plan: Plan, weights: Tensor | None, leaves: Tensor, column: Tensor, seed: int) -> Tensor:
+    """0/1 for the literals of a sample of each listed column [2 variables, samples]; the same for the same seed."""
+    order = torch.argsort(column, stable=True)
+    start = torch.zeros(leaves.shape[1] + 1, dtype=torch.int64)
+    torch.cumsum(torch.bincount(column, minlength=leaves.shape[1]), 0, out=start[1:])
+    literals = leaves.new_zeros((leaves.shape[0], len(column)))
+    _call(
+        *("sample", leaves, _handle(plan), *_matrix(weights), *_matrix(leaves), leaves.shape[1]),
+        *(start.data_ptr(), order.data_ptr(), len(column), seed, literals.data_ptr(), torch.get_num_threads()),
+    )
+    return literals
+
+
+def support(plan: Plan, leaves: Tensor, edges: str | None) -> tuple[Tensor, Tensor]:
+    """Which columns are possible, and which weighted edges are ("possible") or are part of a state ("active")."""
+    columns = leaves.shape[1]
+    some = torch.empty(columns, dtype=torch.bool)
+    flags = torch.empty((plan.num_weights if edges else 0, columns), dtype=torch.bool)
+    wanted = {None: 0, "possible": 1, "active": 2}[edges]
+    _call(
+        *("support", leaves, _handle(plan), *_matrix(leaves), columns, wanted),
+        *(some.data_ptr(), flags.data_ptr(), torch.get_num_threads()),
+    )
+    return flags, some
+
+
+def encode(plan: Plan, rows: Tensor) -> Tensor:
+    """The weights that each state uses, int32 [columns, most]: -1 past the last, -2 for a state that is impossible.
+
+    Args:
+        plan: a plan whose sums are deterministic.
+        rows: 0/1 of every variable [variables, columns].
+    """
+    columns, longest = rows.shape[1], ctypes.c_int64(1)
+    arguments = ("encode", rows, _handle(plan), *_matrix(rows), rows.shape[0], columns)
+    _call(*arguments, None, 0, ctypes.addressof(longest))
+    codes = torch.empty((columns, longest.value), dtype=torch.int32)
+    _call(*arguments, codes.data_ptr(), longest.value, ctypes.addressof(longest))
+    return codes
+
+
+def likelihood(
+    plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor, labels: int, cotangent: Tensor | None = None
+) -> Tensor:
+    """Log-likelihood of states under the local softmaxes of a deterministic plan, or its gradient.
+
+    Args:
+        plan: the plan, with W weights.
+        logits: [W, components, batch]
+        rows: 0/1 of every variable [variables, samples, batch]; with codes, only the given variables are read.
+        codes: what `encode` makes of the states [samples, batch, most], or an empty tensor.
+        labels: number of labels; the variables after them are given.
+        cotangent: of the likelihood [samples, components, batch]; None for the value.
+
+    Returns:
+        values [samples, components, batch], or the gradient of the logits.
+    """
+    weights, components, batch = logits.shape
+    samples = rows.shape[1]
+    flat = logits.reshape(weights, components * batch)
+    states = rows.reshape(len(rows), samples * batch)
+    codes = codes.contiguous()
+    outputs: tuple[int | None, int | None, int | None]
+    if cotangent is None:
+        result = logits.new_empty((samples, components, batch))
+        outputs = (result.data_ptr(), None, None)
+    else:
+        cotangent = cotangent.contiguous()
+        result = torch.zeros_like(flat, memory_format=torch.contiguous_format)
+        outputs = (None, cotangent.data_ptr(), result.data_ptr())
+    if batch:
+        _call(
+            *("likelihood", flat, _handle(plan), *_matrix(flat), *_matrix(states)),
+            *(codes.data_ptr() if codes.numel() else None, codes.shape[-1] if codes.numel() else 0),
+            *(labels, samples, components, batch, *outputs, torch.get_num_threads()),
+        )
+    return result.view(logits.shape) if cotangent is not None else result
+
+
+def gated_likelihood(
+    plan: Plan, matrix: Tensor, bias: Tensor, features: Tensor, codes: Tensor, cotangent: Tensor | None = None
+) -> tuple[Tensor, ...]:
+    """Log-likelihood of encoded states under logits that are a linear map of features, or its gradients.
+
+    Args:
+        plan: a plan whose sums are deterministic, with W weights.
+        matrix: [W * components, features], rows contiguous.
+        bias: [W * components]
+        features: [batch, features], rows contiguous.
+        codes: what `encode` makes of the states [batch, most].
+        cotangent: of the likelihood [components, batch]; None for the value.
+
+    Returns:
+        values [components, batch], or the gradients of matrix, bias and features.
+    """
+    components, batch = matrix.shape[0] // plan.num_weights, len(features)
+    codes = codes.contiguous()
+    results: tuple[Tensor, ...]
+    pointers: tuple[int | None, ...]
+    if cotangent is None:
+        results = (features.new_empty((components, batch)),)
+        pointers = (results[0].data_ptr(), None, None, None, None)
+    else:
+        cotangent = cotangent.contiguous()
+        results = (matrix.new_zeros(matrix.shape), bias.new_zeros(bias.shape), features.new_zeros(features.shape))
+        pointers = (None, cotangent.data_ptr(), *(result.data_ptr() for result in results))
+    _call(
+        *("gated", features, _handle(plan), *_matrix(matrix), bias.data_ptr(), *_matrix(features), features.shape[1]),
+        *(codes.data_ptr(), codes.shape[1], components, batch, *pointers, torch.get_num_threads()),
+    )
+    return results
+
+
+def _handle(plan: Plan) -> int:
+    """The plan as the native module knows it; made on first use, freed with the plan."""
+    cached: int | None = plan.__dict__.get("_native")
+    if cached is None:
+        cached = plan.__dict__["_native"] = _create(plan)
+        native = library()
+        assert native is not None
+        weakref.finalize(plan, native.semprola_plan_destroy, cached)
+    return cached
+
+
+def _create(plan: Plan) -> int:
+    native = library()
+    assert native is not None
+    shape, order = plan.shape, plan.sum_order
+    edges = spans(shape.edge_start, order)
+    counts = np.diff(shape.factor_start)[edges]
+    factors = shape.factors[spans(shape.factor_start, edges)]
+    inner = factors >= shape.num_leaves
+    factors[inner] = plan.row_of_sum[factors[inner] - shape.num_leaves]
+    edge_start = np.concatenate([[0], np.cumsum(np.diff(shape.edge_start)[order])])
+    first_weight = np.maximum(plan.edge_position[shape.edge_start[:-1][order]] - plan.num_fixed, -1)
+    if len(factors) >= 2**31 or len(edges) >= 2**31:
+        raise MemoryError("the circuit has more than two thousand million edges")
+    arrays = [
+        np.ascontiguousarray(array, dtype=np.int32)
+        for array in (edge_start, first_weight, np.concatenate([[0], np.cumsum(counts)]), factors)
+    ]
+    handle: int | None = native.semprola_plan_create(
+        *(shape.num_leaves, shape.num_sums, shape.num_edges, plan.num_weights, plan.root_row),
+        *(array.ctypes.data for array in arrays),
+    )
+    if handle is None:
+        raise MemoryError(f"no memory for a circuit of {shape.num_edges} edges")
+    return handle
+
+
+def _call(name: str, like: Tensor, *arguments: object) -> None:
+    native = library()
+    assert native is not None
+    function = getattr(native, f"semprola_{name}_{'float' if like.dtype == torch.float32 else 'double'}")
+    if function(*arguments):
+        raise MemoryError("no memory left to evaluate the circuit: use a smaller batch or circuit")
+
+
+def _matrix(values: Tensor | None) -> tuple[int | None, int, int]:
+    """Address and strides of a matrix [rows, columns]."""
+    if values is None:
+        return None, 0, 0
+    return values.data_ptr(), values.stride(0), values.stride(1)
+
+
+def _pointer(values: Tensor) -> int | None:
+    return values.data_ptr() if values.numel() else None

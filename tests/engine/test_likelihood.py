@@ -1,0 +1,137 @@
+"""The likelihood by active sums alone, against the dense evaluation of the whole circuit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+import zoo
+from engine_cases import INF, leaves_of, states, structure
+
+import semprola as sp
+from semprola.engine import choice, encode, likelihood, log_softmax, log_value
+
+CASES = [case.name for case in zoo.CASES if not case.given and not case.large]
+
+
+@pytest.fixture(params=["torch", "native"], autouse=True)
+def engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    if request.param == "native" and choice.library() is None:
+        pytest.skip("semprola was built without its native module")
+    before = sp.get_engine()
+    sp.set_engine(request.param)
+    yield request.param
+    sp.set_engine(before)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_all_states(name: str) -> None:
+    """Several samples and components at once, plain and encoded, values and gradients."""
+    plan = structure(name).layer_explicit
+    rows = states(plan)
+    labels, count = rows.shape
+    logits = torch.randn((plan.num_weights, 2, 3), dtype=torch.float64, requires_grad=True)
+    dense = torch.stack(
+        [
+            torch.stack(
+                [log_value(plan, log_softmax(plan, logits[:, c]), leaves_of(rows[:, [i] * 3])) for c in range(2)]
+            )
+            for i in range(count)
+        ]
+    )
+    y = rows[:, :, None].expand(-1, -1, 3)
+    sparse = likelihood(plan, logits, y, None, labels)
+    codes = encode(plan, rows)
+    encoded = likelihood(plan, logits, y, codes[:, None].expand(-1, 3, -1), labels)
+    torch.testing.assert_close(sparse, dense)
+    torch.testing.assert_close(encoded, dense)
+    holds = dense > -INF
+    factor = torch.randn_like(dense)
+    expected = torch.autograd.grad((dense * factor)[holds].sum(), logits)[0]
+    for value in (sparse, encoded):
+        torch.testing.assert_close(torch.autograd.grad((value * factor)[holds].sum(), logits)[0], expected)
+
+
+def test_second_derivatives() -> None:
+    plan = structure("cat_dog_animal").layer_explicit
+    y = states(plan)[:, [0, 5]][:, None]
+    logits = torch.randn((plan.num_weights, 2, 2), dtype=torch.float64, requires_grad=True)
+    assert torch.autograd.gradgradcheck(lambda x: likelihood(plan, x, y, None, 3), (logits,))
+
+
+def test_tall_sums_and_extreme_logits() -> None:
+    circuit = sp.compile(sp.one_hot([f"y{i}" for i in range(70)]))
+    layer = sp.SPL(2, circuit)
+    plan = layer.structure.layer_explicit
+    y = torch.eye(70)[:, None].expand(-1, 1, 70).permute(0, 1, 2)
+    logits = 1e4 * torch.randn(plan.num_weights, 1, 70)
+    value = likelihood(plan, logits, y, None, 70)
+    double = likelihood(plan, logits.double(), y.double(), None, 70)
+    assert value.isfinite().all()
+    torch.testing.assert_close(value.double(), double, rtol=1e-5, atol=1e-2)
+
+
+def test_encoded_states_stand_for_y() -> None:
+    layer = sp.SPL(4, sp.constraints.permutation(3), replicas=2).double()
+    z = torch.randn(6, 4, dtype=torch.float64)
+    y = layer(z).sample()
+    y[1] = 0.0  # no permutation
+    index = layer.encode(y)
+    assert len(index) == 6
+    torch.testing.assert_close(layer(z).log_prob(index), layer(z).log_prob(y))
+    torch.testing.assert_close(layer(z[[4, 1]]).log_prob(index[[4, 1]]), layer(z[[4, 1]]).log_prob(y[[4, 1]]))
+    torch.testing.assert_close(layer(z).log_prob(index[2]), layer(z).log_prob(y[2]))
+    stacked = layer.encode(torch.stack([y, y.flip(0)]))
+    torch.testing.assert_close(layer(z).log_prob(stacked), layer(z).log_prob(torch.stack([y, y.flip(0)])))
+    assert layer(z).log_prob(index)[1] == -INF
+
+
+@pytest.mark.parametrize("units", [2, 3])
+def test_encoded_states_with_units(units: int) -> None:
+    layer = sp.SPL(4, "a ^ b ^ c", units=units, replicas=2)
+    z = torch.randn(5, 4)
+    y = layer(z).sample()
+    torch.testing.assert_close(layer(z).log_prob(layer.encode(y)), layer(z).log_prob(y))
+
+
+def test_states_encoded_for_another_circuit_are_refused() -> None:
+    index = sp.SPL(2, "a ^ b").encode(torch.tensor([[0.0, 1.0]]))
+    with pytest.raises(sp.LabelError, match="another circuit"):
+        sp.SPL(2, "a | b")(torch.zeros(1, 2)).log_prob(index)
+
+
+def test_what_cannot_be_encoded() -> None:
+    layer = sp.SPL(2, "a ^ b")
+    with pytest.raises(ValueError, match="rows of 2 labels"):
+        layer.encode(torch.zeros(3, 3))
+    with pytest.raises(ValueError, match="0 and 1 only"):
+        layer.encode(torch.full((1, 2), 0.5))
+
+
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_rows_of_a_large_gate_are_multiplied_one_by_one(replicas: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Value and gradients are those of the whole product; a second derivative goes through it."""
+    layer = sp.SPL(4, sp.constraints.permutation(4), replicas=replicas).double()
+    z = torch.randn(5, 4, dtype=torch.float64, requires_grad=True)
+    y = layer(z).sample()
+    y[1] = 0.0
+    finite = torch.tensor([0, 2, 3, 4])
+
+    def answers(given: object) -> list[torch.Tensor]:
+        layer.zero_grad()
+        value = layer(z).log_prob(given)[finite]
+        slopes = torch.autograd.grad(value.square().sum(), [z, *layer.parameters()], create_graph=True)
+        curvature = torch.autograd.grad(slopes[0].square().sum(), z)
+        plain = torch.autograd.grad(layer(z).log_prob(given)[finite].square().sum(), [z, *layer.parameters()])
+        return [layer(z).log_prob(given), *slopes, *curvature, *plain]
+
+    expected = answers(y)
+    monkeypatch.setattr("semprola.engine.gated._LEAST_WEIGHTS", 1)
+    monkeypatch.setattr("semprola.engine.gated._LARGEST_SHARE", 1.0)
+    index = layer.encode(y)
+    for given in (y, index):
+        for actual, wanted in zip(answers(given), expected, strict=True):
+            torch.testing.assert_close(actual, wanted)
+    assert torch.equal(layer(z).mode, layer(z).mode)
+    assert layer(z).sample((2,)).shape == (2, 5, 16)

@@ -1,0 +1,145 @@
+"""The engine's operators: values against plain enumeration, derivatives of every order, function transforms."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+import torch
+from engine_cases import INF, NAMES, leaves_of, numbers, plan_value, states, structure
+from torch import Tensor
+
+import semprola as sp
+from semprola.engine import active, choice, log_softmax, log_value, possible, posterior, supported
+
+
+@pytest.fixture(params=["torch", "native"], autouse=True)
+def engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    """Every test of this file, with each engine."""
+    if request.param == "native" and choice.library() is None:
+        pytest.skip("semprola was built without its native module")
+    before = sp.get_engine()
+    sp.set_engine(request.param)
+    yield request.param
+    sp.set_engine(before)
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("units", [1, 2])
+def test_log_value(name: str, units: int) -> None:
+    plan = structure(name, units).layer
+    weights, leaves = numbers(plan)
+    torch.testing.assert_close(log_value(plan, weights, leaves), plan_value(plan, weights, leaves))
+    torch.testing.assert_close(log_value(plan, None, leaves), plan_value(plan, None, leaves))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_first_and_second_derivatives(name: str) -> None:
+    plan = structure(name, 2 if name == "cat_dog_animal" else 1).layer
+    inputs = tuple(t.requires_grad_() for t in numbers(plan, 2))
+    assert torch.autograd.gradcheck(lambda w, x: log_value(plan, w, x), inputs)
+    assert torch.autograd.gradgradcheck(lambda w, x: log_value(plan, w, x), inputs)
+    assert torch.autograd.gradcheck(lambda w, x: posterior(plan, w, x), inputs)
+
+
+def test_zeros_stay_zeros_and_have_no_gradient() -> None:
+    plan = structure("exactly_two_of_five").layer
+    weights, leaves = (t.requires_grad_() for t in numbers(plan, 4))
+    dead = torch.zeros_like(leaves, dtype=torch.bool)
+    dead[:, 1] = True  # a column with nothing possible
+    dead[0::2, 2] = True  # five ones
+    dead[1, 3] = True
+    value = log_value(plan, weights, leaves.masked_fill(dead, -INF))
+    assert torch.equal(value == -INF, torch.tensor([False, True, True, False]))
+    value[[0, 3]].sum().backward()
+    for tensor in (weights, leaves):
+        assert tensor.grad is not None
+        assert tensor.grad.isfinite().all()
+        assert (tensor.grad[:, 1:3] == 0).all()
+
+
+def test_huge_scores_overflow_nothing() -> None:
+    plan = structure("nested_choice").layer
+    for dtype in (torch.float32, torch.float64):
+        weights, leaves = (1e4 * t.sign() for t in numbers(plan, 8, dtype))
+        leaves.requires_grad_()
+        value = log_value(plan, weights, leaves)
+        value.sum().backward()
+        assert value.isfinite().all()
+        assert leaves.grad is not None
+        assert leaves.grad.isfinite().all()
+        torch.testing.assert_close(value.double(), log_value(plan, weights.double(), leaves.detach().double()))
+
+
+def test_nan_is_not_hidden() -> None:
+    plan = structure("nested_choice").layer
+    weights, leaves = numbers(plan, 3)
+    leaves[:, 1] = float("nan")
+    assert log_value(plan, weights, leaves).isnan().tolist() == [False, True, False]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_possible_and_active(name: str) -> None:
+    one = structure(name)
+    rows = states(one.layer_explicit)
+    holds = torch.as_tensor(one.circuit.satisfied(rows.T))
+    leaves = leaves_of(rows)
+    assert torch.equal(supported(one.constraint_explicit, leaves), holds)
+    used, some = active(one.layer_explicit, leaves)
+    assert torch.equal(some, holds)
+    weights, _ = numbers(one.layer_explicit, len(holds))
+    values = log_value(one.layer_explicit, weights, leaves)
+    torch.testing.assert_close((used * weights).sum(0)[holds], values[holds])
+    alive, some = possible(one.layer_explicit, torch.zeros_like(leaves))
+    assert alive.all()
+    assert some.all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_softmax_of_every_sum_makes_a_distribution(name: str) -> None:
+    plan = structure(name, units=2).layer
+    logits, leaves = numbers(plan)
+    total = log_value(plan, log_softmax(plan, logits), torch.zeros_like(leaves))
+    torch.testing.assert_close(total, torch.zeros_like(total))
+
+
+@pytest.mark.parametrize("columns", [0, 1, 2, 15, 16, 17, 63, 64, 65, 200])
+def test_any_number_of_columns_in_any_layout(columns: int) -> None:
+    plan = structure("exactly_two_of_five").layer
+    for dtype in (torch.float32, torch.float64):
+        weights, leaves = numbers(plan, columns, dtype)
+        expected = torch.cat([log_value(plan, weights[:, [c]], leaves[:, [c]]) for c in range(columns)] or [leaves[0]])
+        torch.testing.assert_close(log_value(plan, weights, leaves), expected)
+        torch.testing.assert_close(log_value(plan, weights.T.contiguous().T, leaves.T.contiguous().T), expected)
+
+
+class TestFunctionTransforms:
+    @pytest.fixture(autouse=True)
+    def _plan(self) -> None:
+        self.plan = structure("nested_choice", units=2).layer
+        self.weights, self.leaves = numbers(self.plan, 1)
+
+    def function(self, row: Tensor) -> Tensor:
+        return log_value(self.plan, self.weights * row.sum(), self.leaves * row[:1])[0]
+
+    def test_vmap(self) -> None:
+        rows = torch.randn(5, 3, dtype=torch.float64)
+        expected = torch.stack([self.function(row) for row in rows])
+        torch.testing.assert_close(torch.func.vmap(self.function)(rows), expected)
+
+    def test_grad_and_hessian(self) -> None:
+        row = torch.randn(3, dtype=torch.float64)
+        slope = torch.autograd.functional.jacobian(self.function, row)
+        torch.testing.assert_close(torch.func.grad(self.function)(row), slope)
+        curvature = torch.autograd.functional.hessian(self.function, row)
+        torch.testing.assert_close(torch.func.hessian(self.function)(row), curvature)
+        both = torch.func.vmap(torch.func.grad(self.function))(torch.stack([row, 2 * row]))
+        torch.testing.assert_close(both[0], slope)
+
+
+def test_operators_keep_torch_rules() -> None:
+    plan = structure("cat_dog_animal").layer
+    weights, leaves = (t.requires_grad_() for t in numbers(plan, 2))
+    checks = ("test_schema", "test_faketensor")
+    torch.library.opcheck(torch.ops.semprola.log_value, (weights, leaves, plan.handle), test_utils=checks)
+    torch.library.opcheck(torch.ops.semprola.evaluate, (weights, leaves, plan.handle), test_utils=checks)

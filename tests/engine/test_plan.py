@@ -1,0 +1,53 @@
+"""The layout of plans."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from engine_cases import NAMES, structure
+
+from semprola.engine import Plan
+
+
+def plans(name: str) -> list[Plan]:
+    one, two = structure(name), structure(name, units=2)
+    return [one.constraint, one.layer, one.layer_explicit, one.ranked[0], two.layer, two.bound[0]]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_buckets_cover_rows_and_edges_once_and_lie_above_their_factors(name: str) -> None:
+    for plan in plans(name):
+        buckets = plan.on(torch.device("cpu")).buckets
+        rows = np.concatenate([np.arange(b.rows.start, b.rows.stop) for b in buckets])
+        assert rows.tolist() == list(range(plan.num_leaves, plan.num_rows))
+        edges = np.sort(np.concatenate([np.arange(b.edges.start, b.edges.stop) for b in buckets]))
+        assert edges.tolist() == list(range(plan.num_edges))
+        for bucket in buckets:
+            assert bucket.edges.stop - bucket.edges.start == bucket.sums * bucket.fan_in
+            assert len(bucket.factors) == 0 or int(bucket.factors.max()) < bucket.rows.start
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_weights_are_the_edges_of_sums_with_a_choice(name: str) -> None:
+    for plan in plans(name):
+        fan_in = np.diff(plan.shape.edge_start)
+        assert plan.num_fixed == (0 if plan.weigh_all else int((fan_in == 1).sum()))
+        assert sum(sums * size for _, sums, size in plan.blocks) == plan.num_weights
+        assert (plan.edge_position[plan.edge_order] == np.arange(plan.num_edges)).all()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_spelling_out_zeros_keeps_the_weights(name: str) -> None:
+    one = structure(name)
+    assert one.layer.num_weights == one.layer_explicit.num_weights
+    assert one.layer.blocks == one.layer_explicit.blocks
+
+
+def test_a_plan_is_found_by_its_handle_as_long_as_it_lives() -> None:
+    plan = structure("majority").layer
+    assert Plan.of(plan.handle) is plan
+    handle = plan.handle
+    del plan
+    with pytest.raises(KeyError):
+        Plan.of(handle)
