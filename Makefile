@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 NATIVE := $(wildcard $(addprefix src/semprola/_native_src/,*.cpp *.h *.hpp))
 
-.PHONY: help demo test lint format clean
+.PHONY: help demo test lint format bench clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -24,6 +24,17 @@ lint: $(INSTALLED) ## Check style, format and types
 format: $(INSTALLED) ## Put every file into the project's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+
+# Peers want other versions of what they share with us, so they get an environment of their own.
+bench: .venv-bench/.installed ## Measure speed beside other packages; writes docs/speed.md
+	.venv-bench/bin/python benchmarks/bench.py
+
+.venv-bench/.installed: pyproject.toml setup.py constraints.txt $(NATIVE)
+	$(PYTHON) -m venv .venv-bench
+	.venv-bench/bin/python -m pip install -c constraints.txt torch setuptools
+	.venv-bench/bin/python -m pip install klaycircuits libcirkit
+	.venv-bench/bin/python -m pip install --no-build-isolation -e ".[cli,plot]"
+	touch $@
 
 # The native library lies in src/ in an editable install, so the stamp goes with it.
 clean: ## Remove everything built, except .venv

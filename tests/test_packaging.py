@@ -37,7 +37,7 @@ ORDER = [
     {"sklearn"},
     {"data"},
     {"experiments"},
-    {"cli"},
+    {"cli", "commands"},
 ]
 RANK = {name: rank for rank, group in enumerate(ORDER) for name in group}
 # `import semprola` runs the package's __init__, which gathers what the layers below the experiments offer.

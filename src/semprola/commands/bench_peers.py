@@ -1,0 +1,149 @@
+"""Other packages that evaluate circuits, brought to the same circuit and the same question."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from semprola.circuit import LITERAL, PRODUCT, Circuit
+from semprola.circuit.transforms import smooth
+
+_MOST_CIRKIT_NODES = 3000
+_MOST_KLAY_EDGES = 30_000
+
+
+class Unable(Exception):
+    """Why a peer cannot do a case."""
+
+
+def klay_log_z(
+    circuit: Circuit, scores: tuple[Tensor, Tensor], suppressed: tuple[Tensor, Tensor]
+) -> Callable[[], Tensor]:
+    """KLay's log Z of literal scores [variables, batch].
+
+    Args:
+        circuit: the constraint.
+        scores: log-scores of "is 0" and of "is 1".
+        suppressed: the same, divided so that zero-suppressed labels need not be mentioned: KLay gets the smaller
+            circuit wherever it can represent it.
+    """
+    module, spelled_out = _klay(circuit, weigh_edges=False)
+    zeros, ones = (t.T.contiguous() for t in (scores if spelled_out else suppressed))
+    ones.requires_grad_()
+
+    def run() -> Tensor:
+        result: Tensor = module(ones, zeros)
+        return result.sum()
+
+    run.inputs = [ones]  # type: ignore[attr-defined]
+    return run
+
+
+def klay_step(circuit: Circuit, y: Tensor) -> Callable[[], Tensor]:
+    """KLay's likelihood of states y [batch, labels] with one weight an edge, each an input of its own for each sample.
+
+    Its own weighted circuits have the same weights for a whole batch. Normalising the weights is not counted.
+    """
+    if circuit.num_edges > _MOST_KLAY_EDGES:
+        raise Unable(f"a weight for each edge of the smoothed circuit takes minutes above {_MOST_KLAY_EDGES} edges")
+    module, edges = _klay(circuit, weigh_edges=True)
+    log_ones = torch.zeros_like(y).masked_fill(y == 0, -torch.inf)
+    log_zeros = torch.zeros_like(y).masked_fill(y == 1, -torch.inf)
+    weights = torch.full((len(y), edges), -0.5, requires_grad=True)
+    nothing = torch.zeros(len(y), edges)
+
+    def run() -> Tensor:
+        result: Tensor = module(torch.cat([log_ones, weights], 1), torch.cat([log_zeros, nothing], 1))
+        return result.sum()
+
+    run.inputs = [weights]  # type: ignore[attr-defined]
+    return run
+
+
+def cirkit_step(circuit: Circuit, y: Tensor) -> Callable[[], Tensor]:
+    """cirkit's likelihood of states y [batch, labels] with one weight an edge (the same for all of the batch)."""
+    if importlib.util.find_spec("cirkit") is None:
+        raise Unable("libcirkit is not installed")
+    graph = importlib.import_module("cirkit.templates.logic.graph")
+    parameters = importlib.import_module("cirkit.symbolic.parameters")
+    random = importlib.import_module("cirkit.symbolic.initializers").NormalInitializer
+
+    circuit = _smooth(circuit)
+    if circuit.num_nodes > _MOST_CIRKIT_NODES:
+        raise Unable(f"one layer object a node: not built above {_MOST_CIRKIT_NODES} nodes")
+    nodes: list[Any] = []
+    inputs: dict[Any, list[Any]] = {}
+    for n in range(circuit.num_nodes):
+        if circuit.kind[n] == LITERAL:
+            signed = int(circuit.literal[n])
+            nodes.append(
+                graph.LiteralNode(abs(signed) - 1) if signed > 0 else graph.NegatedLiteralNode(abs(signed) - 1)
+            )
+            continue
+        nodes.append(graph.ConjunctionNode() if circuit.kind[n] == PRODUCT else graph.DisjunctionNode())
+        inputs[nodes[-1]] = [nodes[child] for child in circuit.children_of(n).tolist()]
+
+    def weights(shape: tuple[int, ...]) -> Any:
+        return parameters.Parameter.from_input(parameters.TensorParameter(*shape, initializer=random(1.0, 0.1)))
+
+    logical = graph.LogicalCircuit(nodes, inputs, [nodes[circuit.root]])
+    module = importlib.import_module("cirkit.pipeline").compile(
+        logical.build_circuit(weight_factory=weights, enforce_smoothness=False)
+    )
+    states = y.to(torch.int64)
+
+    def run() -> Tensor:
+        result: Tensor = module(states)
+        return result.sum()
+
+    run.inputs = [w for w in module.parameters() if w.requires_grad]  # type: ignore[attr-defined]
+    return run
+
+
+def pyjuice_step(circuit: Circuit, y: Tensor) -> Callable[[], Tensor]:
+    """PyJuice compiles its kernels for CUDA only."""
+    if importlib.util.find_spec("pyjuice") is None:
+        raise Unable("pyjuice is not installed" if torch.cuda.is_available() else "pyjuice needs a CUDA device")
+    raise Unable("pyjuice needs a CUDA device and circuits built in its own blocks")
+
+
+def _klay(circuit: Circuit, *, weigh_edges: bool) -> tuple[Any, int]:
+    """A KLay module, and how many weights it has (without weights: whether all labels were spelled out)."""
+    if importlib.util.find_spec("klay") is None:
+        raise Unable("klaycircuits is not installed")
+    klay = importlib.import_module("klay")
+    # KLay takes "anything or true" for true, so what a branch leaves out has to be spelled out where it leaves out all
+    empty = bool(((circuit.kind == PRODUCT) & (np.diff(circuit.child_start) == 0)).any())
+    if empty or weigh_edges:
+        circuit = _smooth(circuit)
+    made = klay.Circuit()
+    nodes: list[Any] = []
+    weights = 0
+    for n in range(circuit.num_nodes):
+        children = [nodes[child] for child in circuit.children_of(n).tolist()]
+        if circuit.kind[n] == LITERAL:
+            nodes.append(made.literal_node(int(circuit.literal[n])))
+        elif len(children) == 1:
+            nodes.append(children[0])
+        elif circuit.kind[n] == PRODUCT:
+            nodes.append(made.and_node(children))
+        else:
+            if weigh_edges:
+                first = circuit.num_variables + weights + 1
+                children = [made.and_node([made.literal_node(first + i), c]) for i, c in enumerate(children)]
+                weights += len(children)
+            nodes.append(made.or_node(children))
+    made.set_root(nodes[circuit.root])
+    made.remove_unused_nodes()
+    module = made.to_torch_module(semiring="log", compile=False)
+    return module, weights if weigh_edges else int(empty)
+
+
+def _smooth(circuit: Circuit) -> Circuit:
+    return smooth(circuit, np.arange(circuit.num_variables) < circuit.num_labels)

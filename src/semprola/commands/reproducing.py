@@ -1,0 +1,78 @@
+"""`semprola reproduce`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+
+def reproduce(
+    experiment: Annotated[str, typer.Argument(help="simple-path or preference")],
+    setting: Annotated[str, typer.Option(help="paper, or given: inputs are part of the constraint")] = "paper",
+    split: Annotated[str, typer.Option(help="published, or graph: no group of rows in two parts")] = "published",
+    source: Annotated[str, typer.Option(help="generated, or file: the published data")] = "generated",
+    data: Annotated[Path | None, typer.Option(help="folder with the published data (or SEMPROLA_DATA)")] = None,
+    data_seed: Annotated[int, typer.Option(help="of generated data")] = 0,
+    multiplicity: Annotated[bool, typer.Option(help="preference: a row for each person")] = False,
+    net: Annotated[str, typer.Option(help="paper, or wide: ReLU, trained with batches")] = "paper",
+    methods: Annotated[str, typer.Option(help="comma-separated; all by default")] = "",
+    seeds: Annotated[int, typer.Option(help="runs of each method", min=1)] = 5,
+    quick: Annotated[bool, typer.Option(help="use the best known settings instead of a search")] = False,
+    grid: Annotated[str, typer.Option(help="what to search: small or published")] = "small",
+    jobs: Annotated[int, typer.Option(help="processes", min=1)] = 1,
+    ray: Annotated[bool, typer.Option(help="search with Ray Tune (extra `tune`)")] = False,
+    out: Annotated[Path, typer.Option(help="folder for results and reports")] = Path("out/reproduce"),
+    resume: Annotated[bool, typer.Option(help="go on with what an earlier call left in the folder")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="print the results as JSON")] = False,
+) -> None:
+    """Run one of the paper's comparisons and print our figures beside the published ones.
+
+    Example: semprola reproduce simple-path --setting given --net wide --seeds 5 --quick
+    """
+    task = {
+        "experiment": experiment,
+        "setting": setting,
+        "split": split,
+        "source": source,
+        "data_seed": data_seed,
+        "multiplicity": multiplicity,
+        "data": None if data is None else str(data),
+    }
+    options = {"net": net, "seeds": seeds, "quick": quick, "grid": grid, "processes": jobs, "ray": ray}
+    _reproduce(task, {**options, "quiet": as_json}, methods, out, resume, as_json)
+
+
+def _reproduce(
+    task: dict[str, Any], options: dict[str, Any], methods: str, out: Path, resume: bool, as_json: bool
+) -> None:
+    # here and not above: `semprola --help` need not wait for torch
+    from semprola.experiments.jobs import TaskSettings
+    from semprola.experiments.methods import METHODS
+    from semprola.experiments.reproduce import Plan, reproduce
+    from semprola.experiments.tables import print_table, summary
+
+    chosen = tuple(name.strip() for name in methods.split(",") if name.strip()) or METHODS
+    plan = Plan(TaskSettings(**task), methods=chosen, **options)
+    if not resume:
+        _forget(out / "runs" / plan.name)
+    content = reproduce(plan, out)
+    if as_json:
+        print(json.dumps(content))
+        return
+    beside = plan.task.setting == "paper"
+    print_table(summary(content["results"], plan.task.experiment, paper=beside), content["title"])
+    print("Percent of test rows. Hamming*: with the decoder made for that score.")
+    if beside:
+        print("Paper: exact / Hamming / consistent.")
+    for suffix in ("md", "html", "json"):
+        print(f"  {out / plan.name}.{suffix}")
+
+
+def _forget(folder: Path) -> None:
+    """Remove the results and checkpoints of earlier runs of the same plan."""
+    for path in [*folder.glob("*.json"), *folder.glob("*.pt")]:
+        os.unlink(path)

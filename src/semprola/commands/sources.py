@@ -1,0 +1,67 @@
+"""What a command is told to work on: a formula, or a file in one of the formats."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from semprola.circuit import Circuit
+from semprola.circuit.nnf_files import read_nnf
+from semprola.circuit.sdd_files import read_sdd
+from semprola.errors import FormatError
+from semprola.logic import Formula, from_dimacs, parse
+
+_TEXTS = (".txt", ".formula")
+_CLAUSES = (".cnf", ".dimacs", ".wcnf")
+_PACKED = (".gz", ".xz", ".bz2")
+
+
+def read_constraint(source: str, vtree: Path | None = None) -> Formula | Circuit:
+    """A constraint from a formula, or from a file known by its suffix.
+
+    Args:
+        source: the text of a formula, or the path of a file: .cnf (also .gz, .xz, .bz2), .sp, .nnf, .sdd (with its
+            vtree) or .txt (a formula).
+        vtree: the vtree of an .sdd file; by default the file of the same name with suffix .vtree.
+
+    Raises:
+        FormatError: the file is not there or not what its suffix says.
+        ParseError: the text is not a formula.
+    """
+    path = Path(source)
+    suffixes = [suffix.lower() for suffix in path.suffixes]
+    kind = next((s for s in reversed(suffixes) if s not in _PACKED), "")
+    known = (*_CLAUSES, *_TEXTS, ".sp", ".nnf", ".sdd")
+    try:
+        is_file = path.is_file()
+    except (OSError, ValueError):
+        is_file = False
+    if not is_file:
+        if kind in known and " " not in source:
+            raise FormatError(f"{source}: there is no such file")
+        return parse(source)
+    if kind in _CLAUSES:
+        return from_dimacs(path)
+    if kind == ".sp":
+        return Circuit.load(path)
+    if kind == ".nnf":
+        return read_nnf(path)
+    if kind == ".sdd":
+        return read_sdd(path, vtree or path.with_suffix(".vtree"))
+    if kind in _TEXTS:
+        return parse(path.read_text(encoding="utf-8"))
+    raise FormatError(f"{source}: unknown kind of file; give one of {', '.join(known)}")
+
+
+def write_circuit(circuit: Circuit, path: Path, vtree: Path | None = None) -> None:
+    """Write a circuit in the format of the path's suffix: .sp, .nnf (c2d), .d4, .sdd, .dot, .svg or .png."""
+    suffix = path.suffix.lower()
+    if suffix == ".sp":
+        circuit.save(path)
+    elif suffix in (".nnf", ".d4"):
+        circuit.write_nnf(path, "d4" if suffix == ".d4" else "c2d")
+    elif suffix == ".sdd":
+        circuit.write_sdd(path, vtree or path.with_suffix(".vtree"))
+    elif suffix in (".dot", ".svg", ".png"):
+        circuit.draw(path)
+    else:
+        raise FormatError(f"{path}: unknown format; give a name that ends in .sp, .nnf, .d4, .sdd, .dot, .svg or .png")
