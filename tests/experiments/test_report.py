@@ -16,7 +16,7 @@ from semprola.experiments import report
 from semprola.experiments.jobs import TaskSettings
 from semprola.experiments.methods import METHODS
 from semprola.experiments.reproduce import Plan, reproduce
-from semprola.experiments.tables import markdown_table, spread, summary, text_table
+from semprola.experiments.tables import markdown_table, print_table, spread, summary, text_table
 
 typer_testing = pytest.importorskip("typer.testing")
 typer = pytest.importorskip("typer")
@@ -58,6 +58,21 @@ def test_tables_have_a_line_for_each_method(content: dict[str, Any]) -> None:
     assert len(text.splitlines()) == 5
     assert max(map(len, text.splitlines())) <= 80
     assert "paper" not in text_table(summary(content["results"], "simple-path", paper=False))
+
+
+def test_wide_figures_fit_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("rich")
+    test = {"exact": 11.11, "hamming": 99.9, "consistent": 100.0, "hamming_decoder": {"hamming": 99.9}}
+    other = {"exact": 21.11, "hamming": 89.9, "consistent": 100.0, "hamming_decoder": {"hamming": 89.9}}
+    results = [{"method": method, "test": figures} for method in METHODS for figures in (test, other)]
+    rows = summary(results, "simple-path")
+    print_table(rows)
+    shown = capsys.readouterr().out
+    for text in (shown, text_table(rows)):
+        assert "…" not in text
+        assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
+        assert "16.1±7.1" in text
+        assert "37.6/88.5/100.0" in text
 
 
 def test_html_is_one_file(content: dict[str, Any]) -> None:

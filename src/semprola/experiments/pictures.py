@@ -121,17 +121,22 @@ def gallery_of(results: Sequence[Mapping[str, Any]], title: str = "") -> Any:
 
 
 def reliability_diagram(results: Sequence[Mapping[str, Any]], title: str = "") -> Any:
-    """Share of right predictions against the probability that the model states for them; the area shows the rows."""
+    """Share of right predictions against the probability that the model states for them; the area shows the rows.
+
+    Args:
+        results: as `semprola.experiments.runs.run` gives them; rows of all seeds of a method are taken together.
+        title: of the picture.
+
+    Returns:
+        A matplotlib figure.
+    """
     figure, axes = _figure(4.8, 4.4)
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle=":")
-    named: set[str] = set()
-    for result in results:
-        method, seen = result["method"], result["test"]["reliability"]
-        label = None if method in named else TITLES[method]
-        named.add(method)
-        axes.plot(seen["confidence"], seen["accuracy"], color=COLOURS[method], linewidth=1.2, label=label, alpha=0.8)
-        size = 180 * np.sqrt(np.asarray(seen["rows"]) / max(1.0, sum(seen["rows"])))
-        axes.scatter(seen["confidence"], seen["accuracy"], s=size, color=COLOURS[method], alpha=0.6, linewidths=0)
+    for method in dict.fromkeys(result["method"] for result in results):
+        stated, right, rows = _pooled([r["test"]["reliability"] for r in results if r["method"] == method])
+        axes.plot(stated, right, color=COLOURS[method], linewidth=1.2, label=TITLES[method], alpha=0.8)
+        size = 180 * np.sqrt(rows / max(1.0, rows.sum()))
+        axes.scatter(stated, right, s=size, color=COLOURS[method], alpha=0.6, linewidths=0)
     axes.set_xlabel("p(mode) that the model states")
     axes.set_ylabel("share of exact matches")
     axes.set_xlim(-0.02, 1.02)
@@ -157,6 +162,19 @@ def png(figure: Any) -> bytes:
     out = io.BytesIO()
     figure.savefig(out, format="png", dpi=110, facecolor="white")
     return out.getvalue()
+
+
+def _pooled(parts: Sequence[Mapping[str, Any]]) -> tuple[NDArray[Any], NDArray[Any], NDArray[Any]]:
+    """Mean stated probability, share that is right, and rows of each tenth of [0, 1], over several runs."""
+    stated, right, rows = (
+        np.array([value for part in parts for value in part[name]], float)
+        for name in ("confidence", "accuracy", "rows")
+    )
+    tenth = np.clip((stated * 10).astype(int), 0, 9)
+    total = np.bincount(tenth, rows, minlength=10)
+    used = total > 0
+    means = [np.bincount(tenth, rows * values, minlength=10)[used] / total[used] for values in (stated, right)]
+    return means[0], means[1], total[used]
 
 
 def _edges(rows: Sequence[str]) -> NDArray[np.float32]:

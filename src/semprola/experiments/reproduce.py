@@ -35,7 +35,8 @@ class Plan:
         task = self.task
         data = "" if task.source == "file" else "-generated"
         people = "-people" if task.multiplicity else ""
-        return f"{task.experiment}-{task.setting}-{task.split}-{self.net}{data}{people}"
+        searched = "" if self.quick else f"-{self.grid}-search"
+        return f"{task.experiment}-{task.setting}-{task.split}-{self.net}{data}{people}{searched}"
 
     @property
     def command(self) -> str:
@@ -117,4 +118,5 @@ def _title(plan: Plan) -> str:
     group = "graph" if task.experiment == "simple-path" else "ranking"
     split = "published split" if task.split == "published" else f"split by {group}"
     net = "network of the paper" if plan.net == "paper" else "wide network"
-    return f"{name}, setting “{task.setting}”, {data}, {split}, {net}"
+    how = "settings tried by hand" if plan.quick else f"{plan.grid} grid searched"
+    return f"{name}, setting “{task.setting}”, {data}, {split}, {net}, {how}"

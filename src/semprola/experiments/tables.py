@@ -13,6 +13,7 @@ from semprola.experiments.published import PUBLISHED
 
 HEADINGS = ("exact", "Hamming", "consistent")
 _FIELDS = ("exact", "hamming", "consistent")
+_COLUMNS = 80
 
 Row = tuple[str, tuple[str, str, str], str, str, int]
 """Method, three figures, Hamming score of its decoder, the paper's figures, seeds."""
@@ -55,15 +56,13 @@ def spread(values: Sequence[float]) -> str:
 
 def text_table(rows: Sequence[Row], title: str = "") -> str:
     """The table as plain text of at most 80 columns."""
-    beside_ours = _has_paper(rows)
-    lines = [[name, *figures, decoder, beside][: 5 + beside_ours] for name, figures, decoder, beside, _ in rows]
-    headings = ["method", *HEADINGS, "Hamming*", "paper"][: 5 + beside_ours]
-    widths = [max(len(line[i]) for line in [headings, *lines]) for i in range(len(headings))]
+    lines = _cells(rows)
+    widths = _widths(lines)
     text = [title] if title else []
-    for line in [headings, *lines]:
+    for line in lines:
         cells = [line[0].ljust(widths[0])] + [cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True)]
         text.append("  ".join(cells).rstrip())
-    text.insert(len(text) - len(lines), "-" * min(80, sum(widths) + 2 * len(widths) - 2))
+    text.insert(len(text) - len(rows), "-" * (sum(widths) + 2 * len(widths) - 2))
     return "\n".join(text)
 
 
@@ -96,25 +95,30 @@ def print_table(rows: Sequence[Row], title: str = "") -> None:
     except ImportError:
         print(text_table(rows, title))
         return
+    headings, *lines = _cells(rows)
     table = Table(title=title or None, title_justify="left", title_style="bold", box=None, pad_edge=False)
-    table.add_column("method", no_wrap=True)
-    beside_ours = _has_paper(rows)
-    for heading in (*HEADINGS, "Hamming*", "paper")[: 4 + beside_ours]:
+    table.add_column(headings[0], no_wrap=True)
+    for heading in headings[1:]:
         table.add_column(heading, justify="right", no_wrap=True)
-    best = max(rows, key=lambda row: _first(row[1][0]))[0] if rows else ""
-    for name, figures, decoder, beside, _ in rows:
-        style = "bold green" if name == best else None
-        table.add_row(*(name, *figures, decoder, beside)[: 5 + beside_ours], style=style)
-    Console(width=None if _is_terminal() else 80, highlight=False).print(table)
+    best = max(range(len(rows)), key=lambda i: _first(rows[i][1][0]), default=None)
+    for i, line in enumerate(lines):
+        table.add_row(*line, style="bold green" if i == best else None)
+    Console(width=None if sys.stdout.isatty() else _COLUMNS, highlight=False).print(table)
 
 
-def _has_paper(rows: Sequence[Row]) -> bool:
-    return any(row[3] != "–" for row in rows)
+def _cells(rows: Sequence[Row]) -> list[list[str]]:
+    """Headings and lines of the table; without blanks inside of cells where it would be too wide for a terminal."""
+    columns = 6 if any(row[3] != "–" for row in rows) else 5
+    lines = [["method", *HEADINGS, "Hamming*", "paper"][:columns]]
+    lines += [[name, *figures, decoder, beside][:columns] for name, figures, decoder, beside, _ in rows]
+    if sum(_widths(lines)) + 2 * columns - 2 > _COLUMNS:
+        lines = [[line[0], *(cell.replace(" ", "") for cell in line[1:])] for line in lines]
+    return lines
+
+
+def _widths(lines: list[list[str]]) -> list[int]:
+    return [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
 
 
 def _first(cell: str) -> float:
     return float(cell.split()[0])
-
-
-def _is_terminal() -> bool:
-    return sys.stdout.isatty()
