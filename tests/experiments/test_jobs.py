@@ -81,12 +81,21 @@ def test_processes_change_nothing(tmp_path: Path) -> None:
 
 def test_a_search_keeps_the_best_on_validation(tmp_path: Path) -> None:
     tried = [(_MODEL, replace(_TRAINING, lr=rate)) for rate in (0.0, 1e-2, 1e-3)]
-    best, results = search(_TASK, "spl", tried, tmp_path, quiet=True)
-    scores = [(result["valid"]["exact"], -result["valid"]["nll"]) for result in results]
+    best, seen = search(_TASK, "spl", tried, tmp_path, seeds=2, quiet=True)
+    assert [entry["settings"] for entry in seen] == [{"lr": 0.0}, {"lr": 1e-2}, {"lr": 1e-3}]
+    assert all(entry["seeds"] == 2 for entry in seen)
+    scores = []
+    for (model, training), entry in zip(tried, seen, strict=True):
+        runs = [execute(Job(_TASK, "spl", model, training, seed), tmp_path)["valid"] for seed in (0, 1)]
+        for name, value in entry["valid"].items():
+            assert value == pytest.approx((runs[0][name] + runs[1][name]) / 2)
+        scores.append((entry["valid"]["exact"], -entry["valid"]["nll"]))
     assert best == tried[scores.index(max(scores))]
-    assert [result["training"]["lr"] for result in results] == [0.0, 1e-2, 1e-3]
+    assert [entry["chosen"] for entry in seen].index(True) == scores.index(max(scores))
     with pytest.raises(SemprolaError, match="at least one candidate"):
         search(_TASK, "spl", [], tmp_path)
+    with pytest.raises(SemprolaError, match="at least one seed, not 0"):
+        search(_TASK, "spl", tried, tmp_path, seeds=0)
 
 
 def test_search_without_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,10 +109,8 @@ def test_search_without_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
 @pytest.mark.filterwarnings("ignore")
 def test_search_with_a_local_ray(tmp_path: Path) -> None:
     tried = [(_MODEL, replace(_TRAINING, lr=rate)) for rate in (0.0, 1e-2)]
-    here, expected = search(_TASK, "spl", tried, tmp_path / "here", quiet=True, command="x")
-    there, results = search(_TASK, "spl", tried, tmp_path / "there", ray=True, command="x")
-    assert here == there
-    assert [_without_times(result) for result in results] == [_without_times(result) for result in expected]
+    here = search(_TASK, "spl", tried, tmp_path / "here", quiet=True, command="x")
+    assert search(_TASK, "spl", tried, tmp_path / "there", ray=True, command="x") == here
 
 
 def test_grids_and_best_known_settings() -> None:

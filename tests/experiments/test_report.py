@@ -128,6 +128,7 @@ def test_the_docs_show_the_results_of_the_repository(tmp_path: Path) -> None:
         (Plan(TaskSettings("chess")), "no experiment 'chess'"),
         (Plan(TaskSettings(), net="deep"), "no network 'deep'"),
         (Plan(TaskSettings(), seeds=0), "at least one seed"),
+        (Plan(TaskSettings(), search_seeds=0), "a search needs at least one seed"),
         (Plan(TaskSettings(), methods=("fil", "svm")), "no such method: svm"),
         (Plan(TaskSettings(), methods=()), "no such method: none"),
         (Plan(TaskSettings(source="web")), "no source 'web'"),
@@ -146,6 +147,8 @@ def test_the_command_is_one_that_runs() -> None:
         "semprola reproduce preference --setting given --split graph --source file --net wide --seeds 7 --multiplicity "
         "--data-seed 3 --methods fil,semantic-loss --quick"
     )
+    plan = Plan(TaskSettings("preference"), seeds=3, search_seeds=2, methods=("spl",))
+    assert plan.command.endswith("--net paper --seeds 3 --methods spl --grid small --search-seeds 2")
 
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

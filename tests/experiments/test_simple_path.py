@@ -49,8 +49,9 @@ def test_a_short_run(setting: str, method: str) -> None:
     result, model = run(task, method, ModelSettings(hidden=(16,), activation="relu"), training, seed=1, quiet=True)
     assert json.loads(json.dumps(result, allow_nan=False))["seed"] == 1
     assert {"command", "commit", "packages", "python", "semprola"} <= set(result["provenance"])
-    for decoder in (result["test"], result["test"]["hamming_decoder"]):
-        if method.endswith("spl"):
+    assert ("greedy_decoder" in result["test"]) == (method == "spl")
+    for decoder in (result["test"], result["test"]["hamming_decoder"], result["test"].get("greedy_decoder")):
+        if method.endswith("spl") and decoder is not None:
             assert decoder["consistent"] == 100.0
     x, y, inputs = task.rows("test")
     assert result["test"]["exact"] == pytest.approx(100 * float((model(x, inputs).mode == y).all(1).double().mean()))

@@ -23,6 +23,7 @@ def reproduce(
     seeds: Annotated[int, typer.Option(help="runs of each method", min=1)] = 5,
     quick: Annotated[bool, typer.Option(help="use the best known settings instead of a search")] = False,
     grid: Annotated[str, typer.Option(help="what to search: small or published")] = "small",
+    search_seeds: Annotated[int, typer.Option(help="runs of each candidate of the search", min=1)] = 1,
     jobs: Annotated[int, typer.Option(help="processes", min=1)] = 1,
     ray: Annotated[bool, typer.Option(help="search with Ray Tune (extra `tune`)")] = False,
     out: Annotated[Path, typer.Option(help="folder for results and reports")] = Path("out/reproduce"),
@@ -42,7 +43,8 @@ def reproduce(
         "multiplicity": multiplicity,
         "data": None if data is None else str(data),
     }
-    options = {"net": net, "seeds": seeds, "quick": quick, "grid": grid, "processes": jobs, "ray": ray}
+    options = {"net": net, "seeds": seeds, "quick": quick, "grid": grid, "search_seeds": search_seeds}
+    options |= {"processes": jobs, "ray": ray}
     _reproduce(task, {**options, "quiet": as_json}, methods, out, resume, as_json)
 
 

@@ -25,6 +25,7 @@ class Plan:
     seeds: int = 5
     quick: bool = False
     grid: str = "small"
+    search_seeds: int = 1
     processes: int = 1
     ray: bool = False
     quiet: bool = False
@@ -51,6 +52,8 @@ class Plan:
         if self.methods != METHODS:
             words += ["--methods", ",".join(self.methods)]
         words += ["--quick"] if self.quick else ["--grid", self.grid]
+        if not self.quick and self.search_seeds != 1:
+            words += ["--search-seeds", str(self.search_seeds)]
         return " ".join(words)
 
 
@@ -62,7 +65,7 @@ def reproduce(plan: Plan, out: str | Path) -> dict[str, Any]:
         out: a folder; results and checkpoints of runs go to ``out/runs``, the summary and reports beside it.
 
     Returns:
-        The content of the summary: "title", "command", "results".
+        The content of the summary: "title", "command", "results", and "search": what was tried, on validation rows.
 
     Raises:
         SemprolaError: the plan makes no sense, or data cannot be had.
@@ -70,12 +73,14 @@ def reproduce(plan: Plan, out: str | Path) -> dict[str, Any]:
     _check(plan)
     runs = Path(out) / "runs" / plan.name
     results: list[dict[str, Any]] = []
+    searched: list[dict[str, Any]] = []
     for method in plan.methods:
         (model, training), tried = _chosen(plan, method, runs)
+        searched += [{"method": method, **entry} for entry in tried]
         jobs = [Job(plan.task, method, model, training, seed) for seed in range(plan.seeds)]
         done = execute_all(jobs, runs, processes=plan.processes, quiet=plan.quiet, command=plan.command)
-        results += [{**result, "searched": tried} for result in done]
-    content = {"title": _title(plan), "command": plan.command, "results": results}
+        results += done
+    content = {"title": _title(plan), "command": plan.command, "search": searched, "results": results}
     write_json(Path(out) / f"{plan.name}.json", content)
     write_report(content, Path(out) / plan.name)
     return content
@@ -88,6 +93,8 @@ def _check(plan: Plan) -> None:
         raise SemprolaError(f"no network {plan.net!r}: choose from {', '.join(NETS)}")
     if plan.seeds < 1:
         raise SemprolaError(f"at least one seed is needed, not {plan.seeds}")
+    if plan.search_seeds < 1:
+        raise SemprolaError(f"a search needs at least one seed, not {plan.search_seeds}")
     if plan.task.source not in ("generated", "file"):
         raise SemprolaError(f"no source {plan.task.source!r}: choose from generated, file")
     unknown = [method for method in plan.methods if method not in METHODS]
@@ -97,16 +104,15 @@ def _check(plan: Plan) -> None:
     plan.task.task()  # a missing file or an unknown setting shows before hours of work
 
 
-def _chosen(plan: Plan, method: str, runs: Path) -> tuple[Candidate, int]:
-    """The settings of a method, and how many were tried to find them."""
+def _chosen(plan: Plan, method: str, runs: Path) -> tuple[Candidate, list[dict[str, Any]]]:
+    """The settings of a method, and what was tried to find them."""
     if plan.quick:
-        return best_known(plan.task.experiment, plan.task.setting, plan.net, method), 0
+        return best_known(plan.task.experiment, plan.task.setting, plan.net, method), []
     tried = candidates(plan.task.experiment, plan.net, method, plan.grid)
-    best, _ = search(
-        plan.task, method, tried, runs,
+    return search(
+        plan.task, method, tried, runs, seeds=plan.search_seeds,
         processes=plan.processes, ray=plan.ray, quiet=plan.quiet, command=plan.command,
     )  # fmt: skip
-    return best, len(tried)
 
 
 def _title(plan: Plan) -> str:

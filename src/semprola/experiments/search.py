@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,43 +21,65 @@ def search(
     tried: Sequence[Candidate],
     folder: str | Path,
     *,
-    seed: int = 0,
+    seeds: int = 1,
     processes: int = 1,
     ray: bool = False,
     quiet: bool = False,
     command: str | None = None,
 ) -> tuple[Candidate, list[dict[str, Any]]]:
-    """Train with each candidate and keep the one with the best exact match on validation rows.
+    """Train with each candidate and keep the one with the best exact match on validation rows, a mean over seeds.
 
-    Results lie in the folder, so that a search that was stopped goes on where it was.
+    Results lie in the folder, so that a search that was stopped goes on where it was. Nothing of the test rows goes
+    into the choice or into what is returned.
 
     Args:
         task: on what.
         method: which method.
         tried: the candidates.
         folder: where results and checkpoints lie.
-        seed: of all runs.
+        seeds: how many runs of each candidate, with seeds 0, 1, ...
         processes: how many at a time.
         ray: let Ray Tune run them, on the cluster that ``RAY_ADDRESS`` names or on this machine.
         quiet: show no progress.
         command: the command line to record.
 
     Returns:
-        The best candidate (among equals the one with the higher validation log-likelihood, then the first), and all
-        results in the order of the candidates.
+        The best candidate (among equals the one with the higher validation log-likelihood, then the first), and for
+        each candidate, in their order: "settings" (those that are not the same for all), "seeds", "valid" (means of
+        "exact", "hamming", "consistent" and "nll") and "chosen".
 
     Raises:
-        SemprolaError: there is nothing to try, or Ray Tune is asked for and not installed.
+        SemprolaError: there is nothing to try, no seed, or Ray Tune is asked for and not installed.
     """
     if not tried:
         raise SemprolaError("a search needs at least one candidate")
-    jobs = [Job(task, method, model, training, seed) for model, training in tried]
+    if seeds < 1:
+        raise SemprolaError(f"a search needs at least one seed, not {seeds}")
+    jobs = [Job(task, method, model, training, seed) for model, training in tried for seed in range(seeds)]
     if ray:
         results = _with_ray(jobs, Path(folder), command)
     else:
         results = execute_all(jobs, folder, processes=processes, quiet=quiet, command=command)
-    best = max(range(len(jobs)), key=lambda i: (results[i]["valid"]["exact"], -results[i]["valid"]["nll"], -i))
-    return tried[best], results
+    valid = [_means(results[i : i + seeds]) for i in range(0, len(jobs), seeds)]
+    best = max(range(len(tried)), key=lambda i: (valid[i]["exact"], -valid[i]["nll"], -i))
+    found = zip(_differences(tried), valid, strict=True)
+    summary = [
+        {"settings": settings, "seeds": seeds, "valid": seen, "chosen": i == best}
+        for i, (settings, seen) in enumerate(found)
+    ]
+    return tried[best], summary
+
+
+def _means(results: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    names = ("exact", "hamming", "consistent", "nll")
+    return {name: sum(result["valid"][name] for result in results) / len(results) for name in names}
+
+
+def _differences(tried: Sequence[Candidate]) -> list[dict[str, Any]]:
+    """Of each candidate the settings in which candidates differ."""
+    described = [{**asdict(model), **asdict(training)} for model, training in tried]
+    names = [name for name in described[0] if len({content[name] for content in described}) > 1]
+    return [{name: content[name] for name in names} for content in described]
 
 
 def _with_ray(jobs: Sequence[Job], folder: Path, command: str | None) -> list[dict[str, Any]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 from semprola.errors import SemprolaError
@@ -16,11 +16,12 @@ EXPERIMENTS = ("simple-path", "preference")
 NETS = ("paper", "wide")
 GRIDS = ("small", "published")
 
-_PAPER_RATES = (1e-3, 5e-3, 1e-4, 5e-4)
-_PAPER_SIZES = (2, 4, 8)
+Options = dict[str, tuple[Any, ...]]
+"""Values to try for names of `ModelSettings` and `TrainSettings`; all combinations are tried."""
+
+_RATES = (1e-3, 5e-3, 1e-4, 5e-4)
+_SIZES = (2, 4, 8)
 _PAPER_GATE = (128, 128)
-_WEIGHTS = (0.1, 0.3, 1.0, 3.0, 10.0)
-_ENTROPY_WEIGHTS = (0.1, 1.0)
 
 
 def starting_point(experiment: str, net: str) -> Candidate:
@@ -45,7 +46,7 @@ def starting_point(experiment: str, net: str) -> Candidate:
         return ModelSettings(hidden=hidden), TrainSettings(steps=2000, evaluate_every=20)
     if experiment == "simple-path":
         model = ModelSettings(hidden=(256, 256), activation="relu")
-        return model, TrainSettings(steps=2400, lr=1e-3, batch_size=64, evaluate_every=40, patience=15)
+        return model, TrainSettings(steps=6000, lr=1e-3, batch_size=64, evaluate_every=40, patience=30)
     model = ModelSettings(hidden=(64,), activation="relu")
     return model, TrainSettings(steps=2000, lr=1e-3, batch_size=256, evaluate_every=20, patience=20)
 
@@ -57,34 +58,24 @@ def candidates(experiment: str, net: str, method: str, grid: str = "small") -> l
         experiment: which one.
         net: "paper" or "wide".
         method: which one.
-        grid: "published": the learning rates and, for SPL, the m and k of the paper; "small": the same learning rates,
-            k = 1 (as the released code behaves) and fewer m. Weights of the losses are the same in both; the paper does
-            not state its own.
+        grid: "published": the learning rates and, for SPL, the m and k of the paper, whose weights of the losses are
+            not known and are tried over two decades; "small": what an hour or two on two cores affords.
 
     Raises:
         SemprolaError: there is no such name.
+
+    Example:
+        >>> [(model.replicas, training.lr) for model, training in candidates("preference", "wide", "spl")]
+        [(1, 0.001), (1, 0.0005), (4, 0.001), (4, 0.0005)]
     """
     if method not in METHODS:
         raise SemprolaError(f"no method {method!r}: choose from {', '.join(METHODS)}")
     if grid not in GRIDS:
         raise SemprolaError(f"no grid {grid!r}: choose from {', '.join(GRIDS)}")
-    model, training = starting_point(experiment, net)
-    if net == "paper" and method in ("spl", "product-spl"):
-        model = replace(model, gate=_PAPER_GATE)
-    trainings = [replace(training, lr=rate) for rate in _PAPER_RATES]
-    if method == "semantic-loss":
-        models = [replace(model, semantic_weight=weight) for weight in _WEIGHTS]
-    elif method == "nesy-entropy":
-        pairs = itertools.product(_WEIGHTS, _ENTROPY_WEIGHTS)
-        models = [replace(model, semantic_weight=weight, entropy_weight=entropy) for weight, entropy in pairs]
-    elif method == "spl" and grid == "published":
-        models = [replace(model, replicas=m, units=k) for m, k in itertools.product(_PAPER_SIZES, _PAPER_SIZES)]
-    elif method in ("spl", "product-spl"):
-        sizes = _PAPER_SIZES if grid == "published" else (1, 4)
-        models = [replace(model, replicas=m) for m in sizes]
-    else:
-        models = [model]
-    return list(itertools.product(models, trainings))
+    start = _start(experiment, net, method)
+    options = _PUBLISHED[method] if grid == "published" else _SMALL[experiment, net][method]
+    combinations = itertools.product(*options.values())
+    return [_changed(start, dict(zip(options, values, strict=True))) for values in combinations]
 
 
 def best_known(experiment: str, setting: str, net: str, method: str) -> Candidate:
@@ -95,33 +86,69 @@ def best_known(experiment: str, setting: str, net: str, method: str) -> Candidat
     test rows were in view, and for preferences the variants differ by less than the noise: for a clean choice run the
     search.
     """
+    return _changed(_start(experiment, net, method), _BEST.get((experiment, setting, net, method), {}))
+
+
+def _start(experiment: str, net: str, method: str) -> Candidate:
     model, training = starting_point(experiment, net)
     if net == "paper" and method in ("spl", "product-spl"):
         model = replace(model, gate=_PAPER_GATE)
-    changes_model, changes_training = _BEST.get((experiment, setting, net, method), ({}, {}))
-    return replace(model, **changes_model), replace(training, **changes_training)
+    return model, training
 
 
-_LONG: dict[str, Any] = {"steps": 6000, "patience": 30}
-"""Independent labels learn slowly: with fewer steps they would still be improving at the end."""
+def _changed(start: Candidate, changes: dict[str, Any]) -> Candidate:
+    """A candidate with some settings of the model or of the training changed."""
+    names = {field.name for field in fields(ModelSettings)}
+    model = {name: value for name, value in changes.items() if name in names}
+    training = {name: value for name, value in changes.items() if name not in names}
+    return replace(start[0], **model), replace(start[1], **training)
 
-_BEST: dict[tuple[str, str, str, str], tuple[dict[str, Any], dict[str, Any]]] = {
-    ("simple-path", "paper", "wide", "fil"): ({}, _LONG),
-    ("simple-path", "paper", "wide", "semantic-loss"): ({"semantic_weight": 1.0}, _LONG),
-    ("simple-path", "paper", "wide", "nesy-entropy"): ({"semantic_weight": 1.0, "entropy_weight": 0.1}, _LONG),
-    ("simple-path", "paper", "wide", "spl"): ({}, {}),
-    ("simple-path", "paper", "wide", "product-spl"): ({"dropout": 0.2}, {}),
-    ("simple-path", "given", "wide", "fil"): ({}, _LONG),
-    ("simple-path", "given", "wide", "semantic-loss"): ({"semantic_weight": 3.0}, _LONG),
-    ("simple-path", "given", "wide", "nesy-entropy"): ({"semantic_weight": 3.0, "entropy_weight": 0.1}, _LONG),
-    ("simple-path", "given", "wide", "spl"): ({"dropout": 0.2}, {}),
-    ("simple-path", "given", "wide", "product-spl"): ({"dropout": 0.2}, {}),
-    ("preference", "paper", "paper", "fil"): ({}, {"lr": 5e-3}),
-    ("preference", "paper", "paper", "semantic-loss"): ({"semantic_weight": 1.0}, {"lr": 5e-3, "steps": 1000}),
-    ("preference", "paper", "paper", "nesy-entropy"): (
-        {"semantic_weight": 1.0, "entropy_weight": 0.1},
-        {"lr": 5e-3, "steps": 1000},
-    ),
-    ("preference", "paper", "paper", "spl"): ({"units": 2, "gate": ()}, {"lr": 5e-3, "steps": 600}),
-    ("preference", "paper", "paper", "product-spl"): ({"gate": ()}, {"lr": 5e-3, "steps": 600}),
+
+_PUBLISHED: dict[str, Options] = {
+    "fil": {"lr": _RATES},
+    "semantic-loss": {"semantic_weight": (0.1, 0.3, 1.0, 3.0, 10.0), "lr": _RATES},
+    "nesy-entropy": {"semantic_weight": (0.1, 0.3, 1.0, 3.0, 10.0), "entropy_weight": (0.1, 1.0), "lr": _RATES},
+    "spl": {"replicas": _SIZES, "units": _SIZES, "lr": _RATES},
+    "product-spl": {"replicas": _SIZES, "lr": _RATES},
+}
+
+_PAPER_NET: dict[str, Options] = {
+    **_PUBLISHED,
+    "spl": {"replicas": (1, 4), "lr": _RATES},
+    "product-spl": {"replicas": (1, 4), "lr": _RATES},
+}
+
+_SMALL: dict[tuple[str, str], dict[str, Options]] = {
+    ("simple-path", "paper"): _PAPER_NET,
+    ("simple-path", "wide"): {
+        "fil": {"dropout": (0.0, 0.2), "lr": (1e-3, 5e-4)},
+        "semantic-loss": {"semantic_weight": (0.1, 0.3, 1.0, 3.0), "dropout": (0.0, 0.2)},
+        "nesy-entropy": {"semantic_weight": (0.3, 1.0, 3.0), "dropout": (0.0, 0.2)},
+        "spl": {"replicas": (1, 4), "dropout": (0.0, 0.2, 0.4)},
+        "product-spl": {"replicas": (1, 4), "dropout": (0.0, 0.2, 0.4)},
+    },
+    ("preference", "paper"): _PAPER_NET,
+    ("preference", "wide"): {
+        "fil": {"lr": (1e-3, 5e-4)},
+        "semantic-loss": {"semantic_weight": (0.1, 0.3, 1.0), "lr": (1e-3, 5e-4)},
+        "nesy-entropy": {"semantic_weight": (0.1, 0.3, 1.0), "lr": (1e-3, 5e-4)},
+        "spl": {"replicas": (1, 4), "lr": (1e-3, 5e-4)},
+        "product-spl": {"replicas": (1, 4), "lr": (1e-3, 5e-4)},
+    },
+}
+
+
+_BEST: dict[tuple[str, str, str, str], dict[str, Any]] = {
+    ("simple-path", "paper", "wide", "semantic-loss"): {"semantic_weight": 1.0},
+    ("simple-path", "paper", "wide", "nesy-entropy"): {"semantic_weight": 1.0},
+    ("simple-path", "paper", "wide", "product-spl"): {"dropout": 0.2},
+    ("simple-path", "given", "wide", "semantic-loss"): {"semantic_weight": 3.0},
+    ("simple-path", "given", "wide", "nesy-entropy"): {"semantic_weight": 3.0},
+    ("simple-path", "given", "wide", "spl"): {"dropout": 0.2},
+    ("simple-path", "given", "wide", "product-spl"): {"dropout": 0.2},
+    ("preference", "paper", "paper", "fil"): {"lr": 5e-3},
+    ("preference", "paper", "paper", "semantic-loss"): {"semantic_weight": 1.0, "lr": 5e-3, "steps": 1000},
+    ("preference", "paper", "paper", "nesy-entropy"): {"semantic_weight": 1.0, "lr": 5e-3, "steps": 1000},
+    ("preference", "paper", "paper", "spl"): {"units": 2, "gate": (), "lr": 5e-3, "steps": 600},
+    ("preference", "paper", "paper", "product-spl"): {"gate": (), "lr": 5e-3, "steps": 600},
 }
