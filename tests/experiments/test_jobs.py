@@ -92,6 +92,12 @@ def test_a_search_keeps_the_best_on_validation(tmp_path: Path) -> None:
         scores.append((entry["valid"]["exact"], -entry["valid"]["nll"]))
     assert best == tried[scores.index(max(scores))]
     assert [entry["chosen"] for entry in seen].index(True) == scores.index(max(scores))
+    likely = [(model, replace(training, choose="likelihood")) for model, training in tried]
+    best, seen = search(_TASK, "spl", likely, tmp_path, quiet=True)
+    losses = [entry["valid"]["nll"] for entry in seen]
+    assert best == likely[losses.index(min(losses))]
+    with pytest.raises(SemprolaError, match="cannot be compared: exact, likelihood"):
+        search(_TASK, "spl", [tried[0], likely[0]], tmp_path)
     with pytest.raises(SemprolaError, match="at least one candidate"):
         search(_TASK, "spl", [], tmp_path)
     with pytest.raises(SemprolaError, match="at least one seed, not 0"):

@@ -60,10 +60,12 @@ def test_tables_have_a_line_for_each_method(content: dict[str, Any]) -> None:
     assert "paper" not in text_table(summary(content["results"], "simple-path", paper=False))
 
 
-def test_wide_figures_fit_a_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("low", [11.11, 5.0])
+def test_wide_figures_fit_a_terminal(capsys: pytest.CaptureFixture[str], low: float) -> None:
+    """With spreads of 10 and more, names are cut and figures are not."""
     pytest.importorskip("rich")
-    test = {"exact": 11.11, "hamming": 99.9, "consistent": 100.0, "hamming_decoder": {"hamming": 99.9}}
-    other = {"exact": 21.11, "hamming": 89.9, "consistent": 100.0, "hamming_decoder": {"hamming": 89.9}}
+    test = {"exact": 21.11, "hamming": 99.9, "consistent": 100.0, "hamming_decoder": {"hamming": 99.9}}
+    other = {"exact": low, "hamming": 78.7 + low, "consistent": 81.1, "hamming_decoder": {"hamming": 78.7 + low}}
     results = [{"method": method, "test": figures} for method in METHODS for figures in (test, other)]
     rows = summary(results, "simple-path")
     print_table(rows)
@@ -71,7 +73,7 @@ def test_wide_figures_fit_a_terminal(capsys: pytest.CaptureFixture[str]) -> None
     for text in (shown, text_table(rows)):
         assert "…" not in text
         assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
-        assert "16.1±7.1" in text
+        assert spread([21.11, low]).replace(" ", "") in text
         assert "37.6/88.5/100.0" in text
 
 
@@ -129,6 +131,7 @@ def test_the_docs_show_the_results_of_the_repository(tmp_path: Path) -> None:
         (Plan(TaskSettings(), net="deep"), "no network 'deep'"),
         (Plan(TaskSettings(), seeds=0), "at least one seed"),
         (Plan(TaskSettings(), search_seeds=0), "a search needs at least one seed"),
+        (Plan(TaskSettings(), choose="luck"), "no choice by 'luck': choose from exact, likelihood"),
         (Plan(TaskSettings(), methods=("fil", "svm")), "no such method: svm"),
         (Plan(TaskSettings(), methods=()), "no such method: none"),
         (Plan(TaskSettings(source="web")), "no source 'web'"),
@@ -147,8 +150,10 @@ def test_the_command_is_one_that_runs() -> None:
         "semprola reproduce preference --setting given --split graph --source file --net wide --seeds 7 --multiplicity "
         "--data-seed 3 --methods fil,semantic-loss --quick"
     )
-    plan = Plan(TaskSettings("preference"), seeds=3, search_seeds=2, methods=("spl",))
-    assert plan.command.endswith("--net paper --seeds 3 --methods spl --grid small --search-seeds 2")
+    plan = Plan(TaskSettings("preference"), seeds=3, search_seeds=2, methods=("spl",), choose="likelihood")
+    words = "--net paper --seeds 3 --methods spl --grid small --search-seeds 2 --choose likelihood"
+    assert plan.command.endswith(words)
+    assert plan.name == "preference-paper-published-paper-generated-small-search-by-likelihood"
 
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

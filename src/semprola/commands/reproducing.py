@@ -24,6 +24,7 @@ def reproduce(
     quick: Annotated[bool, typer.Option(help="use the best known settings instead of a search")] = False,
     grid: Annotated[str, typer.Option(help="what to search: small or published")] = "small",
     search_seeds: Annotated[int, typer.Option(help="runs of each candidate of the search", min=1)] = 1,
+    choose: Annotated[str, typer.Option(help="on validation rows: by exact or by likelihood")] = "exact",
     jobs: Annotated[int, typer.Option(help="processes", min=1)] = 1,
     ray: Annotated[bool, typer.Option(help="search with Ray Tune (extra `tune`)")] = False,
     out: Annotated[Path, typer.Option(help="folder for results and reports")] = Path("out/reproduce"),
@@ -44,7 +45,7 @@ def reproduce(
         "data": None if data is None else str(data),
     }
     options = {"net": net, "seeds": seeds, "quick": quick, "grid": grid, "search_seeds": search_seeds}
-    options |= {"processes": jobs, "ray": ray}
+    options |= {"choose": choose, "processes": jobs, "ray": ray}
     _reproduce(task, {**options, "quiet": as_json}, methods, out, resume, as_json)
 
 

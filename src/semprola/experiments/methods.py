@@ -25,6 +25,8 @@ TITLES = {
     "spl": "SPL",
     "product-spl": "SPL, two circuits",
 }
+SHORT_TITLES = {**TITLES, "semantic-loss": "semantic loss", "nesy-entropy": "NeSy entropy"}
+"""For headings and narrow tables."""
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "sigmoid": nn.Sigmoid}
 

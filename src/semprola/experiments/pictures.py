@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from semprola.data import grid_graph
 from semprola.errors import SemprolaError
-from semprola.experiments.methods import TITLES
+from semprola.experiments.methods import SHORT_TITLES, TITLES
 
 # Okabe–Ito: told apart by readers with any colour vision
 COLOURS = {
@@ -21,13 +21,6 @@ COLOURS = {
     "nesy-entropy": "#cc79a7",
     "spl": "#0072b2",
     "product-spl": "#009e73",
-}
-_HEADINGS = {
-    "fil": "FIL",
-    "semantic-loss": "semantic loss",
-    "nesy-entropy": "NeSy entropy",
-    "spl": "SPL",
-    "product-spl": "SPL, two circuits",
 }
 _VALID, _BROKEN, _EDGE = "#1a9850", "#d73027", "#c8c8c8"
 _SIDE = 4
@@ -113,9 +106,9 @@ def gallery_of(results: Sequence[Mapping[str, Any]], title: str = "") -> Any:
     first = results[0]["examples"]
     columns = {"true": (_edges(first["y"]), np.ones(len(first["y"]), bool))}
     for result in results:
-        if _HEADINGS[result["method"]] not in columns:
+        if SHORT_TITLES[result["method"]] not in columns:
             seen = result["examples"]
-            columns[_HEADINGS[result["method"]]] = _edges(seen["predicted"]), np.array(seen["obeys"], bool)
+            columns[SHORT_TITLES[result["method"]]] = _edges(seen["predicted"]), np.array(seen["obeys"], bool)
     x = np.array([[int(bit) for bit in row] for row in first["x"]], np.float32)
     return gallery(x, columns, title)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ from semprola.experiments.provenance import write_json
 from semprola.experiments.report import write_report
 from semprola.experiments.search import search
 from semprola.experiments.settings import EXPERIMENTS, NETS, Candidate, best_known, candidates
+from semprola.experiments.trainer import CHOICES
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Plan:
     quick: bool = False
     grid: str = "small"
     search_seeds: int = 1
+    choose: str = "exact"
     processes: int = 1
     ray: bool = False
     quiet: bool = False
@@ -37,7 +39,8 @@ class Plan:
         data = "" if task.source == "file" else "-generated"
         people = "-people" if task.multiplicity else ""
         searched = "" if self.quick else f"-{self.grid}-search"
-        return f"{task.experiment}-{task.setting}-{task.split}-{self.net}{data}{people}{searched}"
+        rule = "" if self.choose == "exact" else f"-by-{self.choose}"
+        return f"{task.experiment}-{task.setting}-{task.split}-{self.net}{data}{people}{searched}{rule}"
 
     @property
     def command(self) -> str:
@@ -54,6 +57,8 @@ class Plan:
         words += ["--quick"] if self.quick else ["--grid", self.grid]
         if not self.quick and self.search_seeds != 1:
             words += ["--search-seeds", str(self.search_seeds)]
+        if self.choose != "exact":
+            words += ["--choose", self.choose]
         return " ".join(words)
 
 
@@ -95,6 +100,8 @@ def _check(plan: Plan) -> None:
         raise SemprolaError(f"at least one seed is needed, not {plan.seeds}")
     if plan.search_seeds < 1:
         raise SemprolaError(f"a search needs at least one seed, not {plan.search_seeds}")
+    if plan.choose not in CHOICES:
+        raise SemprolaError(f"no choice by {plan.choose!r}: choose from {', '.join(CHOICES)}")
     if plan.task.source not in ("generated", "file"):
         raise SemprolaError(f"no source {plan.task.source!r}: choose from generated, file")
     unknown = [method for method in plan.methods if method not in METHODS]
@@ -106,9 +113,12 @@ def _check(plan: Plan) -> None:
 
 def _chosen(plan: Plan, method: str, runs: Path) -> tuple[Candidate, list[dict[str, Any]]]:
     """The settings of a method, and what was tried to find them."""
+    experiment, choose = plan.task.experiment, plan.choose
     if plan.quick:
-        return best_known(plan.task.experiment, plan.task.setting, plan.net, method), []
-    tried = candidates(plan.task.experiment, plan.net, method, plan.grid)
+        model, training = best_known(experiment, plan.task.setting, plan.net, method)
+        return (model, replace(training, choose=choose)), []
+    grid = candidates(experiment, plan.net, method, plan.grid)
+    tried = [(model, replace(training, choose=choose)) for model, training in grid]
     return search(
         plan.task, method, tried, runs, seeds=plan.search_seeds,
         processes=plan.processes, ray=plan.ray, quiet=plan.quiet, command=plan.command,
@@ -125,4 +135,6 @@ def _title(plan: Plan) -> str:
     split = "published split" if task.split == "published" else f"split by {group}"
     net = "network of the paper" if plan.net == "paper" else "wide network"
     how = "settings tried by hand" if plan.quick else f"{plan.grid} grid searched"
+    if plan.choose == "likelihood":
+        how += ", chosen by likelihood"
     return f"{name}, setting “{task.setting}”, {data}, {split}, {net}, {how}"

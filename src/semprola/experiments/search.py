@@ -27,7 +27,7 @@ def search(
     quiet: bool = False,
     command: str | None = None,
 ) -> tuple[Candidate, list[dict[str, Any]]]:
-    """Train with each candidate and keep the one with the best exact match on validation rows, a mean over seeds.
+    """Train with each candidate and keep the one that is best on validation rows, by a mean over seeds.
 
     Results lie in the folder, so that a search that was stopped goes on where it was. Nothing of the test rows goes
     into the choice or into what is returned.
@@ -44,15 +44,21 @@ def search(
         command: the command line to record.
 
     Returns:
-        The best candidate (among equals the one with the higher validation log-likelihood, then the first), and for
-        each candidate, in their order: "settings" (those that are not the same for all), "seeds", "valid" (means of
-        "exact", "hamming", "consistent" and "nll") and "chosen".
+        The best candidate by what its training chooses by ("exact": exact match, among equals the log-likelihood;
+        "likelihood"), the first of equals; and for each candidate, in their order: "settings" (those that are not the
+        same for all), "seeds", "valid" (means of "exact", "hamming", "consistent" and "nll") and "chosen".
 
     Raises:
-        SemprolaError: there is nothing to try, no seed, or Ray Tune is asked for and not installed.
+        SemprolaError: there is nothing to try, no seed, candidates choose by different things, or Ray Tune is asked
+            for and not installed.
     """
     if not tried:
         raise SemprolaError("a search needs at least one candidate")
+    rules = {training.choose for _, training in tried}
+    if len(rules) > 1:
+        raise SemprolaError(
+            f"candidates that choose by different things cannot be compared: {', '.join(sorted(rules))}"
+        )
     if seeds < 1:
         raise SemprolaError(f"a search needs at least one seed, not {seeds}")
     jobs = [Job(task, method, model, training, seed) for model, training in tried for seed in range(seeds)]
@@ -61,7 +67,8 @@ def search(
     else:
         results = execute_all(jobs, folder, processes=processes, quiet=quiet, command=command)
     valid = [_means(results[i : i + seeds]) for i in range(0, len(jobs), seeds)]
-    best = max(range(len(tried)), key=lambda i: (valid[i]["exact"], -valid[i]["nll"], -i))
+    exact = 1.0 if rules == {"exact"} else 0.0
+    best = max(range(len(tried)), key=lambda i: (exact * valid[i]["exact"], -valid[i]["nll"], -i))
     found = zip(_differences(tried), valid, strict=True)
     summary = [
         {"settings": settings, "seeds": seeds, "valid": seen, "chosen": i == best}

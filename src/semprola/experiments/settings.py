@@ -42,13 +42,15 @@ def starting_point(experiment: str, net: str) -> Candidate:
     if net not in NETS:
         raise SemprolaError(f"no network {net!r}: choose from {', '.join(NETS)}")
     if net == "paper":
-        hidden = (50,) * 6 if experiment == "simple-path" else (25, 25, 25, 50)
-        return ModelSettings(hidden=hidden), TrainSettings(steps=2000, evaluate_every=20)
+        if experiment == "simple-path":
+            return ModelSettings(hidden=(50,) * 6), TrainSettings(steps=20_000, evaluate_every=100, patience=50)
+        training = TrainSettings(steps=2000, lr=5e-3, evaluate_every=10, patience=40)
+        return ModelSettings(hidden=(25, 25, 25, 50)), training
     if experiment == "simple-path":
         model = ModelSettings(hidden=(256, 256), activation="relu")
         return model, TrainSettings(steps=6000, lr=1e-3, batch_size=64, evaluate_every=40, patience=30)
     model = ModelSettings(hidden=(64,), activation="relu")
-    return model, TrainSettings(steps=2000, lr=1e-3, batch_size=256, evaluate_every=20, patience=20)
+    return model, TrainSettings(steps=2000, lr=1e-3, batch_size=256, evaluate_every=10, patience=40)
 
 
 def candidates(experiment: str, net: str, method: str, grid: str = "small") -> list[Candidate]:
@@ -65,8 +67,8 @@ def candidates(experiment: str, net: str, method: str, grid: str = "small") -> l
         SemprolaError: there is no such name.
 
     Example:
-        >>> [(model.replicas, training.lr) for model, training in candidates("preference", "wide", "spl")]
-        [(1, 0.001), (1, 0.0005), (4, 0.001), (4, 0.0005)]
+        >>> [(model.dropout, training.lr) for model, training in candidates("simple-path", "wide", "fil")]
+        [(0.0, 0.001), (0.0, 0.0005), (0.2, 0.001), (0.2, 0.0005)]
     """
     if method not in METHODS:
         raise SemprolaError(f"no method {method!r}: choose from {', '.join(METHODS)}")
@@ -112,14 +114,14 @@ _PUBLISHED: dict[str, Options] = {
     "product-spl": {"replicas": _SIZES, "lr": _RATES},
 }
 
-_PAPER_NET: dict[str, Options] = {
-    **_PUBLISHED,
-    "spl": {"replicas": (1, 4), "lr": _RATES},
-    "product-spl": {"replicas": (1, 4), "lr": _RATES},
-}
-
 _SMALL: dict[tuple[str, str], dict[str, Options]] = {
-    ("simple-path", "paper"): _PAPER_NET,
+    ("simple-path", "paper"): {
+        "fil": {"lr": (1e-3, 5e-3)},
+        "semantic-loss": {"semantic_weight": (0.1, 0.3, 1.0)},
+        "nesy-entropy": {"semantic_weight": (0.3, 1.0)},
+        "spl": {"lr": (1e-3, 5e-4)},
+        "product-spl": {"lr": (1e-3, 5e-4)},
+    },
     ("simple-path", "wide"): {
         "fil": {"dropout": (0.0, 0.2), "lr": (1e-3, 5e-4)},
         "semantic-loss": {"semantic_weight": (0.1, 0.3, 1.0, 3.0), "dropout": (0.0, 0.2)},
@@ -127,16 +129,21 @@ _SMALL: dict[tuple[str, str], dict[str, Options]] = {
         "spl": {"replicas": (1, 4), "dropout": (0.0, 0.2, 0.4)},
         "product-spl": {"replicas": (1, 4), "dropout": (0.0, 0.2, 0.4)},
     },
-    ("preference", "paper"): _PAPER_NET,
+    ("preference", "paper"): {
+        "fil": {"lr": (1e-3, 5e-3)},
+        "semantic-loss": {"semantic_weight": (0.01, 0.03, 0.1, 0.3, 1.0)},
+        "nesy-entropy": {"semantic_weight": (0.03, 0.1, 0.3), "entropy_weight": (0.1, 1.0)},
+        "spl": {"gate": ((), _PAPER_GATE), "replicas": (1, 4), "units": (1, 2), "weight_decay": (0.0, 1.0)},
+        "product-spl": {"gate": ((), _PAPER_GATE), "replicas": (1, 4), "weight_decay": (0.0, 1.0)},
+    },
     ("preference", "wide"): {
-        "fil": {"lr": (1e-3, 5e-4)},
-        "semantic-loss": {"semantic_weight": (0.1, 0.3, 1.0), "lr": (1e-3, 5e-4)},
-        "nesy-entropy": {"semantic_weight": (0.1, 0.3, 1.0), "lr": (1e-3, 5e-4)},
-        "spl": {"replicas": (1, 4), "lr": (1e-3, 5e-4)},
-        "product-spl": {"replicas": (1, 4), "lr": (1e-3, 5e-4)},
+        "fil": {"dropout": (0.2, 0.5)},
+        "semantic-loss": {"semantic_weight": (0.01, 0.03, 0.1, 0.3, 1.0), "dropout": (0.2, 0.5)},
+        "nesy-entropy": {"semantic_weight": (0.03, 0.1, 0.3), "entropy_weight": (0.1, 1.0), "dropout": (0.2, 0.5)},
+        "spl": {"hidden": ((64,), (256,)), "dropout": (0.2, 0.5), "replicas": (1, 4), "units": (1, 2)},
+        "product-spl": {"hidden": ((64,), (256,)), "dropout": (0.2, 0.5), "replicas": (1, 4)},
     },
 }
-
 
 _BEST: dict[tuple[str, str, str, str], dict[str, Any]] = {
     ("simple-path", "paper", "wide", "semantic-loss"): {"semantic_weight": 1.0},

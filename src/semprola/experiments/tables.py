@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from semprola.experiments.methods import METHODS, TITLES
+from semprola.experiments.methods import METHODS, SHORT_TITLES, TITLES
 from semprola.experiments.published import PUBLISHED
 
 HEADINGS = ("exact", "Hamming", "consistent")
@@ -62,7 +62,7 @@ def text_table(rows: Sequence[Row], title: str = "") -> str:
     for line in lines:
         cells = [line[0].ljust(widths[0])] + [cell.rjust(w) for cell, w in zip(line[1:], widths[1:], strict=True)]
         text.append("  ".join(cells).rstrip())
-    text.insert(len(text) - len(rows), "-" * (sum(widths) + 2 * len(widths) - 2))
+    text.insert(len(text) - len(rows), "-" * _width(lines))
     return "\n".join(text)
 
 
@@ -103,17 +103,27 @@ def print_table(rows: Sequence[Row], title: str = "") -> None:
     best = max(range(len(rows)), key=lambda i: _first(rows[i][1][0]), default=None)
     for i, line in enumerate(lines):
         table.add_row(*line, style="bold green" if i == best else None)
-    Console(width=None if sys.stdout.isatty() else _COLUMNS, highlight=False).print(table)
+    # a terminal of fewer columns wraps lines, which loses less than rich's cut through figures
+    width = max(_COLUMNS, Console().width) if sys.stdout.isatty() else _COLUMNS
+    Console(width=width, highlight=False).print(table)
 
 
 def _cells(rows: Sequence[Row]) -> list[list[str]]:
-    """Headings and lines of the table; without blanks inside of cells where it would be too wide for a terminal."""
+    """Headings and lines of the table; where it is too wide, without blanks in cells, then with shorter names."""
     columns = 6 if any(row[3] != "–" for row in rows) else 5
     lines = [["method", *HEADINGS, "Hamming*", "paper"][:columns]]
     lines += [[name, *figures, decoder, beside][:columns] for name, figures, decoder, beside, _ in rows]
-    if sum(_widths(lines)) + 2 * columns - 2 > _COLUMNS:
+    if _width(lines) > _COLUMNS:
         lines = [[line[0], *(cell.replace(" ", "") for cell in line[1:])] for line in lines]
+    if _width(lines) > _COLUMNS:
+        short = {TITLES[method]: SHORT_TITLES[method] for method in METHODS}
+        lines = [[short.get(line[0], line[0]), *line[1:]] for line in lines]
     return lines
+
+
+def _width(lines: list[list[str]]) -> int:
+    """Columns of the table with two blanks between its own."""
+    return sum(_widths(lines)) + 2 * len(lines[0]) - 2
 
 
 def _widths(lines: list[list[str]]) -> list[int]:

@@ -20,6 +20,8 @@ from semprola.experiments.provenance import atomic_write
 Rows = tuple[Tensor, Tensor, Tensor | None]
 """Inputs [rows, inputs], labels [rows, labels], and inputs of the constraint [rows, given], if it has any."""
 
+CHOICES = ("exact", "likelihood")
+
 
 @dataclass(frozen=True)
 class TrainSettings:
@@ -111,8 +113,8 @@ def _train(
     progress: Progress,
     stop: Callable[[int], bool] | None,
 ) -> History:
-    if settings.choose not in ("exact", "likelihood"):
-        raise SemprolaError(f"parameters are chosen by 'exact' or 'likelihood', not {settings.choose!r}")
+    if settings.choose not in CHOICES:
+        raise SemprolaError(f"parameters are chosen by {' or '.join(CHOICES)}, not {settings.choose!r}")
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
     history, best = History(), _copy(model.state_dict())
     path = None if checkpoint is None else Path(checkpoint)
