@@ -125,7 +125,7 @@ _SMALL: dict[tuple[str, str], dict[str, Options]] = {
     ("simple-path", "wide"): {
         "fil": {"dropout": (0.0, 0.2), "lr": (1e-3, 5e-4)},
         "semantic-loss": {"semantic_weight": (0.1, 0.3, 1.0, 3.0), "dropout": (0.0, 0.2)},
-        "nesy-entropy": {"semantic_weight": (0.3, 1.0, 3.0), "dropout": (0.0, 0.2)},
+        "nesy-entropy": {"semantic_weight": (0.3, 1.0, 3.0), "dropout": (0.2,)},
         "spl": {"replicas": (1, 4), "dropout": (0.0, 0.2, 0.4)},
         "product-spl": {"replicas": (1, 4), "dropout": (0.0, 0.2, 0.4)},
     },
