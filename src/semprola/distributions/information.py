@@ -47,10 +47,11 @@ def entropy_bounds(p: ConstrainedDistribution) -> tuple[Tensor, Tensor]:
     upper = torch.minimum(joint, independent)
     if p._is_deterministic:
         return (share * component_entropies(p)).sum(0), upper
-    # paths through several units are not states: bound from below by the probability of the best state
+    # paths through several units are not states: bound from below by the probability of the best state, which is a
+    # number without derivatives
     _, bounds = p._component_bounds()
     best = log_sum_exp(p._log_mixing + bounds, 0) - p._log_partition
-    return (-best).clamp(min=0.0), upper
+    return (-best.detach()).clamp(min=0.0), upper
 
 
 def expected_log_value(p: ConstrainedDistribution, q: ConstrainedDistribution) -> Tensor:

@@ -15,7 +15,7 @@ from torch import Tensor
 from semprola.engine import native, passes
 from semprola.engine.choice import use_native
 from semprola.engine.operators import define, fold_batch, register_meta, register_vmap, transforming
-from semprola.engine.plan import Bucket, Plan
+from semprola.engine.plan import Plan
 
 
 def log_value(plan: Plan, weights: Tensor | None, leaves: Tensor) -> Tensor:
@@ -121,13 +121,19 @@ def _weights(weights: Tensor) -> Tensor | None:
     return weights if len(weights) else None
 
 
+def _shares(plan: Plan, weights: Tensor, leaves: Tensor) -> tuple[Tensor, Tensor]:
+    """Log-values [columns] and posterior shares of all edges [E, columns], by torch."""
+    shares = leaves.new_empty((plan.num_edges, leaves.shape[1]))
+    values = passes.upward(plan, _weights(weights), leaves, passes.total, shares=shares)
+    return passes.value_of_root(plan, values), shares
+
+
 @define("log_value", "(Tensor weights, Tensor leaves, int plan) -> Tensor")
 def _log_value(weights: Tensor, leaves: Tensor, plan: int) -> Tensor:
     layout = Plan.of(plan)
     if use_native(leaves, weights):
         return native.evaluate(layout, _weights(weights), leaves, flows=False)[0]
-    values, _ = passes.upward(layout, _weights(weights), leaves)
-    return values[layout.root_row].clone()
+    return passes.value_of_root(layout, passes.upward(layout, _weights(weights), leaves, passes.total))
 
 
 @define("evaluate", "(Tensor weights, Tensor leaves, int plan) -> (Tensor, Tensor, Tensor)")
@@ -136,11 +142,8 @@ def _evaluate(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tenso
     layout = Plan.of(plan)
     if use_native(leaves, weights):
         return native.evaluate(layout, _weights(weights), leaves, flows=True)
-    values, shares = passes.upward(layout, _weights(weights), leaves, share=passes.posterior)
-    assert shares is not None
-    value = values[layout.root_row].clone()
-    shares *= value > float("-inf")
-    edge_flows, leaf_flows = passes.downward(layout, shares)
+    value, shares = _shares(layout, weights, leaves)
+    edge_flows, leaf_flows = passes.downward(layout, shares, value > float("-inf"))
     return value, edge_flows[layout.num_fixed :] if len(weights) else weights.clone(), leaf_flows
 
 
@@ -150,11 +153,11 @@ def _active(leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
     if use_native(leaves):
         used, possible = native.support(layout, leaves, "active")
         return used.to(leaves.dtype), possible
-    values, shares = passes.upward(layout, None, leaves, maximize=True, share=passes.alive)
+    # of a deterministic sum and a full state, one edge at most is possible: that is its share
+    rows, shares = passes.support(layout, leaves, keep=True)
     assert shares is not None
-    possible = values[layout.root_row] > float("-inf")
-    shares *= possible
-    edge_flows, _ = passes.downward(layout, shares)
+    possible = rows[layout.root_row] == 0
+    edge_flows, _ = passes.downward(layout, shares, possible)
     return edge_flows[layout.num_fixed :], possible
 
 
@@ -163,13 +166,9 @@ def _possible(leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
     layout = Plan.of(plan)
     if use_native(leaves):
         return native.support(layout, leaves, "possible")
-    alive = leaves.new_empty((layout.num_edges, leaves.shape[1]), dtype=torch.bool)
-
-    def keep(bucket: Bucket, edges: Tensor, sums: Tensor) -> None:
-        alive[bucket.edges] = (edges > float("-inf")).flatten(0, 1)
-
-    values, _ = passes.upward(layout, None, leaves, maximize=True, visit=keep)
-    return alive[layout.num_fixed :], values[layout.root_row] > float("-inf")
+    rows, alive = passes.support(layout, leaves, keep=True)
+    assert alive is not None
+    return alive[layout.num_fixed :] > 0, rows[layout.root_row] == 0
 
 
 @define("supported", "(Tensor leaves, int plan) -> Tensor")
@@ -177,8 +176,8 @@ def _supported(leaves: Tensor, plan: int) -> Tensor:
     layout = Plan.of(plan)
     if use_native(leaves):
         return native.support(layout, leaves, None)[1]
-    values, _ = passes.upward(layout, None, leaves, maximize=True)
-    return values[layout.root_row] > float("-inf")
+    rows, _ = passes.support(layout, leaves, keep=False)
+    return rows[layout.root_row] == 0
 
 
 @define(
@@ -187,10 +186,10 @@ def _supported(leaves: Tensor, plan: int) -> Tensor:
 )
 def _tangent(weights: Tensor, leaves: Tensor, d_weights: Tensor, d_leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
     layout = Plan.of(plan)
-    _, shares = passes.upward(layout, _weights(weights), leaves, share=passes.posterior)
-    assert shares is not None
-    flows, _ = passes.downward(layout, shares.clone())
-    d_flows, d_leaf_flows = passes.tangent(layout, shares, flows, _weights(d_weights), d_leaves)
+    value, shares = _shares(layout, weights, leaves)
+    root = (value > float("-inf")).to(leaves.dtype)
+    flows, _ = passes.downward(layout, shares.clone(), root)
+    d_flows, d_leaf_flows = passes.tangent(layout, shares, flows, _weights(d_weights), d_leaves, root)
     return d_flows[layout.num_fixed :] if len(weights) else weights.clone(), d_leaf_flows
 
 

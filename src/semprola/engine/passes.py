@@ -1,14 +1,20 @@
 """One upward and one downward pass over a plan; a query is a choice of what flows.
 
 Values are in log space, of shape [rows, columns]: one column for each batch element (times mixture components).
-Upward, an edge is the sum of its factors' values plus its weight, and a sum reduces its edges by log-sum-exp or by
-maximum. Each edge thereby gets a *share* of its sum: its posterior probability, a one-hot choice of the best edge, or a
-one-hot random choice. Downward, the root hands out a flow of one in these shares; what arrives at a literal is its
-marginal, or its value in the decoded or sampled state.
+Upward, an edge is the sum of its factors' values plus its weight, and a *rule* says what a sum makes of its edges: its
+own value, by log-sum-exp or by maximum, and each edge's *share* of it: its posterior probability, or a one-hot choice
+of the best edge. Downward, the root hands out a flow of one in these shares; what arrives at a literal is its marginal,
+or its value in the decoded or sampled state.
+
+Inside a pass "impossible" is a number so low that nothing is left of it beside any other (:func:`lowest`), not -inf:
+differences of infinities are NaN, and guarding every operation against them costs more than the operations. A share of
+zero is exactly zero, and no flow reaches what is impossible, so what stands there does not matter. Values leave a pass
+by :func:`value_of_root`, with -inf for what is impossible.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -17,59 +23,64 @@ from torch.nn import functional as F
 
 from semprola.engine.plan import Bucket, Plan
 
-Share = Callable[[Bucket, Tensor, Tensor], Tensor]
-"""From a bucket, its edges' values [sums, fan_in, columns] and its sums' values [sums, columns] to the shares."""
+Rule = Callable[[Bucket, Tensor, Tensor, Tensor | None], None]
+"""From a bucket and its edges' values [sums, fan_in, columns], fill in its sums' values [sums, columns] and, unless
+None, its edges' shares [sums, fan_in, columns]."""
 
-_NEGATIVE_INFINITY = float("-inf")
+Visitor = Callable[[Bucket, Tensor, Tensor], None]
+"""Looks at a bucket, its edges' values and its sums' values."""
 
 
 def upward(
     plan: Plan,
     weights: Tensor | None,
     leaves: Tensor,
+    rule: Rule,
     *,
-    maximize: bool = False,
-    share: Share | None = None,
-    visit: Callable[[Bucket, Tensor, Tensor], None] | None = None,
-) -> tuple[Tensor, Tensor | None]:
-    """Values of all rows, and the shares of all edges if a rule for them is given.
+    shares: Tensor | None = None,
+    visit: Visitor | None = None,
+) -> Tensor:
+    """Values of all rows.
 
     Args:
         plan: the plan, with E edges of which W carry weights.
         weights: log-weights of the edges that have one [W, columns]; None for weights of one.
         leaves: log-values of the literals [2 variables, columns].
-        maximize: reduce every sum by maximum in place of log-sum-exp (the plan's own choices always are).
-        share: rule for the shares of a bucket's edges.
-        visit: called with each bucket, its edges' values and its sums' values, for whoever wants to look.
+        rule: what a sum makes of its edges.
+        shares: to be filled with the shares of all edges [E, columns], if wanted.
+        visit: called after each bucket.
 
     Returns:
-        values [rows, columns], shares [E, columns] or None.
+        values [rows, columns]
     """
-    columns = leaves.shape[1]
+    columns, low = leaves.shape[1], lowest(leaves.dtype)
     values = leaves.new_empty((plan.num_rows, columns))
-    values[: plan.num_leaves] = leaves
-    shares = leaves.new_empty((plan.num_edges, columns)) if share is not None else None
+    torch.clamp(leaves, min=low, out=values[: plan.num_leaves])
     for bucket in plan.on(leaves.device).buckets:
         edges = gather_sum(values, bucket.factors, bucket.offsets)
         if weights is not None and bucket.edges.start >= plan.num_fixed:
             edges += weights[bucket.edges.start - plan.num_fixed : bucket.edges.stop - plan.num_fixed]
+            edges.clamp_(min=low)
         edges = edges.view(bucket.sums, bucket.fan_in, columns)
+        sums, part = values[bucket.rows], None if shares is None else shares[bucket.edges].view_as(edges)
         if bucket.fan_in == 1:
-            sums = edges[:, 0]
-        elif maximize or bucket.is_choice:
-            sums = edges.amax(1)
+            sums.copy_(edges[:, 0])
+            if part is not None:
+                part.fill_(1.0)
         else:
-            sums = torch.logsumexp(edges, 1)
-        values[bucket.rows] = sums
-        if shares is not None and share is not None:
-            shares[bucket.edges] = share(bucket, edges, sums).flatten(0, 1)
+            rule(bucket, edges, sums, part)
         if visit is not None:
             visit(bucket, edges, sums)
-    return values, shares
+    return values
 
 
-def downward(plan: Plan, shares: Tensor) -> tuple[Tensor, Tensor]:
-    """Hand the root's flow of one down in the given shares [E, columns], which are overwritten.
+def downward(plan: Plan, shares: Tensor, root: Tensor | None = None) -> tuple[Tensor, Tensor]:
+    """Hand the root's flow down in the given shares [E, columns], which are overwritten.
+
+    Args:
+        plan: the plan.
+        shares: of all edges [E, columns].
+        root: the flow to hand out [columns]; one if None.
 
     Returns:
         flow through each edge [E, columns], in place of its share, and into each literal [2 variables, columns].
@@ -77,7 +88,7 @@ def downward(plan: Plan, shares: Tensor) -> tuple[Tensor, Tensor]:
     flows = shares
     schedule = plan.on(shares.device)
     for bucket in reversed(schedule.buckets):
-        arriving = _arriving(plan, flows, bucket)
+        arriving = _arriving(plan, flows, bucket, root)
         flows[bucket.edges].unflatten(0, (bucket.sums, bucket.fan_in)).mul_(arriving[:, None])
     return flows, gather_sum(flows, schedule.leaf_parents, schedule.leaf_offsets)
 
@@ -98,14 +109,14 @@ def downward_choosing(plan: Plan, shares: Tensor) -> Tensor:
         part = shares[bucket.edges].view(bucket.sums, bucket.fan_in, columns)
         if bucket.is_choice:
             grouped = (part * arriving[:, None]).unflatten(0, (bucket.sums // bucket.copies, bucket.copies))
-            best = one_hot_max(grouped.sum(1)).repeat_interleave(bucket.copies, 0)
-            part = best.view(bucket.sums, bucket.fan_in, columns)
+            chosen = one_hot_max(grouped.sum(1)).repeat_interleave(bucket.copies, 0)
+            part = chosen.view(bucket.sums, bucket.fan_in, columns)
         flows[bucket.edges] = (part * arriving[:, None]).flatten(0, 1)
     return gather_sum(flows, schedule.leaf_parents, schedule.leaf_offsets)
 
 
 def tangent(
-    plan: Plan, shares: Tensor, flows: Tensor, d_weights: Tensor | None, d_leaves: Tensor
+    plan: Plan, shares: Tensor, flows: Tensor, d_weights: Tensor | None, d_leaves: Tensor, root: Tensor
 ) -> tuple[Tensor, Tensor]:
     """Derivative of the posterior flows along a change of weights and leaves (a Hessian-vector product of log Z).
 
@@ -115,6 +126,7 @@ def tangent(
         flows: posterior flows of the edges [E, columns].
         d_weights: change of the weights [W, columns], or None.
         d_leaves: change of the leaves [2 variables, columns].
+        root: the flow that the root handed out [columns].
 
     Returns:
         change of the flow through each edge [E, columns] and into each literal [2 variables, columns].
@@ -135,15 +147,32 @@ def tangent(
         d_shares[bucket.edges] = (part * (d_edges - d_sums[:, None])).flatten(0, 1)
     d_flows = torch.empty_like(shares)
     for bucket in reversed(schedule.buckets):
-        is_root = bucket.rows.stop - 1 == plan.root_row
-        arriving = _arriving(plan, flows, bucket)
-        d_arriving = (
-            torch.zeros_like(arriving) if is_root else gather_sum(d_flows, bucket.parents, bucket.parent_offsets)
-        )
+        arriving = _arriving(plan, flows, bucket, root)
+        d_arriving = _arriving(plan, d_flows, bucket, torch.zeros_like(root))
         part = shares[bucket.edges].view(bucket.sums, bucket.fan_in, columns)
         d_part = d_shares[bucket.edges].view_as(part)
         d_flows[bucket.edges] = (d_part * arriving[:, None] + part * d_arriving[:, None]).flatten(0, 1)
     return d_flows, gather_sum(d_flows, schedule.leaf_parents, schedule.leaf_offsets)
+
+
+def support(plan: Plan, leaves: Tensor, *, keep: bool) -> tuple[Tensor, Tensor | None]:
+    """Which rows are possible, 0 or -1 [rows, columns], and if asked for which edges are, 1 or 0 [E, columns].
+
+    Args:
+        plan: the plan.
+        leaves: log-values of the literals [2 variables, columns]; it matters only whether they are -inf.
+        keep: whether the edges are wanted.
+    """
+    values = leaves.new_empty((plan.num_rows, leaves.shape[1]))
+    values[: plan.num_leaves] = leaves > float("-inf")
+    values[: plan.num_leaves] -= 1.0
+    alive = leaves.new_empty((plan.num_edges, leaves.shape[1])) if keep else None
+    for bucket in plan.on(leaves.device).buckets:
+        edges = gather_sum(values, bucket.factors, bucket.offsets).clamp_(min=-1.0)
+        torch.amax(edges.view(bucket.sums, bucket.fan_in, leaves.shape[1]), 1, out=values[bucket.rows])
+        if alive is not None:
+            torch.add(edges, 1.0, out=alive[bucket.edges])
+    return values, alive
 
 
 def gather_sum(rows: Tensor, index: Tensor, offsets: Tensor | None) -> Tensor:
@@ -156,25 +185,47 @@ def gather_sum(rows: Tensor, index: Tensor, offsets: Tensor | None) -> Tensor:
     return F.embedding_bag(index, rows, offsets, mode="sum")
 
 
-def posterior(bucket: Bucket, edges: Tensor, sums: Tensor) -> Tensor:
-    """Share rule: the probability of each edge given its sum; zero where the sum is impossible."""
-    reference = sums.masked_fill(sums == _NEGATIVE_INFINITY, 0.0)
-    return (edges - reference[:, None]).exp_()
+# rules ----------------------------------------------------------------------------------------------------------------
 
 
-def alive(bucket: Bucket, edges: Tensor, sums: Tensor) -> Tensor:
-    """Share rule: one for every possible edge (of a deterministic sum and a full state, there is one at most)."""
-    return (edges > _NEGATIVE_INFINITY).to(edges.dtype)
+def total(bucket: Bucket, edges: Tensor, sums: Tensor, shares: Tensor | None) -> None:
+    """Rule: log-sum-exp (a plan's choices: the maximum); a share is the probability of the edge given its sum.
+
+    On CPU `exp` takes twenty times as long where it underflows and `logsumexp` as long as five softmaxes, so both are
+    put together from functions that are fast everywhere. The largest share is at least 1 / fan_in, so that the value
+    follows from it without loss.
+    """
+    if bucket.is_choice:
+        torch.amax(edges, 1, out=sums)
+        if shares is not None:
+            torch.exp2((edges - sums[:, None]).mul_(1 / math.log(2.0)), out=shares)
+    elif bucket.fan_in == 2:
+        first, second = edges.unbind(1)
+        if shares is None:
+            torch.logaddexp(first, second, out=sums)
+            return
+        difference = first - second
+        torch.sigmoid(difference, out=shares[:, 0])
+        torch.sigmoid(difference.neg_(), out=shares[:, 1])
+        largest = torch.maximum(shares[:, 0], shares[:, 1], out=difference)
+        torch.sub(torch.maximum(first, second, out=sums), largest.log_(), out=sums)
+    elif shares is None:
+        torch.sub(edges.amax(1), torch.log_softmax(edges, 1).amax(1), out=sums)
+    else:
+        torch.softmax(edges, 1, out=shares)
+        torch.sub(edges.amax(1), shares.amax(1).log_(), out=sums)
 
 
-def best(bucket: Bucket, edges: Tensor, sums: Tensor) -> Tensor:
-    """Share rule: one for the best edge, zero for the others."""
-    return one_hot_max(edges)
+def best(bucket: Bucket, edges: Tensor, sums: Tensor, shares: Tensor | None) -> None:
+    """Rule: the maximum; the first edge that has it gets a share of one, the others zero."""
+    torch.amax(edges, 1, out=sums)
+    if shares is not None:
+        shares.copy_(_first_of(edges, sums[:, None]))
 
 
 def one_hot_max(scores: Tensor) -> Tensor:
-    """One at the maximum along dimension 1, zero elsewhere."""
-    return torch.zeros_like(scores).scatter_(1, scores.argmax(1, keepdim=True), 1.0)
+    """One at the (first) maximum along dimension 1, zero elsewhere."""
+    return _first_of(scores, scores.amax(1, keepdim=True))
 
 
 def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
@@ -192,7 +243,37 @@ def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
     return torch.zeros_like(probabilities).scatter_(1, chosen, 1.0)
 
 
-def _arriving(plan: Plan, flows: Tensor, bucket: Bucket) -> Tensor:
+# impossible values ----------------------------------------------------------------------------------------------------
+
+
+def lowest(dtype: torch.dtype) -> float:
+    """What stands for an impossible value: the sum of many is still finite, and possible values are well above."""
+    largest: float = torch.finfo(dtype).max
+    return -math.pow(largest, 0.8)
+
+
+def is_impossible(values: Tensor) -> Tensor:
+    """Whether values inside a pass stand for zero."""
+    return values <= lowest(values.dtype) / 2
+
+
+def value_of_root(plan: Plan, values: Tensor) -> Tensor:
+    """The circuit's log-values [columns], -inf where impossible, from the values of all rows."""
+    root = values[plan.root_row]
+    return root.masked_fill(is_impossible(root), float("-inf"))
+
+
+def _first_of(scores: Tensor, largest: Tensor) -> Tensor:
+    """One at the first of the scores [sums, fan_in, columns] that equal the largest [sums, 1, columns]."""
+    # argmax along a short dimension that is not the last takes a hundred times as long on CPU
+    equal = (scores - largest).sign_().add_(1.0)
+    rank = torch.arange(scores.shape[1], 0, -1, dtype=scores.dtype, device=scores.device)[:, None]
+    equal.mul_(rank)
+    return equal.sub_(equal.amax(1, keepdim=True)).sign_().add_(1.0)
+
+
+def _arriving(plan: Plan, flows: Tensor, bucket: Bucket, root: Tensor | None = None) -> Tensor:
     if bucket.rows.stop - 1 == plan.root_row:
-        return flows.new_ones((bucket.sums, flows.shape[1]))
+        ones = flows.new_ones((bucket.sums, flows.shape[1]))
+        return ones if root is None else ones.mul_(root)
     return gather_sum(flows, bucket.parents, bucket.parent_offsets)

@@ -1,4 +1,4 @@
-"""Decoding and sampling: passes that choose."""
+"""Decoding and sampling: passes that choose, and have no derivatives."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ _MOST_NUMBERS = 2**25
 """Largest intermediate tensor of a sampling step; more samples are drawn in several steps."""
 
 
+@torch.no_grad()
 def maximize(plan: Plan, weights: Tensor | None, literals: Literals) -> tuple[Tensor, Tensor]:
     """The state of largest value, by max-product with trace back.
 
@@ -25,12 +26,12 @@ def maximize(plan: Plan, weights: Tensor | None, literals: Literals) -> tuple[Te
     if use_native(literals.leaves):
         value, leaf_flows = native.maximize(plan, weights, literals.leaves)
         return _round(literals.probability_of_one(leaf_flows)), value + literals.constant
-    values, shares = passes.upward(plan, weights, literals.leaves, maximize=True, share=passes.best)
-    assert shares is not None
+    value, shares = _evaluate(plan, weights, literals.leaves, passes.best)
     _, leaf_flows = passes.downward(plan, shares)
-    return _round(literals.probability_of_one(leaf_flows)), values[plan.root_row] + literals.constant
+    return _round(literals.probability_of_one(leaf_flows)), value + literals.constant
 
 
+@torch.no_grad()
 def bound(plan: Plan, weights: Tensor, literals: Literals) -> tuple[Tensor, Tensor]:
     """An upper bound on the largest value of a circuit with several units, and the state that suggests it.
 
@@ -44,12 +45,12 @@ def bound(plan: Plan, weights: Tensor, literals: Literals) -> tuple[Tensor, Tens
     Returns:
         states [variables, columns] and bounds [columns].
     """
-    values, shares = passes.upward(plan, weights, literals.leaves, share=passes.posterior)
-    assert shares is not None
+    value, shares = _evaluate(plan, weights, literals.leaves, passes.total)
     leaf_flows = passes.downward_choosing(plan, shares)
-    return _round(literals.probability_of_one(leaf_flows)), values[plan.root_row] + literals.constant
+    return _round(literals.probability_of_one(leaf_flows)), value + literals.constant
 
 
+@torch.no_grad()
 def follow(plan: Plan, weights: Tensor, literals: Literals) -> Tensor:
     """The state reached by taking the largest local weight at every sum, blind to what lies below it.
 
@@ -59,17 +60,17 @@ def follow(plan: Plan, weights: Tensor, literals: Literals) -> Tensor:
         states [variables, columns]
     """
 
-    def local(bucket: Bucket, edges: Tensor, sums: Tensor) -> Tensor:
-        if bucket.fan_in == 1:
-            return torch.ones_like(edges)
+    def local(bucket: Bucket, edges: Tensor, sums: Tensor, shares: Tensor | None) -> None:
+        passes.best(bucket, edges, sums, None)
+        assert shares is not None
         own = weights[bucket.edges.start - plan.num_fixed : bucket.edges.stop - plan.num_fixed].view_as(edges)
-        return passes.one_hot_max(own.masked_fill(edges == float("-inf"), float("-inf")))
+        shares.copy_(passes.one_hot_max(torch.where(passes.is_impossible(edges), edges, own)))
 
-    _, shares = passes.upward(plan, weights, literals.leaves, share=local)
-    assert shares is not None
+    _, shares = _evaluate(plan, weights, literals.leaves, local)
     return _round(literals.probability_of_one(passes.downward(plan, shares)[1]))
 
 
+@torch.no_grad()
 def sample(
     plan: Plan, weights: Tensor | None, literals: Literals, column: Tensor, generator: torch.Generator | None
 ) -> Tensor:
@@ -89,11 +90,17 @@ def sample(
         seed = int(torch.randint(2**63 - 1, (), generator=generator))
         leaf_flows = native.sample(plan, weights, literals.leaves, column.reshape(-1), seed)
         return _fill(leaf_flows, literals, column, generator)
-    _, shares = passes.upward(plan, weights, literals.leaves, share=passes.posterior)
-    assert shares is not None
+    _, shares = _evaluate(plan, weights, literals.leaves, passes.total)
     step = max(1, _MOST_NUMBERS // max(1, plan.num_edges * column.shape[1]))
     parts = [_sample_step(plan, shares, literals, part, generator) for part in column.split(step)]
     return torch.cat(parts, dim=1)
+
+
+def _evaluate(plan: Plan, weights: Tensor | None, leaves: Tensor, rule: passes.Rule) -> tuple[Tensor, Tensor]:
+    """Log-values [columns] and the shares of all edges [E, columns]."""
+    shares = leaves.new_empty((plan.num_edges, leaves.shape[1]))
+    values = passes.upward(plan, weights, leaves, rule, shares=shares)
+    return passes.value_of_root(plan, values), shares
 
 
 def _sample_step(

@@ -94,7 +94,7 @@ class Structure:
         def keep(bucket: Bucket, edges: torch.Tensor, sums: torch.Tensor) -> None:
             counts[bucket.edges] = edges.reshape(-1)
 
-        passes.upward(base, None, torch.zeros((base.num_leaves, 1), dtype=torch.float64), visit=keep)
+        passes.upward(base, None, torch.zeros((base.num_leaves, 1), dtype=torch.float64), passes.total, visit=keep)
         origin = self.layer.shape.origin[self.layer.edge_order[self.layer.num_fixed :]]
         copies = np.bincount(self.layer.shape.origin, minlength=base.num_edges)
         per_unit = copies / np.maximum(1, self._units_of_owner(base))
