@@ -1,6 +1,7 @@
 """Evaluates circuits on tensors: one upward and one downward pass, by torch or by native kernels."""
 
 from semprola.engine.choice import get_engine, set_engine
+from semprola.engine.chunks import get_memory, set_memory
 from semprola.engine.compatible import CompatibleStructure
 from semprola.engine.gated import gated_likelihood, is_sparse, may_gate
 from semprola.engine.likelihood import encode, likelihood
@@ -18,6 +19,7 @@ __all__ = [
     "encode",
     "gated_likelihood",
     "get_engine",
+    "get_memory",
     "indicators",
     "is_sparse",
     "likelihood",
@@ -27,5 +29,6 @@ __all__ = [
     "possible",
     "posterior",
     "set_engine",
+    "set_memory",
     "supported",
 ]

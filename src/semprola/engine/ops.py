@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from semprola.engine import native, passes
+from semprola.engine import native, plain
 from semprola.engine.choice import use_native
 from semprola.engine.operators import define, fold_batch, register_meta, register_vmap, transforming
 from semprola.engine.plan import Plan
@@ -121,19 +121,12 @@ def _weights(weights: Tensor) -> Tensor | None:
     return weights if len(weights) else None
 
 
-def _shares(plan: Plan, weights: Tensor, leaves: Tensor) -> tuple[Tensor, Tensor]:
-    """Log-values [columns] and posterior shares of all edges [E, columns], by torch."""
-    shares = leaves.new_empty((plan.num_edges, leaves.shape[1]))
-    values = passes.upward(plan, _weights(weights), leaves, passes.total, shares=shares)
-    return passes.value_of_root(plan, values), shares
-
-
 @define("log_value", "(Tensor weights, Tensor leaves, int plan) -> Tensor")
 def _log_value(weights: Tensor, leaves: Tensor, plan: int) -> Tensor:
     layout = Plan.of(plan)
     if use_native(leaves, weights):
         return native.evaluate(layout, _weights(weights), leaves, flows=False)[0]
-    return passes.value_of_root(layout, passes.upward(layout, _weights(weights), leaves, passes.total))
+    return plain.log_value(layout, _weights(weights), leaves)
 
 
 @define("evaluate", "(Tensor weights, Tensor leaves, int plan) -> (Tensor, Tensor, Tensor)")
@@ -142,9 +135,7 @@ def _evaluate(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tenso
     layout = Plan.of(plan)
     if use_native(leaves, weights):
         return native.evaluate(layout, _weights(weights), leaves, flows=True)
-    value, shares = _shares(layout, weights, leaves)
-    edge_flows, leaf_flows = passes.downward(layout, shares, value > float("-inf"))
-    return value, edge_flows[layout.num_fixed :] if len(weights) else weights.clone(), leaf_flows
+    return plain.evaluate(layout, _weights(weights), leaves)
 
 
 @define("active", "(Tensor leaves, int plan) -> (Tensor, Tensor)")
@@ -153,12 +144,7 @@ def _active(leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
     if use_native(leaves):
         used, possible = native.support(layout, leaves, "active")
         return used.to(leaves.dtype), possible
-    # of a deterministic sum and a full state, one edge at most is possible: that is its share
-    rows, shares = passes.support(layout, leaves, keep=True)
-    assert shares is not None
-    possible = rows[layout.root_row] == 0
-    edge_flows, _ = passes.downward(layout, shares, possible)
-    return edge_flows[layout.num_fixed :], possible
+    return plain.active(layout, leaves)
 
 
 @define("possible", "(Tensor leaves, int plan) -> (Tensor, Tensor)")
@@ -166,9 +152,7 @@ def _possible(leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
     layout = Plan.of(plan)
     if use_native(leaves):
         return native.support(layout, leaves, "possible")
-    rows, alive = passes.support(layout, leaves, keep=True)
-    assert alive is not None
-    return alive[layout.num_fixed :] > 0, rows[layout.root_row] == 0
+    return plain.possible(layout, leaves)
 
 
 @define("supported", "(Tensor leaves, int plan) -> Tensor")
@@ -176,8 +160,7 @@ def _supported(leaves: Tensor, plan: int) -> Tensor:
     layout = Plan.of(plan)
     if use_native(leaves):
         return native.support(layout, leaves, None)[1]
-    rows, _ = passes.support(layout, leaves, keep=False)
-    return rows[layout.root_row] == 0
+    return plain.supported(layout, leaves)
 
 
 @define(
@@ -185,12 +168,7 @@ def _supported(leaves: Tensor, plan: int) -> Tensor:
     "(Tensor weights, Tensor leaves, Tensor d_weights, Tensor d_leaves, int plan) -> (Tensor, Tensor)",
 )
 def _tangent(weights: Tensor, leaves: Tensor, d_weights: Tensor, d_leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
-    layout = Plan.of(plan)
-    value, shares = _shares(layout, weights, leaves)
-    root = (value > float("-inf")).to(leaves.dtype)
-    flows, _ = passes.downward(layout, shares.clone(), root)
-    d_flows, d_leaf_flows = passes.tangent(layout, shares, flows, _weights(d_weights), d_leaves, root)
-    return d_flows[layout.num_fixed :] if len(weights) else weights.clone(), d_leaf_flows
+    return plain.tangent(Plan.of(plan), _weights(weights), leaves, _weights(d_weights), d_leaves)
 
 
 @register_meta("log_value")

@@ -236,11 +236,13 @@ def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
         uniform: numbers in [0, 1) [sums, 1, columns]
     """
     cumulative = probabilities.cumsum(1)
-    total = cumulative[:, -1:]
+    whole = cumulative[:, -1:]
     # strictly below the total, so that an edge of probability zero is never drawn
-    threshold = torch.minimum(uniform * total, torch.nextafter(total, torch.zeros_like(total)))
-    chosen = (cumulative <= threshold).sum(1, keepdim=True).clamp_(max=probabilities.shape[1] - 1)
-    return torch.zeros_like(probabilities).scatter_(1, chosen, 1.0)
+    threshold = torch.minimum(uniform * whole, torch.nextafter(whole, torch.zeros_like(whole)))
+    passed = cumulative.sub_(threshold).sign_().clamp_(min=0.0)
+    chosen = passed.clone()
+    chosen[:, 1:] -= passed[:, :-1]
+    return chosen
 
 
 # impossible values ----------------------------------------------------------------------------------------------------

@@ -147,6 +147,8 @@ class Schedule:
         self._parents = plan.edge_position[edge_of_factor[by_row]]
         self._parent_start = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=plan.num_rows))])
         self.buckets = [self._bucket(first, last) for first, last in self._runs()]
+        self.largest = max((bucket.sums * bucket.fan_in for bucket in self.buckets), default=0)
+        """Most edges of a bucket."""
         self.leaf_parents, self.leaf_offsets = self._bags(
             self._parents, self._parent_start, np.arange(shape.num_leaves)
         )

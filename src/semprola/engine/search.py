@@ -5,13 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from semprola.engine import native, passes
+from semprola.engine import native, passes, plain
 from semprola.engine.choice import use_native
+from semprola.engine.chunks import by_columns, columns_at_once
 from semprola.engine.literals import Literals
 from semprola.engine.plan import Bucket, Plan
-
-_MOST_NUMBERS = 2**25
-"""Largest intermediate tensor of a sampling step; more samples are drawn in several steps."""
 
 
 @torch.no_grad()
@@ -26,8 +24,7 @@ def maximize(plan: Plan, weights: Tensor | None, literals: Literals) -> tuple[Te
     if use_native(literals.leaves):
         value, leaf_flows = native.maximize(plan, weights, literals.leaves)
         return _round(literals.probability_of_one(leaf_flows)), value + literals.constant
-    value, shares = _evaluate(plan, weights, literals.leaves, passes.best)
-    _, leaf_flows = passes.downward(plan, shares)
+    value, leaf_flows = plain.choose(plan, weights, literals.leaves, passes.best)
     return _round(literals.probability_of_one(leaf_flows)), value + literals.constant
 
 
@@ -45,8 +42,7 @@ def bound(plan: Plan, weights: Tensor, literals: Literals) -> tuple[Tensor, Tens
     Returns:
         states [variables, columns] and bounds [columns].
     """
-    value, shares = _evaluate(plan, weights, literals.leaves, passes.total)
-    leaf_flows = passes.downward_choosing(plan, shares)
+    value, leaf_flows = plain.choose_branches(plan, weights, literals.leaves)
     return _round(literals.probability_of_one(leaf_flows)), value + literals.constant
 
 
@@ -60,14 +56,20 @@ def follow(plan: Plan, weights: Tensor, literals: Literals) -> Tensor:
         states [variables, columns]
     """
 
-    def local(bucket: Bucket, edges: Tensor, sums: Tensor, shares: Tensor | None) -> None:
-        passes.best(bucket, edges, sums, None)
-        assert shares is not None
-        own = weights[bucket.edges.start - plan.num_fixed : bucket.edges.stop - plan.num_fixed].view_as(edges)
-        shares.copy_(passes.one_hot_max(torch.where(passes.is_impossible(edges), edges, own)))
+    offset = plan.num_fixed
 
-    _, shares = _evaluate(plan, weights, literals.leaves, local)
-    return _round(literals.probability_of_one(passes.downward(plan, shares)[1]))
+    def part(leaves: Tensor, weights: Tensor) -> Tensor:
+        def local(bucket: Bucket, edges: Tensor, sums: Tensor, shares: Tensor | None) -> None:
+            assert shares is not None
+            own = weights[bucket.edges.start - offset : bucket.edges.stop - offset].view_as(edges)
+            passes.best(bucket, edges, sums, None)
+            shares.copy_(passes.one_hot_max(torch.where(passes.is_impossible(edges), edges, own)))
+
+        shares = leaves.new_empty((plan.num_edges, leaves.shape[1]))
+        passes.upward(plan, weights, leaves, local, shares=shares)
+        return passes.downward(plan, shares)[1]
+
+    return _round(literals.probability_of_one(by_columns(plan, part, literals.leaves, weights)))
 
 
 @torch.no_grad()
@@ -90,32 +92,29 @@ def sample(
         seed = int(torch.randint(2**63 - 1, (), generator=generator))
         leaf_flows = native.sample(plan, weights, literals.leaves, column.reshape(-1), seed)
         return _fill(leaf_flows, literals, column, generator)
-    _, shares = _evaluate(plan, weights, literals.leaves, passes.total)
-    step = max(1, _MOST_NUMBERS // max(1, plan.num_edges * column.shape[1]))
-    parts = [_sample_step(plan, shares, literals, part, generator) for part in column.split(step)]
-    return torch.cat(parts, dim=1)
-
-
-def _evaluate(plan: Plan, weights: Tensor | None, leaves: Tensor, rule: passes.Rule) -> tuple[Tensor, Tensor]:
-    """Log-values [columns] and the shares of all edges [E, columns]."""
-    shares = leaves.new_empty((plan.num_edges, leaves.shape[1]))
-    values = passes.upward(plan, weights, leaves, rule, shares=shares)
-    return passes.value_of_root(plan, values), shares
-
-
-def _sample_step(
-    plan: Plan, shares: Tensor, literals: Literals, column: Tensor, generator: torch.Generator | None
-) -> Tensor:
-    flat = column.reshape(-1)
-    drawn = shares.new_empty((plan.num_edges, len(flat)))
-    for bucket in plan.on(shares.device).buckets:
-        part = shares[bucket.edges].unflatten(0, (bucket.sums, bucket.fan_in)).index_select(2, flat)
-        if bucket.fan_in > 1:
-            uniform = _uniform((bucket.sums, 1, len(flat)), part, generator)
-            part = passes.draw(part, uniform)
-        drawn[bucket.edges] = part.flatten(0, 1)
-    _, leaf_flows = passes.downward(plan, drawn)
+    # the samples of some columns at a time, and of each as many as a step has room for
+    flat, step = column.reshape(-1), columns_at_once(plan, literals.leaves)
+    leaf_flows = literals.leaves.new_empty((plan.num_leaves, len(flat)))
+    for first in range(0, literals.leaves.shape[1], step):
+        some = slice(first, first + step)
+        shares = literals.leaves.new_empty((plan.num_edges, literals.leaves[:, some].shape[1]))
+        own = None if weights is None else weights[:, some]
+        passes.upward(plan, own, literals.leaves[:, some], passes.total, shares=shares)
+        wanted = torch.nonzero((flat >= first) & (flat < first + step))[:, 0]
+        for part in wanted.split(step):
+            leaf_flows[:, part] = _draw(plan, shares, flat[part] - first, generator)
     return _fill(leaf_flows, literals, column, generator)
+
+
+def _draw(plan: Plan, shares: Tensor, column: Tensor, generator: torch.Generator | None) -> Tensor:
+    """0/1 for the literals of a sample of each listed column [2 variables, samples]."""
+    drawn = shares.new_empty((plan.num_edges, len(column)))
+    for bucket in plan.on(shares.device).buckets:
+        part = shares[bucket.edges].index_select(1, column).unflatten(0, (bucket.sums, bucket.fan_in))
+        if bucket.fan_in > 1:
+            part = passes.draw(part, _uniform((bucket.sums, 1, len(column)), part, generator))
+        drawn[bucket.edges] = part.flatten(0, 1)
+    return passes.downward(plan, drawn)[1]
 
 
 def _fill(leaf_flows: Tensor, literals: Literals, column: Tensor, generator: torch.Generator | None) -> Tensor:
