@@ -14,6 +14,8 @@ namespace avx2 {
 namespace {
 #include "engine_ops.hpp"
 #include "engine_kernels.hpp"
+#include "engine_choose.hpp"
+#include "engine_likelihood.hpp"
 }  // namespace
 }  // namespace avx2
 }  // namespace semprola

@@ -15,6 +15,8 @@ namespace avx512 {
 namespace {
 #include "engine_ops.hpp"
 #include "engine_kernels.hpp"
+#include "engine_choose.hpp"
+#include "engine_likelihood.hpp"
 }  // namespace
 }  // namespace avx512
 }  // namespace semprola

@@ -48,27 +48,4 @@ template <class T> void bits_of_leaves(const Matrix<const T> &leaves, int64_t fi
     }
 }
 
-// Literals' bits from the variables' values. Those before `labels` may be left open: then both literals are possible.
-template <class T>
-void bits_of_rows(const Matrix<const T> &rows, int64_t first, int count, int32_t labels, bool open, Bits &bits) {
-    const Word all = count == kWordBits ? ~Word(0) : (Word(1) << count) - 1;
-    const int32_t variables = bits.c->num_leaves / 2, from = open ? labels : 0;
-    // gathered in the memory of `reach`, state by state where that is how they lie in memory
-    Word *ones = bits.reach;
-    std::fill(ones, ones + variables, Word(0));
-    if (rows.row_stride == 1) {
-        for (int i = 0; i < count; ++i) {
-            const T *state = &rows.at(0, first + i);
-            for (int32_t v = from; v < variables; ++v) ones[v] |= Word(state[v] > T(0.5)) << i;
-        }
-    } else {
-        for (int32_t v = from; v < variables; ++v)
-            for (int i = 0; i < count; ++i) ones[v] |= Word(rows.at(v, first + i) > T(0.5)) << i;
-    }
-    for (int32_t v = 0; v < variables; ++v) {
-        bits.alive[2 * v] = v < from ? all : all & ~ones[v];
-        bits.alive[2 * v + 1] = v < from ? all : ones[v];
-    }
-}
-
 }  // namespace semprola

@@ -7,6 +7,8 @@ namespace plain {
 namespace {
 #include "engine_ops.hpp"
 #include "engine_kernels.hpp"
+#include "engine_choose.hpp"
+#include "engine_likelihood.hpp"
 }  // namespace
 }  // namespace plain
 }  // namespace semprola

@@ -6,6 +6,13 @@
 #include <cstdint>
 #include <cstring>
 
+// For what runs in the innermost loops: compilers give up on some of it, and a call costs more than the work.
+#if defined(__GNUC__)
+#define SEMPROLA_INLINE inline __attribute__((always_inline))
+#else
+#define SEMPROLA_INLINE inline
+#endif
+
 namespace semprola {
 
 // A view: the arrays belong to whoever made it, and outlive it.
@@ -17,6 +24,7 @@ struct Circuit {
     const int32_t *factors;        // rows
     const int32_t *sum_of_weight;  // [W]
     const int32_t *used_leaves;    // leaves that are a factor of some edge
+    const uint8_t *has_default;    // [variables]: a branch may leave it out, and then either value is possible
 
     int64_t num_rows() const { return int64_t(num_leaves) + num_sums; }
 };
@@ -60,20 +68,23 @@ template <class T> struct EvaluateJob {
 template <class T> struct MaximizeJob {
     const Circuit *circuit;
     Matrix<const T> weights, leaves;
+    const T *defaults;  // what a variable is where the best state leaves it out [variables, columns], contiguous
     int64_t columns;
-    T *value;       // [columns]
-    T *leaf_flows;  // [leaves, columns], contiguous
+    T *value;     // [columns]
+    T *states;    // [variables, columns], contiguous; or null
+    T *literals;  // 0/1 for the literals that the best state uses [leaves, columns], contiguous; or null
 };
 
 // Exact samples; those of column c are sample_start[c] … sample_start[c + 1] - 1 of sample.
 template <class T> struct SampleJob {
     const Circuit *circuit;
     Matrix<const T> weights, leaves;
+    const T *defaults;  // probability that a variable that is left out is one [variables, columns], contiguous
     int64_t columns;
     const int64_t *sample_start, *sample;
     int64_t samples;
     uint64_t seed;
-    T *leaf_flows;  // [leaves, samples], contiguous, zeroed by the caller
+    T *states;  // [variables, samples], contiguous
 };
 
 // The likelihood of states under the sums' local softmaxes. Either rows or codes say what the states are.
@@ -85,9 +96,15 @@ template <class T> struct LikelihoodJob {
     int64_t width;
     int32_t labels;  // rows from here on are given: only edges that they leave possible share in a softmax
     int64_t samples, components, batch;
-    T *value;            // [samples, components, batch]
-    const T *cotangent;  // of the value, same shape; null for the value alone
-    T *gradient;         // [W, components * batch], contiguous, zeroed by the caller
+    T *value;            // [samples, components, batch], or null
+    const T *cotangent;  // of the value, same shape; null for ones
+    T *gradient;         // [W, components * batch], contiguous, zeroed by the caller; or null
+};
+
+// A sum that some of 64 states reach, and which of them.
+struct Reached {
+    int32_t sum;
+    Word states;
 };
 
 // The likelihood of encoded states whose logits are rows of a linear map of features; only rows in use are computed.
@@ -107,12 +124,14 @@ template <class T> struct GatedJob {
 // The kernels for one number type and one instruction set; a tile is `lanes` columns wide.
 template <class T> struct Kernels {
     int lanes;
-    int64_t (*scratch_numbers)(const Circuit &, bool shares);
+    int64_t (*scratch_numbers)(const Circuit &, bool flows);
     void (*evaluate)(const EvaluateJob<T> &, int64_t first, int count, T *scratch, const Bits *, int shift);
     void (*maximize)(const MaximizeJob<T> &, int64_t first, int count, T *scratch, uint32_t *used);
     void (*sample)(const SampleJob<T> &, int64_t first, int count, T *scratch, uint32_t *used);
-    void (*likelihood)(const LikelihoodJob<T> &, int32_t sum, Word here, const Word *used, const Word *open,
+    void (*ones)(const Matrix<const T> &rows, int64_t first, int count, int32_t from, int32_t variables, Word *ones);
+    void (*likelihood)(const LikelihoodJob<T> &, const Reached *, int64_t reached, const Word *used, const Word *open,
                        int64_t first, int count, T *total, const T *cotangent);
+    void (*scale_columns)(T *numbers, int64_t rows, int64_t columns, const T *factors);
     T (*dot)(const T *a, const T *b, int64_t length);
     void (*add_scaled)(T *to, const T *a, T factor, int64_t length);
 };

@@ -15,6 +15,9 @@ from semprola.errors import SemprolaError
 
 _ENGINES = ("auto", "native", "torch")
 _NATIVE_TYPES = (torch.float32, torch.float64)
+_PLAIN = (Tensor, torch.nn.Parameter)
+_INTERFACE = 2
+"""Of the native functions' parameters; a library that was built from other sources has another."""
 
 
 def set_engine(name: str) -> None:
@@ -57,6 +60,21 @@ def use_native(*tensors: Tensor) -> bool:
     return kind in _NATIVE_TYPES and all(t.device.type == "cpu" and t.dtype == kind for t in tensors)
 
 
+def use_directly(*tensors: Tensor) -> bool:
+    """Whether the native kernels may be called on these tensors without going through a registered operator.
+
+    Operators are for whoever looks into the computation: tracing compilers, function transforms, dispatch modes and
+    subclasses of tensors. They cost more than the kernels on a small circuit.
+    """
+    return (
+        not torch.compiler.is_compiling()
+        and use_native(*tensors)
+        and torch._C._functorch.peek_interpreter_stack() is None
+        and not torch._C._len_torch_dispatch_stack()
+        and all(type(t) in _PLAIN for t in tensors)
+    )
+
+
 @functools.lru_cache(maxsize=1)
 def library() -> ctypes.CDLL | None:
     """The native module, or None where it is absent, cannot be loaded, or belongs to another version."""
@@ -71,6 +89,7 @@ def library() -> ctypes.CDLL | None:
         loaded.semprola_native_version.restype = ctypes.c_char_p
         _declare(loaded)
         matches = loaded.semprola_native_version() == __version__.encode()
+        matches = matches and loaded.semprola_engine_interface() == _INTERFACE
     except (OSError, AttributeError):
         return None  # not loadable here, or built before these functions existed
     return loaded if matches else None
@@ -79,7 +98,7 @@ def library() -> ctypes.CDLL | None:
 def _declare(loaded: ctypes.CDLL) -> None:
     pointer, int32, int64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
     matrix = [pointer, int64, int64]
-    loaded.semprola_plan_create.argtypes = [int32] * 5 + [pointer] * 4
+    loaded.semprola_plan_create.argtypes = [int32] * 5 + [pointer] * 5
     loaded.semprola_plan_create.restype = pointer
     loaded.semprola_plan_destroy.argtypes = [pointer]
     loaded.semprola_plan_destroy.restype = None
@@ -87,9 +106,9 @@ def _declare(loaded: ctypes.CDLL) -> None:
     loaded.semprola_engine_set_level.restype = None
     functions = {
         "evaluate": [pointer, *matrix, *matrix, int64, pointer, pointer, pointer, ctypes.c_int],
-        "maximize": [pointer, *matrix, *matrix, int64, pointer, pointer, ctypes.c_int],
+        "maximize": [pointer, *matrix, *matrix, pointer, int64, pointer, pointer, pointer, ctypes.c_int],
         "sample": [
-            *[pointer, *matrix, *matrix, int64, pointer, pointer, int64],
+            *[pointer, *matrix, *matrix, pointer, int64, pointer, int64],
             *[ctypes.c_uint64, pointer, ctypes.c_int],
         ],
         "likelihood": [
@@ -102,6 +121,7 @@ def _declare(loaded: ctypes.CDLL) -> None:
         ],
         "support": [pointer, *matrix, int64, ctypes.c_int, pointer, pointer, ctypes.c_int],
         "encode": [pointer, *matrix, int32, int64, pointer, int64, pointer],
+        "scale": [pointer, pointer, int64, int64, pointer],
     }
     for name, arguments in functions.items():
         for kind in ("float", "double"):

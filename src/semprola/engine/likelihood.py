@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from semprola.engine import native
-from semprola.engine.choice import use_native
+from semprola.engine.choice import use_directly, use_native
 from semprola.engine.literals import indicators
 from semprola.engine.operators import alias, define, register_meta, transforming
 from semprola.engine.ops import active, log_softmax, possible
@@ -40,7 +40,12 @@ def likelihood(plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor | None, l
     # a tracing compiler takes the operator, which knows what to do without native kernels
     if not torch.compiler.is_compiling() and (transforming() or not use_native(logits)):
         return _dense(plan, logits, rows, codes, labels)
-    result: Tensor = _likelihood(logits, rows, codes, labels, plan.handle)
+    rows = rows.to(logits.dtype)
+    result: Tensor
+    if use_directly(logits, rows):
+        result = _direct(logits, rows, codes, labels, plan)
+    else:
+        result = _likelihood(logits, rows, codes, labels, plan.handle)
     return result
 
 
@@ -120,7 +125,9 @@ def _leaves(rows: Tensor) -> Tensor:
 def _likelihood(logits: Tensor, rows: Tensor, codes: Tensor, labels: int, plan: int) -> Tensor:
     layout = Plan.of(plan)
     if use_native(logits):
-        return native.likelihood(layout, logits, rows.to(logits.dtype), codes, labels)
+        value, _ = native.likelihood(layout, logits, rows.to(logits.dtype), codes, labels)
+        assert value is not None
+        return value
     return _dense(layout, logits, rows, codes, labels)
 
 
@@ -131,8 +138,45 @@ def _likelihood(logits: Tensor, rows: Tensor, codes: Tensor, labels: int, plan: 
 def _gradient(logits: Tensor, rows: Tensor, codes: Tensor, cotangent: Tensor, labels: int, plan: int) -> Tensor:
     layout = Plan.of(plan)
     if use_native(logits):
-        return native.likelihood(layout, logits, rows.to(logits.dtype), codes, labels, cotangent)
+        return _slopes(layout, logits, rows.to(logits.dtype), codes, labels, cotangent)
     return _dense_gradient(layout, logits, rows, codes, cotangent, labels)
+
+
+def _slopes(plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor, labels: int, cotangent: Tensor) -> Tensor:
+    _, slopes = native.likelihood(plan, logits, rows, codes, labels, cotangent, value=False, gradient=True)
+    assert slopes is not None
+    return slopes
+
+
+class _Direct(torch.autograd.Function):
+    """The likelihood by native kernels, called without an operator; one pass gives value and gradient."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, rows: Tensor, codes: Tensor, labels: int, plan: Plan) -> Tensor:
+        # with several samples a gradient depends on all their cotangents, so that it has to wait for them
+        eager = ctx.needs_input_grad[0] and rows.shape[1] == 1
+        value, ctx.slopes = native.likelihood(plan, logits, rows, codes, labels, gradient=eager)
+        ctx.save_for_backward(logits, rows, codes)
+        ctx.labels, ctx.plan = labels, plan
+        assert value is not None
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Tensor) -> Any:
+        (cotangent,), tensors = cotangents, ctx.saved_tensors
+        if torch.is_grad_enabled():  # the gradient is to be differentiated again
+            return _gradient(*tensors, cotangent, ctx.labels, ctx.plan.handle), None, None, None, None
+        # scaled in place and given away: a second backward pass works it out again
+        slopes, ctx.slopes = ctx.slopes, None
+        if slopes is None:
+            logits, rows, codes = tensors
+            slopes = _slopes(ctx.plan, logits, rows, codes, ctx.labels, cotangent)
+        else:
+            native.scale(ctx.plan, slopes, cotangent)
+        return slopes, None, None, None, None
+
+
+_direct: Any = _Direct.apply
 
 
 @register_meta("likelihood")

@@ -8,7 +8,9 @@ lock while they run.
 from __future__ import annotations
 
 import ctypes
+import functools
 import weakref
+from typing import Any
 
 import numpy as np
 import torch
@@ -36,27 +38,52 @@ def evaluate(plan: Plan, weights: Tensor | None, leaves: Tensor, *, flows: bool)
 
 def maximize(plan: Plan, weights: Tensor | None, leaves: Tensor) -> tuple[Tensor, Tensor]:
     """Largest log-values [columns] and 0/1 for the literals of a state that has it [2 variables, columns]."""
-    columns = leaves.shape[1]
-    value, literals = leaves.new_empty(columns), leaves.new_empty(leaves.shape)
-    if columns:
-        _call(
-            *("maximize", leaves, _handle(plan), *_matrix(weights), *_matrix(leaves), columns),
-            *(value.data_ptr(), literals.data_ptr(), torch.get_num_threads()),
-        )
+    value, literals = leaves.new_empty(leaves.shape[1]), leaves.new_empty(leaves.shape)
+    _maximize(plan, weights, leaves, None, value, None, literals)
     return value, literals
 
 
-def sample(plan: Plan, weights: Tensor | None, leaves: Tensor, column: Tensor, seed: int) -> Tensor:
-    """0/1 for the literals of a sample of each listed column [2 variables, samples]; the same for the same seed."""
-    order = torch.argsort(column, stable=True)
-    start = torch.zeros(leaves.shape[1] + 1, dtype=torch.int64)
-    torch.cumsum(torch.bincount(column, minlength=leaves.shape[1]), 0, out=start[1:])
-    literals = leaves.new_zeros((leaves.shape[0], len(column)))
+def best_states(plan: Plan, weights: Tensor | None, leaves: Tensor, default: Tensor) -> tuple[Tensor, Tensor]:
+    """Largest log-values [columns] and states that have them, 0/1 [variables, columns].
+
+    Args:
+        plan: the plan.
+        weights: log-weights [W, columns], or None for weights of one.
+        leaves: log-values of the literals [2 variables, columns].
+        default: what a variable is where a branch leaves it out [variables, columns].
+    """
+    value, states = leaves.new_empty(leaves.shape[1]), leaves.new_empty(default.shape)
+    _maximize(plan, weights, leaves, default.contiguous(), value, states, None)
+    return value, states
+
+
+def _maximize(
+    plan: Plan, weights: Tensor | None, leaves: Tensor, default: Tensor | None, value: Tensor, *outputs: Tensor | None
+) -> None:
+    if len(value):
+        _call(
+            *("maximize", leaves, _handle(plan), *_matrix(weights), *_matrix(leaves), _pointer(default), len(value)),
+            *(value.data_ptr(), *map(_pointer, outputs), torch.get_num_threads()),
+        )
+
+
+def sample(plan: Plan, weights: Tensor | None, leaves: Tensor, default: Tensor, column: Tensor, seed: int) -> Tensor:
+    """A sample of each listed column, 0/1 [variables, samples]; the same for the same seed.
+
+    Args:
+        plan: the plan.
+        weights: log-weights [W, columns], or None for weights of one.
+        leaves: log-values of the literals [2 variables, columns].
+        default: probability of a one for variables that a branch leaves out [variables, columns].
+        column: which column each sample is drawn from [samples].
+        seed: any whole number from 0 to 2**64 - 1.
+    """
+    states, default, column = leaves.new_empty((len(default), len(column))), default.contiguous(), column.contiguous()
     _call(
-        *("sample", leaves, _handle(plan), *_matrix(weights), *_matrix(leaves), leaves.shape[1]),
-        *(start.data_ptr(), order.data_ptr(), len(column), seed, literals.data_ptr(), torch.get_num_threads()),
+        *("sample", leaves, _handle(plan), *_matrix(weights), *_matrix(leaves), default.data_ptr(), leaves.shape[1]),
+        *(column.data_ptr(), len(column), seed, states.data_ptr(), torch.get_num_threads()),
     )
-    return literals
+    return states
 
 
 def support(plan: Plan, leaves: Tensor, edges: str | None) -> tuple[Tensor, Tensor]:
@@ -88,9 +115,17 @@ def encode(plan: Plan, rows: Tensor) -> Tensor:
 
 
 def likelihood(
-    plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor, labels: int, cotangent: Tensor | None = None
-) -> Tensor:
-    """Log-likelihood of states under the local softmaxes of a deterministic plan, or its gradient.
+    plan: Plan,
+    logits: Tensor,
+    rows: Tensor,
+    codes: Tensor,
+    labels: int,
+    cotangent: Tensor | None = None,
+    *,
+    value: bool = True,
+    gradient: bool = False,
+) -> tuple[Tensor | None, Tensor | None]:
+    """Log-likelihood of states under the local softmaxes of a deterministic plan, and its gradient.
 
     Args:
         plan: the plan, with W weights.
@@ -98,31 +133,37 @@ def likelihood(
         rows: 0/1 of every variable [variables, samples, batch]; with codes, only the given variables are read.
         codes: what `encode` makes of the states [samples, batch, most], or an empty tensor.
         labels: number of labels; the variables after them are given.
-        cotangent: of the likelihood [samples, components, batch]; None for the value.
+        cotangent: of the likelihood [samples, components, batch]; None for ones.
+        value: whether the values are wanted.
+        gradient: whether the gradient is.
 
     Returns:
-        values [samples, components, batch], or the gradient of the logits.
+        values [samples, components, batch] and the gradient of the logits [W, components, batch], or None for each.
     """
     weights, components, batch = logits.shape
     samples = rows.shape[1]
-    flat = logits.reshape(weights, components * batch)
-    states = rows.reshape(len(rows), samples * batch)
-    codes = codes.contiguous()
-    outputs: tuple[int | None, int | None, int | None]
-    if cotangent is None:
-        result = logits.new_empty((samples, components, batch))
-        outputs = (result.data_ptr(), None, None)
-    else:
-        cotangent = cotangent.contiguous()
-        result = torch.zeros_like(flat, memory_format=torch.contiguous_format)
-        outputs = (None, cotangent.data_ptr(), result.data_ptr())
+    flat = logits.view(weights, batch) if components == 1 else logits.reshape(weights, components * batch)
+    states = rows[:, 0] if samples == 1 else rows.reshape(len(rows), samples * batch)
+    codes, cotangent = codes.contiguous(), None if cotangent is None else cotangent.contiguous()
+    values = logits.new_empty((samples, components, batch)) if value else None
+    slopes = logits.new_zeros(logits.shape) if gradient else None
     if batch:
         _call(
             *("likelihood", flat, _handle(plan), *_matrix(flat), *_matrix(states)),
             *(codes.data_ptr() if codes.numel() else None, codes.shape[-1] if codes.numel() else 0),
-            *(labels, samples, components, batch, *outputs, torch.get_num_threads()),
+            *(labels, samples, components, batch),
+            *(_pointer(values), _pointer(cotangent), _pointer(slopes), torch.get_num_threads()),
         )
-    return result.view(logits.shape) if cotangent is not None else result
+    return values, slopes
+
+
+def scale(plan: Plan, numbers: Tensor, factors: Tensor) -> Tensor:
+    """Multiply the columns of a contiguous tensor [rows, *columns] in place by factors [*columns]."""
+    if numbers.numel():
+        factors = factors.contiguous()
+        rows, columns = numbers.shape[0], factors.numel()
+        _call("scale", numbers, _handle(plan), numbers.data_ptr(), rows, columns, factors.data_ptr())
+    return numbers
 
 
 def gated_likelihood(
@@ -187,6 +228,7 @@ def _create(plan: Plan) -> int:
         np.ascontiguousarray(array, dtype=np.int32)
         for array in (edge_start, first_weight, np.concatenate([[0], np.cumsum(counts)]), factors)
     ]
+    arrays.append(np.ascontiguousarray(~(shape.mentioned | shape.suppressed), dtype=np.uint8))
     handle: int | None = native.semprola_plan_create(
         *(shape.num_leaves, shape.num_sums, shape.num_edges, plan.num_weights, plan.root_row),
         *(array.ctypes.data for array in arrays),
@@ -197,11 +239,13 @@ def _create(plan: Plan) -> int:
 
 
 def _call(name: str, like: Tensor, *arguments: object) -> None:
-    native = library()
-    assert native is not None
-    function = getattr(native, f"semprola_{name}_{'float' if like.dtype == torch.float32 else 'double'}")
-    if function(*arguments):
+    if _function(name, like.dtype)(*arguments):
         raise MemoryError("no memory left to evaluate the circuit: use a smaller batch or circuit")
+
+
+@functools.cache
+def _function(name: str, dtype: torch.dtype) -> Any:
+    return getattr(library(), f"semprola_{name}_{'float' if dtype == torch.float32 else 'double'}")
 
 
 def _matrix(values: Tensor | None) -> tuple[int | None, int, int]:
@@ -211,5 +255,5 @@ def _matrix(values: Tensor | None) -> tuple[int | None, int, int]:
     return values.data_ptr(), values.stride(0), values.stride(1)
 
 
-def _pointer(values: Tensor) -> int | None:
-    return values.data_ptr() if values.numel() else None
+def _pointer(values: Tensor | None) -> int | None:
+    return None if values is None or not values.numel() else values.data_ptr()

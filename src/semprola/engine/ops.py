@@ -12,8 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from semprola.engine import native, plain
-from semprola.engine.choice import use_native
+from semprola.engine import direct, native, plain
+from semprola.engine.choice import use_directly, use_native
 from semprola.engine.operators import define, fold_batch, register_meta, register_vmap, transforming
 from semprola.engine.plan import Plan
 
@@ -29,6 +29,8 @@ def log_value(plan: Plan, weights: Tensor | None, leaves: Tensor) -> Tensor:
     Returns:
         [columns]
     """
+    if use_directly(leaves, *([] if weights is None else [weights])):
+        return direct.log_value(plan, weights, leaves, posterior)
     weights = _present(weights, leaves)
     if transforming():
         value, _, _ = _transformable(weights, leaves, plan.handle)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from semprola.engine import native, passes, plain
-from semprola.engine.choice import use_native
+from semprola.engine.choice import use_directly, use_native
 from semprola.engine.chunks import by_columns, columns_at_once
 from semprola.engine.literals import Literals
 from semprola.engine.plan import Bucket, Plan
@@ -21,6 +21,9 @@ def maximize(plan: Plan, weights: Tensor | None, literals: Literals) -> tuple[Te
     Returns:
         states [variables, columns] and log-values [columns].
     """
+    if use_directly(literals.leaves):
+        value, states = native.best_states(plan, weights, literals.leaves, literals.default)
+        return states, value + literals.constant
     if use_native(literals.leaves):
         value, leaf_flows = native.maximize(plan, weights, literals.leaves)
         return _round(literals.probability_of_one(leaf_flows)), value + literals.constant
@@ -90,8 +93,8 @@ def sample(
     """
     if use_native(literals.leaves):
         seed = int(torch.randint(2**63 - 1, (), generator=generator))
-        leaf_flows = native.sample(plan, weights, literals.leaves, column.reshape(-1), seed)
-        return _fill(leaf_flows, literals, column, generator)
+        drawn = native.sample(plan, weights, literals.leaves, literals.default, column.reshape(-1), seed)
+        return drawn.view(len(drawn), *column.shape)
     # the samples of some columns at a time, and of each as many as a step has room for
     flat, step = column.reshape(-1), columns_at_once(plan, literals.leaves)
     leaf_flows = literals.leaves.new_empty((plan.num_leaves, len(flat)))

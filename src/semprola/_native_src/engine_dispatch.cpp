@@ -1,0 +1,65 @@
+// Which instruction set is used, and which width of tile.
+
+#include "engine_dispatch.hpp"
+
+#include <algorithm>
+
+namespace semprola {
+namespace {
+
+enum Level { kPlain = 0, kAvx2 = 1, kAvx512 = 2 };
+
+int best_level() {
+#if (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__)
+    __builtin_cpu_init();
+    if (avx512_kernels() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+        return kAvx512;
+    if (avx2_kernels() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return kAvx2;
+#endif
+    return kPlain;
+}
+
+std::atomic<int> chosen_level{-1};
+
+const KernelSet &kernels() {
+    int level = chosen_level.load(std::memory_order_relaxed);
+    if (level < 0) chosen_level = level = best_level();
+    return level == kAvx512 ? *avx512_kernels() : level == kAvx2 ? *avx2_kernels() : *plain_kernels();
+}
+
+constexpr int64_t kMostScratch = int64_t(512) << 20;
+
+template <class T>
+const Kernels<T> &fitting(const Kernels<T> &wide, const Kernels<T> &one, const Kernels<T> &narrow, const Circuit &c,
+                          int64_t columns) {
+    if (columns == 1) return one;
+    return wide.scratch_numbers(c, true) * int64_t(sizeof(T)) > kMostScratch ? narrow : wide;
+}
+
+}  // namespace
+
+const Kernels<float> &kernels_for(const float *, const Circuit &c, int64_t columns) {
+    const KernelSet &k = kernels();
+    return fitting(k.wide_float, k.one_float, k.narrow_float, c, columns);
+}
+
+const Kernels<double> &kernels_for(const double *, const Circuit &c, int64_t columns) {
+    const KernelSet &k = kernels();
+    return fitting(k.wide_double, k.one_double, k.narrow_double, c, columns);
+}
+
+}  // namespace semprola
+
+SEMPROLA_EXPORT int semprola_engine_level() {
+    return semprola::chosen_level < 0 ? semprola::best_level() : int(semprola::chosen_level);
+}
+
+// Use at most this instruction set (0 plain, 1 AVX2, 2 AVX-512), for tests; -1: the best there is.
+SEMPROLA_EXPORT void semprola_engine_set_level(int level) {
+    const int best = semprola::best_level();
+    semprola::chosen_level = level < 0 ? best : std::min(level, best);
+}
+
+// Counts changes of the functions' parameters, so that a build of other sources is not taken for this one.
+SEMPROLA_EXPORT int semprola_engine_interface() { return 2; }

@@ -1,0 +1,38 @@
+// What the functions shown to Python share: which kernels, how many threads, what becomes of exceptions.
+#pragma once
+
+#include "engine_arrange.hpp"
+#include "engine_workers.hpp"
+#include "export.h"
+
+namespace semprola {
+
+// The kernels for a number type, a circuit and a number of columns, on this processor.
+const Kernels<float> &kernels_for(const float *, const Circuit &, int64_t columns);
+const Kernels<double> &kernels_for(const double *, const Circuit &, int64_t columns);
+
+// Starting a thread costs some ten microseconds: small work stays on the caller's.
+inline int useful_threads(int threads, const Circuit &c, int64_t columns) {
+    return (int64_t(c.num_edges) + c.num_leaves) * columns < 200000 ? 1 : threads;
+}
+
+// Runs a C function's body; no exception may reach the caller.
+template <class Body> int guarded(const Body &body) {
+    try {
+        body();
+        return 0;
+    } catch (...) {
+        return 1;
+    }
+}
+
+inline const Circuit &circuit_of(const void *plan, bool weighted) {
+    const auto *arranged = static_cast<const Arranged *>(plan);
+    return weighted ? arranged->with_weights() : arranged->without_weights();
+}
+
+}  // namespace semprola
+
+// A matrix as parameters of a C function, and these as a matrix.
+#define SEMPROLA_M(T_, name) const T_ *name, int64_t name##_row, int64_t name##_column
+#define SEMPROLA_AS_MATRIX(name) {name, name##_row, name##_column}
