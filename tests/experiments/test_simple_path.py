@@ -37,6 +37,8 @@ def test_split_by_graph_shares_no_subgraph() -> None:
 def test_unknown_names() -> None:
     with pytest.raises(SemprolaError, match="no setting 'hard': choose from paper, given"):
         simple_path_task("hard")
+    with pytest.raises(SemprolaError, match="the circuit reads them early"):
+        simple_path_task("given", ends="first")
     with pytest.raises(SemprolaError, match="no split 'random': choose from published, graph"):
         simple_path_task(split="random")
 

@@ -18,6 +18,7 @@ def reproduce(
     data: Annotated[Path | None, typer.Option(help="folder with the published data (or SEMPROLA_DATA)")] = None,
     data_seed: Annotated[int, typer.Option(help="of generated data")] = 0,
     multiplicity: Annotated[bool, typer.Option(help="preference: a row for each person")] = False,
+    ends: Annotated[str, typer.Option(help="simple-path: the circuit reads end points early or first")] = "early",
     net: Annotated[str, typer.Option(help="paper, or wide: ReLU, trained with batches")] = "paper",
     methods: Annotated[str, typer.Option(help="comma-separated; all by default")] = "",
     seeds: Annotated[int, typer.Option(help="runs of each method", min=1)] = 5,
@@ -42,6 +43,7 @@ def reproduce(
         "source": source,
         "data_seed": data_seed,
         "multiplicity": multiplicity,
+        "ends": ends,
         "data": None if data is None else str(data),
     }
     options = {"net": net, "seeds": seeds, "quick": quick, "grid": grid, "search_seeds": search_seeds}

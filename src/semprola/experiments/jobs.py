@@ -34,6 +34,7 @@ class TaskSettings:
     source: str = "generated"
     data_seed: int = 0
     multiplicity: bool = False
+    ends: str = "early"
     data: str | None = field(default=None, compare=False)
 
     def task(self) -> Task:
@@ -141,7 +142,7 @@ def execute_all(
 def _task(settings: TaskSettings) -> Task:
     makers: dict[str, Callable[[], Task]] = {
         "simple-path": lambda: simple_path_task(
-            settings.setting, settings.split, settings.source, settings.data, settings.data_seed
+            settings.setting, settings.split, settings.source, settings.data, settings.data_seed, settings.ends
         ),
         "preference": lambda: preference_task(
             settings.setting, settings.split, settings.source, settings.data, settings.data_seed, settings.multiplicity

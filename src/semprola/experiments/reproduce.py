@@ -37,10 +37,10 @@ class Plan:
         """The name of the files it leaves."""
         task = self.task
         data = "" if task.source == "file" else "-generated"
-        people = "-people" if task.multiplicity else ""
+        variant = ("-people" if task.multiplicity else "") + ("" if task.ends == "early" else f"-ends-{task.ends}")
         searched = "" if self.quick else f"-{self.grid}-search"
         rule = "" if self.choose == "exact" else f"-by-{self.choose}"
-        return f"{task.experiment}-{task.setting}-{task.split}-{self.net}{data}{people}{searched}{rule}"
+        return f"{task.experiment}-{task.setting}-{task.split}-{self.net}{data}{variant}{searched}{rule}"
 
     @property
     def command(self) -> str:
@@ -50,6 +50,8 @@ class Plan:
         words += ["--source", task.source, "--net", self.net, "--seeds", str(self.seeds)]
         if task.multiplicity:
             words.append("--multiplicity")
+        if task.ends != "early":
+            words += ["--ends", task.ends]
         if task.data_seed:
             words += ["--data-seed", str(task.data_seed)]
         if self.methods != METHODS:
@@ -135,6 +137,8 @@ def _title(plan: Plan) -> str:
     split = "published split" if task.split == "published" else f"split by {group}"
     net = "network of the paper" if plan.net == "paper" else "wide network"
     how = "settings tried by hand" if plan.quick else f"{plan.grid} grid searched"
+    if task.ends == "first":
+        net += ", end points first in the circuit"
     if plan.choose == "likelihood":
         how += ", chosen by likelihood"
     return f"{name}, setting “{task.setting}”, {data}, {split}, {net}, {how}"

@@ -117,17 +117,17 @@ _PUBLISHED: dict[str, Options] = {
 _SMALL: dict[tuple[str, str], dict[str, Options]] = {
     ("simple-path", "paper"): {
         "fil": {"lr": (1e-3, 5e-3)},
-        "semantic-loss": {"semantic_weight": (0.1, 0.3, 1.0)},
-        "nesy-entropy": {"semantic_weight": (0.3, 1.0)},
-        "spl": {"lr": (1e-3, 5e-4)},
-        "product-spl": {"lr": (1e-3, 5e-4)},
+        "semantic-loss": {"semantic_weight": (0.1, 0.3, 1.0), "lr": (5e-3,)},
+        "nesy-entropy": {"semantic_weight": (0.1, 0.3), "lr": (5e-3,), "steps": (4000,)},
+        "spl": {"gate": ((),), "lr": (1e-3, 5e-3), "steps": (6000,)},
+        "product-spl": {"gate": ((),), "lr": (1e-3, 5e-3), "steps": (6000,)},
     },
     ("simple-path", "wide"): {
         "fil": {"dropout": (0.0, 0.2), "lr": (1e-3, 5e-4)},
-        "semantic-loss": {"semantic_weight": (0.1, 0.3, 1.0, 3.0), "dropout": (0.0, 0.2)},
+        "semantic-loss": {"semantic_weight": (0.3, 1.0, 3.0), "dropout": (0.2,)},
         "nesy-entropy": {"semantic_weight": (0.3, 1.0, 3.0), "dropout": (0.2,)},
-        "spl": {"replicas": (1, 4), "dropout": (0.0, 0.2, 0.4)},
-        "product-spl": {"replicas": (1, 4), "dropout": (0.0, 0.2, 0.4)},
+        "spl": {"replicas": (1, 4), "dropout": (0.2, 0.4)},
+        "product-spl": {"replicas": (1, 4), "dropout": (0.2, 0.4)},
     },
     ("preference", "paper"): {
         "fil": {"lr": (1e-3, 5e-3)},

@@ -10,6 +10,7 @@ from semprola.constraints import simple_paths
 from semprola.data import find_file, generate_grids, grid_graph, load_grids
 from semprola.data.grids import GRIDS
 from semprola.errors import SemprolaError
+from semprola.experiments.path_circuit import path_circuit
 from semprola.experiments.task import Task, make_task
 
 NAME = "simple-path"
@@ -23,6 +24,7 @@ def simple_path_task(
     source: str = "generated",
     data: str | Path | None = None,
     seed: int = 0,
+    ends: str = "early",
 ) -> Task:
     """The task of predicting a shortest path from two end points and a subgraph of the grid.
 
@@ -34,9 +36,10 @@ def simple_path_task(
         source: "generated" or "file" (the published one).
         data: the folder with the published file.
         seed: of the generated data.
+        ends: where the circuit reads end points, see `path_circuit`; "first" is for setting "paper".
 
     Raises:
-        SemprolaError: there is no such setting or split, or the file cannot be had.
+        SemprolaError: there is no such setting, split or circuit, or the file cannot be had.
 
     Example:
         >>> task = simple_path_task("given")
@@ -45,6 +48,8 @@ def simple_path_task(
     """
     if setting not in SETTINGS:
         raise SemprolaError(f"no setting {setting!r}: choose from {', '.join(SETTINGS)}")
+    if setting == "given" and ends == "first":
+        raise SemprolaError("with end points as inputs the circuit reads them early: leave ends='early'")
     dataset = load_grids(find_file(GRIDS, data)) if source == "file" else generate_grids(seed=seed)
     graph = grid_graph()
     if setting == "given":
@@ -53,4 +58,4 @@ def simple_path_task(
     else:
         constraint = simple_paths(graph, endpoints="labels")
         y, given = np.concatenate([dataset.y, dataset.x[:, : len(graph)]], axis=1), None
-    return make_task(NAME, setting, split, dataset, constraint, constraint.to_circuit(), y, given)
+    return make_task(NAME, setting, split, dataset, constraint, path_circuit(constraint, ends), y, given)
