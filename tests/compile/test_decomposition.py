@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from semprola.compile import decomposition
-from semprola.compile.decomposition import bucket_tree, elimination_order, width
+from semprola.compile.decomposition import bucket_tree, elimination_order, narrow_width, plain_order, width
 from semprola.compile.topdown import native_library
 from semprola.errors import FormatError
 
@@ -139,3 +139,58 @@ def test_bad_input(backend: str) -> None:
         width([0, 0], [])
     with pytest.raises(FormatError, match="clique 0: -1"):
         bucket_tree([0, 1], [[-1]])
+
+
+@pytest.mark.parametrize("method", ["min-fill", "min-degree"])
+def test_plain_orders_have_the_widths_of_known_graphs(method: decomposition.Method) -> None:
+    rng = random.Random(0)
+    tree = [(v, rng.randrange(v)) for v in range(1, 200)]
+    cycle = [(v, (v + 1) % 30) for v in range(30)]
+    grid = [(6 * a + b, 6 * c + d) for (a, b), (c, d) in nx.grid_2d_graph(6, 6).edges]
+    assert width(plain_order(200, tree, method), tree) == 1
+    assert width(plain_order(30, cycle, method), cycle) == 2
+    assert width(plain_order(36, grid, method), grid) <= 7
+    assert plain_order(0, [], method) == []
+
+
+def test_narrow_width_is_that_of_the_greedy_order_or_none() -> None:
+    rng = random.Random(2)
+    for _ in range(60):
+        num_vars = rng.randint(1, 14)
+        cliques = random_cliques(rng, num_vars)
+        found = narrow_width(num_vars, cliques, num_vars)
+        assert found is not None
+        assert found <= max(map(len, simulate(range(num_vars), cliques).values())) or found <= num_vars
+        for most in range(num_vars):
+            assert narrow_width(num_vars, cliques, most) == (found if found <= most else None)
+
+
+def test_a_wide_graph_is_given_up_early() -> None:
+    rng = random.Random(0)
+    clauses = [rng.sample(range(40_000), 3) for _ in range(60_000)]
+    looks = 0
+
+    def look() -> None:
+        nonlocal looks
+        looks += 1
+
+    assert narrow_width(40_000, clauses, 12, look) is None
+    assert looks < 40_000  # variables eliminated before the first wide one
+
+
+def test_a_check_stops_every_step(backend: str) -> None:
+    def stop() -> None:
+        raise KeyboardInterrupt
+
+    edges = list(nx.random_regular_graph(3, 600, seed=0).edges)
+    order = elimination_order(600, edges, "min-degree")
+    for call in (
+        lambda: plain_order(600, edges, "min-fill", check=stop),
+        lambda: narrow_width(600, edges, 12, stop),
+        lambda: width(order, edges, stop),
+    ):
+        with pytest.raises(KeyboardInterrupt):
+            call()
+    if backend == "python":
+        with pytest.raises(KeyboardInterrupt):
+            elimination_order(600, edges, check=stop)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +15,22 @@ from semprola.errors import UnsatisfiableError
 
 FALSE = -1
 """What a builder returns for a node with no model; it never becomes part of a circuit."""
+
+_CHECK_EVERY = 8192
+Item = TypeVar("Item")
+
+
+def watched(items: Iterable[Item], check: Callable[[], None] | None) -> Iterator[Item]:
+    """The items one by one; `check` is called every few thousand, and may raise to stop.
+
+    Example:
+        >>> list(watched("ab", lambda: print("so far, so good")))
+        ['a', 'b']
+    """
+    for number, item in enumerate(items, start=1):
+        if number % _CHECK_EVERY == 0 and check is not None:
+            check()
+        yield item
 
 
 class CircuitBuilder:
@@ -95,33 +112,52 @@ class CircuitBuilder:
         zero_suppressed: npt.ArrayLike | None = None,
         vtree: Vtree | None = None,
         info: Mapping[str, Any] | None = None,
+        check: Callable[[], None] | None = None,
     ) -> Circuit:
         """The circuit below `root`: unreachable nodes dropped, products with a single parent product merged into it.
+
+        Args:
+            root: the node.
+            zero_suppressed, vtree, info: see `Circuit`.
+            check: called now and then; may raise to stop.
 
         Raises:
             UnsatisfiableError: `root` is FALSE.
         """
         if root == FALSE:
             raise UnsatisfiableError("the constraint has no model")
-        parents = self._parent_counts(root)
-        inlined = {
-            child
-            for node in parents
-            if self._kind[node] == PRODUCT
-            for child in self._children[node]
-            if self._kind[child] == PRODUCT and parents[child] == 1
-        }
-        kept = [node for node in sorted(parents) if node not in inlined]
-        merged = {node: self._expand(node, inlined) for node in kept}
-        number = {node: i for i, node in enumerate(kept)}
-        counts = [len(merged[node]) for node in kept]
+        count = root + 1
+        kind = np.fromiter(self._kind, np.int8, count)
+        arity = np.fromiter(map(len, self._children), np.int64, count)
+        flat = np.fromiter(chain.from_iterable(self._children), np.int64, int(arity.sum()))
+        above = np.repeat(np.arange(count), arity)
+        reached = self._reached(root, flat, check)
+        live = reached[above]
+        parents = np.bincount(flat[live], minlength=count)
+        taken = live & (kind[above] == PRODUCT) & (kind[flat] == PRODUCT) & (parents[flat] == 1)
+        inlined = np.zeros(count, bool)
+        inlined[flat[taken]] = True
+        kept = reached & ~inlined
+        takers = np.zeros(count, bool)
+        takers[above[taken]] = True
+        grown = np.flatnonzero(takers & kept)
+        inside = set(np.flatnonzero(inlined).tolist())
+        merged = [self._expand(node, inside) for node in watched(grown.tolist(), check)]
+        arity[grown] = [len(parts) for parts in merged]
+        start = np.concatenate([[0], np.cumsum(arity[kept])])
+        number = np.cumsum(kept) - 1
+        owner = np.repeat(np.flatnonzero(kept), arity[kept])
+        children = np.empty(len(owner), np.int64)
+        children[takers[owner]] = np.fromiter(chain.from_iterable(merged), np.int64)
+        children[~takers[owner]] = flat[kept[above] & ~takers[above]]
+        literal = np.fromiter(self._literal, np.int32, count)
         return Circuit(
             self.labels,
             self.given,
-            np.fromiter((self._kind[node] for node in kept), np.int8, len(kept)),
-            np.fromiter((self._literal[node] for node in kept), np.int32, len(kept)),
-            np.concatenate([[0], np.cumsum(counts, dtype=np.int64)]),
-            np.fromiter((number[child] for node in kept for child in merged[node]), np.int32, sum(counts)),
+            kind[kept],
+            literal[kept],
+            start,
+            number[children],
             zero_suppressed=zero_suppressed,
             vtree=vtree,
             info=info,
@@ -136,16 +172,21 @@ class CircuitBuilder:
             self._children.append(children)
         return known
 
-    def _parent_counts(self, root: int) -> dict[int, int]:
-        parents = {root: 0}
-        stack = [root]
-        while stack:
-            for child in self._children[stack.pop()]:
-                if child not in parents:
-                    parents[child] = 0
-                    stack.append(child)
-                parents[child] += 1
-        return parents
+    def _reached(
+        self, root: int, flat: npt.NDArray[np.int64], check: Callable[[], None] | None
+    ) -> npt.NDArray[np.bool_]:
+        """Which nodes up to the root lie below it."""
+        reached = np.zeros(root + 1, bool)
+        reached[flat] = reached[root] = True
+        if reached.all():
+            return reached  # every node has a parent, and going from parent to parent ends at the root
+        found = bytearray(root + 1)
+        found[root] = 1
+        for node in watched(range(root, -1, -1), check):
+            if found[node]:
+                for child in self._children[node]:
+                    found[child] = 1
+        return np.frombuffer(found, np.bool_)
 
     def _expand(self, node: int, inlined: set[int]) -> list[int]:
         parts: list[int] = []

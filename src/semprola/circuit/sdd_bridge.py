@@ -170,7 +170,7 @@ def write_sdd(circuit: Circuit, sdd_path: str | Path, vtree_path: str | Path, vt
     """See :meth:`Circuit.write_sdd`."""
     if circuit.num_variables == 0:
         raise ValueError("a circuit without variables has no vtree, so it cannot be written as an SDD")
-    chosen = vtree or circuit.vtree or Vtree.right_linear(_appearance(circuit))
+    chosen = vtree or circuit.vtree or Vtree.right_linear(appearance(circuit))
     if chosen.num_variables != circuit.num_variables:
         raise ValueError(f"the vtree has {chosen.num_variables} variables, the circuit {circuit.num_variables}")
     program = Program()
@@ -227,16 +227,16 @@ def request_arrays(program: Program, roots: list[int], vtree: Vtree) -> dict[str
     }
 
 
+def appearance(circuit: Circuit) -> list[int]:
+    """The variables in the order in which the circuit's literals name them, then the others."""
+    mentioned = (np.abs(circuit.literal[circuit.literal != 0]) - 1).tolist()
+    return list(dict.fromkeys([*mentioned, *range(circuit.num_variables)]))
+
+
 def _umask() -> int:
     mask = os.umask(0o077)
     os.umask(mask)
     return mask
-
-
-def _appearance(circuit: Circuit) -> list[int]:
-    """The variables in the order in which the circuit's literals name them, then the others."""
-    mentioned = (np.abs(circuit.literal[circuit.literal != 0]) - 1).tolist()
-    return list(dict.fromkeys([*mentioned, *range(circuit.num_variables)]))
 
 
 def _circuit(answer: dict[str, npt.NDArray[np.integer]], labels: tuple[str, ...], vtree: Vtree) -> Circuit:

@@ -92,4 +92,9 @@ def _circuit(
     root = builder.product([image[root] for root in answer["roots"].tolist()])
     if root == FALSE:
         raise UnsatisfiableError("the constraint has no model")
-    return builder.build(root, zero_suppressed=[zero_suppressed] * len(names), vtree=vtree)
+    return builder.build(
+        root,
+        zero_suppressed=[zero_suppressed] * len(names),
+        vtree=vtree,
+        check=lambda: budget.check("writing the circuit", len(builder)),
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -136,13 +137,14 @@ def _parts(constraint: Formula, backend: str, budget: Budget) -> tuple[list[Circ
     """Circuits and facts whose conjunction is the constraint, and who made them, and why."""
     if isinstance(constraint, Cnf) and backend in ("auto", "topdown"):
         budget.check("choosing a back end")
-        reason = prefers_clauses(constraint) if backend == "auto" else "chosen by the caller"
+        reason = prefers_clauses(constraint, budget) if backend == "auto" else "chosen by the caller"
         if reason is not None:
             made = compile_clauses(constraint.num_vars, (constraint.offsets, constraint.literals), budget)
             return [as_circuit(made, constraint.labels())], {}, "topdown", reason
     budget.check("simplifying")
-    simple = simplify(constraint, lambda: budget.check("simplifying"))
-    work = split(conjuncts_of(simple), budget, direct=backend == "auto")
+    check = functools.partial(budget.check, "simplifying")
+    simple = simplify(constraint, check)
+    work = split(conjuncts_of(simple, check), budget, direct=backend == "auto")
     parts = list(work.circuits)
     if not work.components:
         return parts, work.facts, "direct", "a direct construction" if parts else "literals only"

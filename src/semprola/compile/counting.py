@@ -67,4 +67,5 @@ def counting_circuit(names: Sequence[str], signs: Sequence[bool], lo: int, hi: i
         for limit, which in ((budget.max_nodes, "nodes"), ((budget.memory or 1 << 50) // _BYTES_A_NODE, "memory")):
             if limit is not None and len(builder) > limit:
                 raise budget.error(which)
-    return builder.build(below[0], vtree=Vtree.right_linear(range(len(names))))
+    vtree = Vtree.right_linear(range(len(names)))
+    return builder.build(below[0], vtree=vtree, check=lambda: budget.check("counting", len(builder)))

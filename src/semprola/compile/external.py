@@ -15,6 +15,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from semprola.circuit import LITERAL, PRODUCT, Circuit, CircuitBuilder
+from semprola.circuit.builder import watched
 from semprola.circuit.nnf_files import read_nnf
 from semprola.compile.budget import Budget
 from semprola.compile.clausal import compile_clauses, encoded
@@ -80,11 +81,12 @@ def compile_external(components: Sequence[Sequence[Formula]], backend: str, budg
     return _projected(circuit, encoding)
 
 
-def entails(circuit: Circuit, clauses: Sequence[Sequence[int]]) -> bool:
+def entails(circuit: Circuit, clauses: Sequence[Sequence[int]], check: Callable[[], None] | None = None) -> bool:
     """Whether every model of a decomposable circuit satisfies all clauses of DIMACS literals, exactly.
 
     A clause fails in some model if and only if the circuit can still be true with all its literals false, and in a
-    decomposable circuit that is seen node by node; here for thousands of clauses at a time.
+    decomposable circuit that is seen node by node; here for thousands of clauses at a time. `check` is called now and
+    then, and may raise to stop.
 
     Example:
         >>> from semprola.circuit import CircuitBuilder
@@ -104,7 +106,7 @@ def entails(circuit: Circuit, clauses: Sequence[Sequence[int]]) -> bool:
             for item in clause:
                 blocked[item] = blocked.get(item, 0) | 1 << i
         possible: list[int] = []
-        for node in range(circuit.num_nodes):
+        for node in watched(range(circuit.num_nodes), check):
             below = children[start[node] : start[node + 1]]
             if kind[node] == LITERAL:
                 possible.append(whole & ~blocked.get(literal[node], 0))
@@ -126,7 +128,7 @@ def entails(circuit: Circuit, clauses: Sequence[Sequence[int]]) -> bool:
 def _check(circuit: Circuit | None, encoding: Encoding, budget: Budget, path: str) -> None:
     clauses, count = list(encoding.clauses), encoding.num_vars
     if circuit is not None:
-        if not entails(circuit, clauses):
+        if not entails(circuit, clauses, lambda: budget.check("checking the circuit", circuit.num_nodes)):
             raise FormatError(f"{path} wrote a circuit with a model that the constraint forbids: it cannot be used")
         more, root = _definitions(circuit, count)
         clauses += [*more, (-root,)]

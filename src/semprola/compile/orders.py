@@ -7,11 +7,12 @@ are small along a line, so they enter the graph as a path and not as a clique.
 
 from __future__ import annotations
 
-import heapq
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate, pairwise
 
 from semprola.circuit import Circuit, Vtree
+from semprola.circuit.builder import watched
+from semprola.compile.decomposition import bucket_tree, plain_order, primal_graph
 from semprola.logic import Formula, Kind
 
 _SMALL = 12
@@ -43,14 +44,14 @@ def choose_vtree(
         [0, 1, 2]
     """
     index = {name: v for v, name in enumerate(names)}
-    cliques = [[index[name] for name in clique] for clique in primal_cliques(conjuncts)]
+    cliques = [[index[name] for name in clique] for clique in primal_cliques(conjuncts, check)]
     largest = max((circuits or {}).values(), key=lambda circuit: circuit.num_nodes, default=None)
     if largest is not None:
         return _around(largest, index, cliques)
-    order = elimination_order(len(names), cliques, check)
+    order = plain_order(len(names), cliques, "min-fill" if len(names) <= _MIN_FILL else "min-degree", check)
     if has_long_count(conjuncts):
         return Vtree.right_linear(reversed(order))
-    return Vtree.from_forest(bucket_tree(order, cliques))
+    return Vtree.from_forest(bucket_tree(order, cliques, check).tolist())
 
 
 def narrow_line(conjuncts: Sequence[Formula], names: Sequence[str], found: Sequence[int]) -> list[int]:
@@ -84,81 +85,13 @@ def has_long_count(conjuncts: Iterable[Formula]) -> bool:
     return any(_is_long(node) for conjunct in conjuncts for node in _counting_parts(conjunct))
 
 
-def primal_cliques(conjuncts: Iterable[Formula]) -> list[tuple[str, ...]]:
-    """Sets of variables that should be close, for the parts of the conjuncts."""
+def primal_cliques(conjuncts: Iterable[Formula], check: Callable[[], None] | None = None) -> list[tuple[str, ...]]:
+    """Sets of variables that should be close, for the parts of the conjuncts; `check` may raise to stop."""
     cliques: dict[tuple[str, ...], None] = {}
-    for conjunct in conjuncts:
+    for conjunct in watched(conjuncts, check):
         for clique in _cliques(conjunct):
             cliques[clique] = None
     return list(cliques)
-
-
-def elimination_order(
-    count: int, cliques: Iterable[Sequence[int]], check: Callable[[], None] | None = None
-) -> list[int]:
-    """All variables in an order in which eliminating them joins few others; ties take the last variable first."""
-    near = _graph(count, cliques)
-    by_fill = count <= _MIN_FILL
-
-    def score(v: int) -> int:
-        return _fill(near, v) if by_fill else len(near[v])
-
-    best = [score(v) for v in range(count)]
-    heap = [(best[v], len(near[v]), -v) for v in range(count)]
-    heapq.heapify(heap)
-    order: list[int] = []
-    gone = [False] * count
-    while heap:
-        value, _, negative = heapq.heappop(heap)
-        v = -negative
-        if gone[v] or value != best[v]:
-            continue
-        if check is not None:
-            check()
-        gone[v] = True
-        order.append(v)
-        around = near[v]
-        for a in around:
-            near[a].discard(v)
-            near[a] |= around
-            near[a].discard(a)
-        for a in around:
-            best[a] = score(a)
-            heapq.heappush(heap, (best[a], len(near[a]), -a))
-        near[v] = set()
-    return order
-
-
-def bucket_tree(order: Sequence[int], cliques: Iterable[Sequence[int]]) -> list[int]:
-    """For each variable the next to be eliminated among its neighbours when it is, -1 if it has none then."""
-    near = _graph(len(order), cliques)
-    rank = [0] * len(order)
-    for position, v in enumerate(order):
-        rank[v] = position
-    parent = [-1] * len(order)
-    for v in order:
-        later = {a for a in near[v] if rank[a] > rank[v]}
-        if later:
-            # the parent inherits the rest; nobody else needs to know yet
-            parent[v] = min(later, key=rank.__getitem__)
-            near[parent[v]] |= later - {parent[v]}
-    return parent
-
-
-def _graph(count: int, cliques: Iterable[Sequence[int]]) -> list[set[int]]:
-    near: list[set[int]] = [set() for _ in range(count)]
-    for clique in cliques:
-        for v in clique:
-            near[v].update(clique)
-    for v in range(count):
-        near[v].discard(v)
-    return near
-
-
-def _fill(near: list[set[int]], v: int) -> int:
-    """Twice the number of edges missing between the neighbours of v."""
-    around = near[v]
-    return sum(len(around) - 1 - len(around & near[a]) for a in around)
 
 
 def _cliques(conjunct: Formula) -> Iterable[tuple[str, ...]]:
@@ -207,7 +140,7 @@ def _around(circuit: Circuit, index: Mapping[str, int], cliques: Sequence[Sequen
     own = [index[name] for name in circuit.variables]
     after: dict[int, list[int]] = {}
     placed = {own[v]: position for position, v in enumerate(base.order.tolist())}
-    near = _graph(len(index), cliques)
+    near = primal_graph(len(index), cliques)
     waiting = [v for v in range(len(index)) if v not in placed]
     while waiting:
         # whoever meets placed variables goes behind the last of them; if nobody does, the first goes to the end

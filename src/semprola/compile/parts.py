@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from semprola.circuit import Circuit
+from semprola.circuit.builder import watched
 from semprola.compile.budget import Budget
 from semprola.compile.counting import counted_literals, counting_circuit
 from semprola.compile.leaves import leaf_circuit
@@ -22,8 +23,11 @@ class Parts:
     components: list[list[Formula]] = field(default_factory=list)
 
 
-def conjuncts_of(formula: Formula) -> list[Formula]:
-    """Formulas whose conjunction is the formula: conjunctions, negated disjunctions and clause lists taken apart."""
+def conjuncts_of(formula: Formula, check: Callable[[], None] | None = None) -> list[Formula]:
+    """Formulas whose conjunction is the formula: conjunctions, negated disjunctions and clause lists taken apart.
+
+    `check` is called now and then, and may raise to stop.
+    """
     found: dict[Formula, None] = {}
     seen: set[tuple[Formula, bool]] = set()
     stack = [(formula, True)]
@@ -40,7 +44,8 @@ def conjuncts_of(formula: Formula) -> list[Formula]:
         elif node.kind is Kind.IMPLIES and not positive:
             stack.extend([(node.args[1], False), (node.args[0], True)])
         elif isinstance(node, Cnf) and positive:
-            stack.append((node.to_formula(), True))
+            clauses = [(clause, True) for clause in watched(node.clause_formulas(), check)]
+            stack.extend(reversed(clauses))
         elif node.kind is (Kind.TRUE if positive else Kind.FALSE):
             continue
         elif node.kind is (Kind.FALSE if positive else Kind.TRUE):
@@ -59,7 +64,7 @@ def split(conjuncts: Sequence[Formula], budget: Budget, direct: bool) -> Parts:
         direct: whether what is not a family may be settled here too, instead of by the back end that was asked for.
     """
     parts = Parts()
-    for group in _groups(conjuncts):
+    for group in _groups(conjuncts, lambda: budget.check("grouping the rules")):
         values = [(conjunct, _literal(conjunct)) for conjunct in group]
         facts = dict(value for _, value in values if value is not None)
         others = [conjunct for conjunct, value in values if value is None]
@@ -77,7 +82,7 @@ def split(conjuncts: Sequence[Formula], budget: Budget, direct: bool) -> Parts:
     return parts
 
 
-def _groups(conjuncts: Sequence[Formula]) -> list[list[Formula]]:
+def _groups(conjuncts: Sequence[Formula], check: Callable[[], None]) -> list[list[Formula]]:
     above: dict[str, str] = {}
 
     def top(name: str) -> str:
@@ -88,13 +93,13 @@ def _groups(conjuncts: Sequence[Formula]) -> list[list[Formula]]:
             above[name], name = root, above[name]
         return root
 
-    for conjunct in conjuncts:
+    for conjunct in watched(conjuncts, check):
         names = conjunct.labels()
         first = top(names[0])
         for name in names[1:]:
             above[top(name)] = first
     groups: dict[str, list[Formula]] = {}
-    for conjunct in conjuncts:
+    for conjunct in watched(conjuncts, check):
         groups.setdefault(top(conjunct.labels()[0]), []).append(conjunct)
     return list(groups.values())
 

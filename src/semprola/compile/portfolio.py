@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from semprola.circuit import Circuit
+from semprola.circuit.builder import watched
 from semprola.compile.bdd import compile_bdd, compile_zdd
 from semprola.compile.budget import Budget
 from semprola.compile.clausal import compile_topdown
-from semprola.compile.decomposition import elimination_order, width
+from semprola.compile.decomposition import narrow_width
 from semprola.compile.external import compile_external, is_external
 from semprola.compile.orders import has_long_count, primal_cliques
 from semprola.compile.sdd import compile_sdd
@@ -91,11 +92,11 @@ def compile_components(components: Components, backend: str, budget: Budget) -> 
     return Made(circuits, "+".join(dict.fromkeys(used)), "; ".join(reasons))
 
 
-def prefers_clauses(cnf: Cnf) -> str | None:
+def prefers_clauses(cnf: Cnf, budget: Budget) -> str | None:
     """Why a CNF goes to the top-down compiler as it is, or None if it deserves a closer look.
 
     Example:
-        >>> prefers_clauses(Cnf(3, [[1, 2], [-2, 3]])) is None
+        >>> prefers_clauses(Cnf(3, [[1, 2], [-2, 3]]), Budget()) is None
         True
     """
     if native_library() is None or cnf.num_vars <= _SMALL:
@@ -104,13 +105,16 @@ def prefers_clauses(cnf: Cnf) -> str | None:
         return f"topdown: {cnf.num_clauses:,} clauses"
     flat, ends = (abs(cnf.literals) - 1).tolist(), cnf.offsets.tolist()
     cliques = [flat[start:end] for start, end in itertools.pairwise(ends)]
-    found = width(elimination_order(cnf.num_vars, cliques, "min-degree"), cliques)
-    return f"topdown: {cnf.num_vars} variables of width {found}" if found > _NARROW else None
+    found = narrow_width(cnf.num_vars, cliques, _NARROW, lambda: budget.check("choosing a back end"))
+    return f"topdown: {cnf.num_vars} variables, wider than {_NARROW}" if found is None else None
 
 
 def _choose(component: Sequence[Formula], budget: Budget) -> tuple[str, str]:
-    budget.check("choosing a back end")
-    names = dict.fromkeys(name for conjunct in component for name in conjunct.labels())
+    def check() -> None:
+        budget.check("choosing a back end")
+
+    check()
+    names = dict.fromkeys(name for conjunct in watched(component, check) for name in conjunct.labels())
     if len(names) <= _SMALL:
         return "sdd", f"at most {_SMALL} variables, so a structured circuit is cheap"
     if _has_family(component):
@@ -119,15 +123,15 @@ def _choose(component: Sequence[Formula], budget: Budget) -> tuple[str, str]:
         return "sdd", "a long counting constraint is small along a variable order"
     if native_library() is None:
         return "sdd", "the native module is absent"
-    cliques = primal_cliques(component)
+    cliques = primal_cliques(component, check)
     if sum(map(len, cliques)) > _MOST_MEASURED:
         return "topdown", f"{len(names):,} variables in {len(cliques):,} groups"
     index = {name: v for v, name in enumerate(names)}
     numbered = [[index[name] for name in clique] for clique in cliques]
-    found = width(elimination_order(len(names), numbered, "min-degree"), numbered)
-    if found <= _NARROW:
+    found = narrow_width(len(names), numbered, _NARROW, check)
+    if found is not None:
         return "sdd", f"width {found} is at most {_NARROW}, so a structured circuit is cheap"
-    return "topdown", f"{len(names)} variables of width {found}"
+    return "topdown", f"{len(names)} variables, wider than {_NARROW}"
 
 
 def _sdd_first(components: Components, budget: Budget) -> tuple[Circuit, str, list[str]]:

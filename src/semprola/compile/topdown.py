@@ -27,6 +27,8 @@ from semprola.errors import CompilationBudgetError, FormatError, SemprolaError, 
 
 LITERAL, PRODUCT, SUM = 0, 1, 2
 
+_POLL_SECONDS = 0.05
+
 Csr = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]
 Clauses = Sequence[Sequence[int]] | Csr
 
@@ -107,7 +109,7 @@ def compile_cnf(
         timeout: seconds; None for no limit.
         max_nodes: nodes of the circuit; None for no limit.
         memory: bytes held by the compiler; None for three quarters of the machine's memory.
-        progress: called about five times a second, from the calling thread.
+        progress: called several times a second, from the calling thread.
         projected_out: variables to leave out of the circuit.
         determined: whether the other variables determine those in every model, as they do the definitions of a
             Tseitin encoding. Then the search may branch on them; sums that decide on one of them stay deterministic,
@@ -196,10 +198,10 @@ def call_interruptibly(function: Callable[..., int], shared: Shared, *args: Any,
     worker = threading.Thread(target=lambda: result.append(function(*args)), daemon=True)
     worker.start()
     try:
-        worker.join(0.2)
+        worker.join(_POLL_SECONDS)
         while worker.is_alive():
             poll()
-            worker.join(0.2)
+            worker.join(_POLL_SECONDS)
     except BaseException:
         shared.stop = 1
         worker.join()

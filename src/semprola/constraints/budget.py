@@ -49,6 +49,15 @@ class Budget:
         """Seconds since the construction began."""
         return time.monotonic() - self._started
 
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds until the time is up; None without a limit."""
+        return None if self.timeout is None else max(0.0, self.timeout - self.seconds)
+
+    def checker(self, nodes: int, where: str) -> Callable[[], None]:
+        """`check` with these arguments, for a step that is told what to call now and then."""
+        return lambda: self.check(nodes, where)
+
     def check(self, nodes: int, where: str) -> None:
         """Refuse to go on when there are too many nodes or too many seconds have passed.
 
@@ -70,6 +79,5 @@ class Budget:
         if self.timeout is not None and seconds > self.timeout:
             raise CompilationBudgetError(
                 f"{self.what} ran out of its time budget of {self.timeout:.3g} s after {nodes:,} nodes; the widest "
-                f"part "
-                f"is {where}: raise timeout={self.advice}"
+                f"part is {where}: raise timeout={self.advice}"
             )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -172,7 +172,8 @@ class OneHot(Family):
             first += len(group)
         budget.check(len(builder), "the groups")
         vtree = tree.build(tree.balanced(homes))
-        return builder.build(builder.product(sums), zero_suppressed=[True] * len(labels), vtree=vtree)
+        check = budget.checker(len(builder), "the groups")
+        return builder.build(builder.product(sums), zero_suppressed=[True] * len(labels), vtree=vtree, check=check)
 
 
 def _balanced(names: tuple[str, ...], lowest: int, highest: int, budget: Budget) -> Circuit:
@@ -181,11 +182,12 @@ def _balanced(names: tuple[str, ...], lowest: int, highest: int, budget: Budget)
     builder = CircuitBuilder(names)
     size = (vtree.last - vtree.first + 1).tolist()
     left, right, variable = vtree.left.tolist(), vtree.right.tolist(), vtree.variable.tolist()
-    wanted = _wanted(vtree.root, (max(lowest, 0), highest), size, left, right)
+    planning = budget.checker(0, "the plan of the counts")
+    wanted = _wanted(vtree.root, (max(lowest, 0), highest), size, left, right, planning)
     known: dict[tuple[int, int, int], int] = {}
     for node in range(len(vtree)):
-        budget.check(len(builder), f"the vtree node above {size[node]} labels")
         for a, b in wanted.get(node, ()):
+            budget.check(len(builder), f"the vtree node above {size[node]} labels")
             if (a, b) == (0, size[node]):
                 known[node, a, b] = builder.true()
             elif variable[node] >= 0:
@@ -196,18 +198,21 @@ def _balanced(names: tuple[str, ...], lowest: int, highest: int, budget: Budget)
                     for ones, rest in _splits(a, b, size[left[node]], size[right[node]])
                 )
     root = known[vtree.root, max(lowest, 0), highest]
-    return builder.build(root, vtree=vtree)
+    return builder.build(root, vtree=vtree, check=budget.checker(len(builder), "the finished circuit"))
 
 
 Range = tuple[int, int]
 
 
-def _wanted(root: int, bounds: Range, size: list[int], left: list[int], right: list[int]) -> dict[int, list[Range]]:
+def _wanted(
+    root: int, bounds: Range, size: list[int], left: list[int], right: list[int], check: Callable[[], None]
+) -> dict[int, list[Range]]:
     """Which ranges of counts are asked of each vtree node, from the root down."""
     wanted: dict[int, dict[Range, None]] = {root: {bounds: None}}
     for node in range(root, -1, -1):
         if size[node] == 1:
             continue
+        check()
         for a, b in wanted.get(node, ()):
             if (a, b) == (0, size[node]):
                 continue

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from semprola.circuit import Circuit, Vtree
 from semprola.constraints.budget import Budget
 from semprola.constraints.emission import FALSE_ID, TRUE_ID, Emitter
+from semprola.constraints.sorting import distinct
 from semprola.errors import UnsatisfiableError
 
 Ids = npt.NDArray[np.int64]
@@ -154,13 +155,13 @@ def reduce_levels(
 ) -> Circuit:
     """The circuit of an unreduced diagram; arguments as for `decision_diagram`."""
     limits = Budget("the constraint") if budget is None else budget
-    diagram = Diagram(labels, given, zero_suppressed)
+    diagram = Diagram(labels, given, zero_suppressed, limits)
     ids = np.where(levels.accepted, TRUE_ID, FALSE_ID)
     for position in range(len(order) - 1, -1, -1):
         below = np.append(ids, FALSE_ID)  # index -1 is no state at all
         ids = diagram.add(order[position], below[levels.low[position]], below[levels.high[position]])
         limits.check(diagram.num_nodes, "the reduction")
-    return diagram.circuit(int(ids[0]) if len(ids) else FALSE_ID, order, limits)
+    return diagram.circuit(int(ids[0]) if len(ids) else FALSE_ID, order)
 
 
 class Diagram:
@@ -170,10 +171,11 @@ class Diagram:
         labels: names of the labels.
         given: names of the given variables.
         zero_suppressed: whether labels follow the zero-suppressed rule.
+        budget: limits, and the constraint as errors name it.
     """
 
-    def __init__(self, labels: Sequence[str], given: Sequence[str] = (), zero_suppressed: bool = True) -> None:
-        self.labels, self.given = tuple(labels), tuple(given)
+    def __init__(self, labels: Sequence[str], given: Sequence[str], zero_suppressed: bool, budget: Budget) -> None:
+        self.labels, self.given, self.budget = tuple(labels), tuple(given), budget
         self.suppressed = [zero_suppressed] * len(self.labels) + [False] * len(self.given)
         self.num_nodes = 0
         self._variable: list[Ids] = []
@@ -189,11 +191,14 @@ class Diagram:
 
         Returns:
             The id of each node: equal nodes get equal ids, needless ones that of a successor.
+
+        Raises:
+            CompilationBudgetError: the time is up.
         """
         needless = high == FALSE_ID if self.suppressed[variable] else low == high
         ids = low.astype(np.int64)
         kept = np.flatnonzero(~needless)
-        pairs, inverse = np.unique((low[kept].astype(np.int64) << 32) | high[kept], return_inverse=True)
+        pairs, inverse, _ = distinct((low[kept].astype(np.int64) << 32) | high[kept], self._check)
         ids[kept] = self.num_nodes + 2 + inverse
         self.num_nodes += len(pairs)
         self._variable.append(np.full(len(pairs), variable, np.int64))
@@ -201,33 +206,35 @@ class Diagram:
         self._high.append(pairs & 0xFFFFFFFF)
         return ids
 
-    def circuit(self, root: int, order: Sequence[int], budget: Budget | None = None) -> Circuit:
+    def circuit(self, root: int, order: Sequence[int]) -> Circuit:
         """The circuit of the node with this id.
 
         Args:
             root: an id that `add` returned last, so that every node lies below it.
             order: all variables in the order of reading.
-            budget: limits, and the constraint as errors name it.
 
         Raises:
             UnsatisfiableError: the root is false.
             CompilationBudgetError: the time is up.
         """
-        limits = Budget("the constraint") if budget is None else budget
         if root == FALSE_ID:
-            raise UnsatisfiableError(f"{limits.what} has no model")
+            raise UnsatisfiableError(f"{self.budget.what} has no model")
         empty = np.zeros(2, np.int64)
         variable, low, high = (np.concatenate([empty, *parts]) for parts in (self._variable, self._low, self._high))
         emitter = Emitter(variable, low, high, np.array(self.suppressed, bool))
-        emitter.run(root, lambda: limits.check(self.num_nodes, "the finished diagram"))
+        emitter.run(root, self._check)
+        self._check()
         return Circuit(
             self.labels,
             self.given,
-            emitter.kind,
-            emitter.literal,
-            np.concatenate([[0], np.cumsum(emitter.arity, dtype=np.int64)]),
-            emitter.children,
+            np.asarray(emitter.kind),
+            np.asarray(emitter.literal),
+            np.concatenate([[0], np.cumsum(np.asarray(emitter.arity), dtype=np.int64)]),
+            np.asarray(emitter.children),
             zero_suppressed=self.suppressed,
             vtree=Vtree.right_linear(order) if len(order) else None,
             info={"diagram_nodes": self.num_nodes},
         )
+
+    def _check(self) -> None:
+        self.budget.check(self.num_nodes, "the finished diagram")

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from array import array
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import numpy.typing as npt
 
 from semprola.circuit import LITERAL, PRODUCT, SUM
+from semprola.constraints.sorting import distinct
 
 Ids = npt.NDArray[np.int64]
 
@@ -31,10 +33,11 @@ class Emitter:
 
     def __init__(self, variable: Ids, low: Ids, high: Ids, suppressed: npt.NDArray[np.bool_]) -> None:
         self.variable, self.low, self.high, self.suppressed = variable, low, high, suppressed
-        self.kind: list[int] = []
-        self.literal: list[int] = []
-        self.arity: list[int] = []
-        self.children: list[int] = []
+        # arrays and not lists: a fraction of the memory, and numpy takes them as they are
+        self.kind = array("b")
+        self.literal = array("i")
+        self.arity = array("i")
+        self.children = array("i")
         self._leaves: dict[int, int] = {}
         self._products: dict[tuple[int, int], int] = {}
         self._image: list[int] = []
@@ -42,27 +45,32 @@ class Emitter:
 
     def run(self, root: int, check: Callable[[], None]) -> None:
         """Write everything below a node, which must be the last one; `check` is called now and then, to stop it."""
-        inlined = self._inlined(root)
-        low, high, suppressed = self.low.tolist(), self.high.tolist(), self.suppressed.tolist()
+        inlined, suppressed = self._inlined(root, check), self.suppressed.tolist()
         image = self._image = [-1, -1]
-        for node, v in enumerate(self.variable.tolist()[2 : root + 1], start=2):
-            if node % _CHECK_EVERY == 0:
-                check()
-            if node in inlined:
-                sign, child = (v + 1, high[node]) if high[node] else (-v - 1, low[node])
+        for node, v, low, high in self._nodes(root, check):
+            if inlined[node]:
+                sign, child = (v + 1, high) if high else (-v - 1, low)
                 self._pending[node] = [*self._parts(child), self._leaf(sign)]
                 image.append(-1)
                 continue
             branches = []
-            if low[node] != FALSE_ID:
-                branches.append(self._plain(low[node]) if suppressed[v] else self._product(-v - 1, low[node]))
-            if high[node] != FALSE_ID:
-                branches.append(self._product(v + 1, high[node]))
+            if low != FALSE_ID:
+                branches.append(self._plain(low) if suppressed[v] else self._product(-v - 1, low))
+            if high != FALSE_ID:
+                branches.append(self._product(v + 1, high))
             image.append(branches[0] if len(branches) == 1 else self._node(SUM, 0, branches))
         if root == TRUE_ID:
             self._leaf(0)
 
-    def _inlined(self, root: int) -> set[int]:
+    def _nodes(self, root: int, check: Callable[[], None]) -> Iterator[tuple[int, int, int, int]]:
+        """Every node up to the root with its variable and successors."""
+        for first in range(2, root + 1, _CHECK_EVERY):
+            check()
+            end = min(first + _CHECK_EVERY, root + 1)
+            columns = (column[first:end].tolist() for column in (self.variable, self.low, self.high))
+            yield from zip(range(first, end), *columns, strict=True)
+
+    def _inlined(self, root: int, check: Callable[[], None]) -> bytes:
         """Nodes that are one literal and a successor, and part of one product only: that product takes them in."""
         count = len(self.variable)
         zero = self.suppressed[self.variable]
@@ -71,20 +79,24 @@ class Emitter:
         child = np.concatenate([self.high, self.low])
         real = np.concatenate([self.high != FALSE_ID, (self.low != FALSE_ID) & ~zero])
         real[:2] = real[count : count + 2] = False
-        products, times = np.unique((literal[real] << 32) | child[real], return_counts=True)
+        check()
+        products, place, times = distinct((literal[real] << 32) | child[real], check)
         in_products = np.bincount(products & 0xFFFFFFFF, minlength=count)
+        check()
         in_sums = np.bincount(self.low[zero & (self.low != FALSE_ID)], minlength=count)
         forced = ((self.low == FALSE_ID) & (self.high > TRUE_ID)) | (
             ~zero & (self.high == FALSE_ID) & (self.low > TRUE_ID)
         )
         forced &= (in_products == 1) & (in_sums == 0)
         forced[:2] = forced[root] = False
+        check()
         nodes = np.flatnonzero(forced)
-        positive = self.high[nodes] != FALSE_ID
-        own_literal = self.variable[nodes] * 2 + positive
-        own = (own_literal << 32) | np.where(positive, self.high[nodes], self.low[nodes])
-        alone = times[np.searchsorted(products, own)] == 1
-        return set(nodes[alone].tolist())
+        number = np.cumsum(real) - 1  # of each branch among those that are products
+        own = place[number[np.where(self.high[nodes] != FALSE_ID, nodes, nodes + count)]]
+        alone = times[own] == 1
+        inlined = np.zeros(count, np.int8)
+        inlined[nodes[alone]] = 1
+        return inlined.tobytes()
 
     def _plain(self, child: int) -> int:
         return self._leaf(0) if child == TRUE_ID else self._image[child]

@@ -133,7 +133,8 @@ class Hierarchy(Family):
         roots = self._roots()
         root = self._siblings(builder, [on[r] for r in roots])
         vtree = tree.build(self._join(tree, [home[r] for r in roots]))
-        return builder.build(root, zero_suppressed=[True] * len(self.names), vtree=vtree)
+        check = budget.checker(len(builder), "the finished circuit")
+        return builder.build(root, zero_suppressed=[True] * len(self.names), vtree=vtree, check=check)
 
     def _siblings(self, builder: CircuitBuilder, on: list[int]) -> int:
         """What may hold of the children of a label that is on; a child that is not mentioned is off."""

@@ -8,13 +8,14 @@ the other is. Every assignment that respects this extends to a model, so no dead
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from semprola.circuit import Circuit, CircuitBuilder, Vtree
+from semprola.circuit.builder import watched
 from semprola.compile.decomposition import elimination_order
 from semprola.constraints.budget import Budget
 from semprola.constraints.layout import VtreeBuilder
@@ -22,6 +23,8 @@ from semprola.errors import CompilationBudgetError
 
 _MOST_BAG = 62
 _SEARCH_SECONDS = 2.0
+_SEARCH_SHARE = 0.2
+"""Of the time that is left, what may go into the search for a better order."""
 _TRIES = 1, 8
 Masks = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int64]
@@ -49,7 +52,9 @@ def dag_circuit(names: tuple[str, ...], parents_of: Sequence[Sequence[int]], bud
     images = plan.emit(builder, order)
     roots = [v for v in order if parent[v] < 0]
     root = builder.product(int(images[v][0]) for v in roots)
-    return builder.build(root, zero_suppressed=[True] * len(names), vtree=_vtree(order, plan.groups, roots))
+    vtree = _vtree(order, plan.groups, roots)
+    check = budget.checker(plan.total + len(builder), "the finished circuit")
+    return builder.build(root, zero_suppressed=[True] * len(names), vtree=vtree, check=check)
 
 
 class _Plan:
@@ -75,7 +80,10 @@ class _Plan:
         images: dict[int, Ids] = {}
         for v in order:
             allowed, links = steps.pop(v)
-            below = [_product(builder, group, images)[link] for group, link in zip(self.groups[v], links, strict=True)]
+            check = self.budget.checker(self.total + len(builder), self._where(v, len(allowed) // 2))
+            below = [
+                _product(builder, group, images, check)[link] for group, link in zip(self.groups[v], links, strict=True)
+            ]
             images[v] = self._nodes(builder, v, allowed, below)
             self.budget.check(self.total + len(builder), self._where(v, len(allowed) // 2))
         return images
@@ -167,15 +175,16 @@ def _groups(bags: list[list[int]], children: list[int]) -> list[_Group]:
     return outermost
 
 
-def _product(builder: CircuitBuilder, group: _Group, images: dict[int, Ids]) -> Ids:
+def _product(builder: CircuitBuilder, group: _Group, images: dict[int, Ids], check: Callable[[], None]) -> Ids:
     """For each mask of a group the circuit node that says what follows below all its labels."""
     parts = [images.pop(c) for c in group.children]
     for other in group.inner:
         place = np.searchsorted(other.masks, _project(group.masks, group.bag, other.bag))
-        parts.append(_product(builder, other, images)[place])
+        parts.append(_product(builder, other, images, check)[place])
     if len(parts) == 1:
         return parts[0]
-    return np.array([builder.product(column) for column in zip(*(part.tolist() for part in parts), strict=True)])
+    columns = zip(*(part.tolist() for part in parts), strict=True)
+    return np.array([builder.product(column) for column in watched(columns, check)])
 
 
 def _vtree(order: list[int], groups: list[list[_Group]], roots: list[int]) -> Vtree:
@@ -208,8 +217,11 @@ def _decompose(
     edges = [(child, parent) for child, parents in enumerate(parents_of) for parent in parents]
     found = []
     for tries in _TRIES:
-        budget.check(0, "the search for a decomposition")
-        order = elimination_order(len(parents_of), edges, tries=tries, seconds=_SEARCH_SECONDS).tolist()
+        check = budget.checker(0, "the search for a decomposition")
+        check()
+        left = budget.seconds_left
+        seconds = _SEARCH_SECONDS if left is None else min(_SEARCH_SECONDS, left * _SEARCH_SHARE)
+        order = elimination_order(len(parents_of), edges, tries=tries, seconds=seconds, check=check).tolist()
         found.append((order, _bags(parents_of, order)))
     order, bags = min(found, key=lambda made: sum(1.5 ** len(bag) for bag in made[1]))
     widest = max(range(len(bags)), key=lambda v: len(bags[v]))
@@ -217,8 +229,7 @@ def _decompose(
         shown = ", ".join(repr(names[v]) for v in (widest, *bags[widest][:4]))
         raise CompilationBudgetError(
             f"{budget.what} has no narrow tree decomposition: {len(bags[widest]) + 1} labels ({shown}, …) depend on "
-            f"each "
-            "other: leave out parents that say little, or split the hierarchy"
+            "each other: leave out parents that say little, or split the hierarchy"
         )
     return order, bags
 

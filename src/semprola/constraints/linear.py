@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
 from bisect import bisect_right
 from collections.abc import Hashable, Mapping
 from decimal import Decimal
 from fractions import Fraction
-from itertools import accumulate
 from numbers import Rational
 from typing import Any
 
@@ -23,6 +23,7 @@ from semprola.constraints.family import Family, label_names
 from semprola.errors import LabelError, UnsatisfiableError
 from semprola.logic.messages import brief
 
+_CHECK_EVERY = 512
 _OPERATORS = {"<=": "le", ">=": "ge", "==": "eq", "<": "lt", ">": "gt", "!=": "ne"}
 
 
@@ -104,7 +105,7 @@ class Linear(Family):
     def _equation(self, order: list[int], weights: list[int], bound: Fraction, budget: Budget) -> Circuit:
         lowest, highest = _reach(weights)
         # what is left must be a multiple of the greatest common divisor of the weights to come
-        divisor = [*accumulate(reversed(weights), math.gcd, initial=0)][::-1]
+        divisor = [*itertools.accumulate(reversed(weights), math.gcd, initial=0)][::-1]
         equal = self.op == "=="
         settled = highest[0] + abs(math.floor(bound)) + 1  # out of reach: the bound cannot be met any more
 
@@ -152,19 +153,23 @@ class _AtMost:
 
     def circuit(self, names: tuple[str, ...], order: list[int]) -> Circuit:
         root = self._solve()
-        diagram = Diagram(names, (), zero_suppressed=False)
+        diagram = Diagram(names, (), zero_suppressed=False, budget=self.budget)
         image = np.zeros(self.count, np.int64)
         image[TRUE_ID] = TRUE_ID
         for position in range(len(order) - 1, -1, -1):
             if self.nodes[position]:
                 made = np.array(self.nodes[position], np.int64)
                 image[made[:, 0]] = diagram.add(order[position], image[made[:, 1]], image[made[:, 2]])
-        return diagram.circuit(int(image[root]), order, self.budget)
+        return diagram.circuit(int(image[root]), order)
 
     def _solve(self) -> int:
         """Depth first with a stack: a place is left when both its successors are known."""
         stack = [(0, self.most)]
-        while stack:
+        for step in itertools.count():
+            if not stack:
+                break
+            if step % _CHECK_EVERY == 0:
+                self._check()
             position, rest = stack[-1]
             if self._known(position, rest) is not None:
                 stack.pop()
@@ -200,18 +205,21 @@ class _AtMost:
             node = self.count
             self.count += 1
             self.nodes[position].append((node, low, high))
-            if self.count % 4096 == 0 or self.count > self.budget.max_nodes:
-                width, widest = max((len(nodes), i) for i, nodes in enumerate(self.nodes))
-                self.budget.check(self.count, f"label {self.names[widest]!r} ({width:,} different sums)")
+            if self.count > self.budget.max_nodes:
+                self._check()
         place = bisect_right(self.starts[position], first)
         self.starts[position].insert(place, first)
         self.found[position].insert(place, (first, last, node))
 
+    def _check(self) -> None:
+        width, widest = max((len(nodes), i) for i, nodes in enumerate(self.nodes))
+        self.budget.check(self.count, f"label {self.names[widest]!r} ({width:,} different sums)")
+
 
 def _reach(weights: list[int]) -> tuple[list[int], list[int]]:
     """The least and the greatest sum of the weights from each position on."""
-    lowest = [*accumulate((min(w, 0) for w in reversed(weights)), initial=0)][::-1]
-    highest = [*accumulate((max(w, 0) for w in reversed(weights)), initial=0)][::-1]
+    lowest = [*itertools.accumulate((min(w, 0) for w in reversed(weights)), initial=0)][::-1]
+    highest = [*itertools.accumulate((max(w, 0) for w in reversed(weights)), initial=0)][::-1]
     return lowest, highest
 
 

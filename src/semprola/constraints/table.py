@@ -80,11 +80,11 @@ class Table(Family):
     def _build(self, budget: Budget) -> Circuit:
         diagrams = [self._diagram(zero_suppressed, budget) for zero_suppressed in (True, False)]
         smallest, root = min(diagrams, key=lambda made: made[0].num_nodes)
-        return smallest.circuit(root, range(len(self.names)), budget)
+        return smallest.circuit(root, range(len(self.names)))
 
     def _diagram(self, zero_suppressed: bool, budget: Budget) -> tuple[Diagram, int]:
         """Nodes are prefixes of the sorted rows; from the last column up, equal ones become one."""
-        rows, diagram = self.rows, Diagram(self.names, (), zero_suppressed)
+        rows, diagram = self.rows, Diagram(self.names, (), zero_suppressed, budget)
         if not len(rows):
             return diagram, FALSE_ID
         differs = rows[1:] != rows[:-1]

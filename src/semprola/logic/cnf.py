@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from itertools import pairwise
 from types import MappingProxyType
@@ -122,7 +122,13 @@ class Cnf(Leaf):
             >>> Cnf(2, [[1, -2], [2]]).to_formula()
             (1 | ~2) & 2
         """
-        return And([Or([Bool(str(v)) if v > 0 else ~Bool(str(-v)) for v in clause]) for clause in self.clauses])
+        return And(self.clause_formulas())
+
+    def clause_formulas(self) -> Iterator[Formula]:
+        """The clauses one after the other, each as a formula."""
+        flat, ends = self.literals.tolist(), self.offsets.tolist()
+        for start, end in pairwise(ends):
+            yield Or([Bool(str(v)) if v > 0 else ~Bool(str(-v)) for v in flat[start:end]])
 
     def labels(self) -> tuple[str, ...]:
         """Return ("1", ..., "n")."""
