@@ -86,6 +86,27 @@ def test_html_is_one_file(content: dict[str, Any]) -> None:
     assert content["command"] in page
 
 
+def test_what_a_search_saw_is_shown(content: dict[str, Any]) -> None:
+    seen = {"exact": 12.34, "hamming": 80.0, "consistent": 100.0, "nll": 1.5}
+    tried = [
+        {"method": "spl", "settings": {"gate": gate, "lr": 0.005}, "seeds": 1, "valid": seen, "chosen": gate == []}
+        for gate in ([], [128, 64])
+    ]
+    text = report.markdown_report({**content, "search": tried})
+    assert "- SPL: **gate linear, lr 0.005: 12.3 / 80.0 / 100.0, nll 1.50**; gate 128 → 64, lr 0.005: 12.3" in text
+    assert "<b>gate linear, lr 0.005: 12.3 / 80.0 / 100.0, nll 1.50</b>" in report.html_report(
+        {**content, "search": tried}
+    )
+    assert "<details>" not in report.markdown_report({**content, "search": []})
+
+
+def test_what_the_table_has_no_column_for(content: dict[str, Any]) -> None:
+    text = report.markdown_report(content)
+    assert "Settings: FIL dropout 0, lr 0.001; SPL m 1, k 1, gate linear, dropout" in text
+    assert "SPL with the greedy decoder of the released code: " in text
+    assert re.search(r"The decoder for the Hamming score is behind the mode in \d of 4 runs", text)
+
+
 def test_nothing_names_the_machine(content: dict[str, Any]) -> None:
     text = json.dumps(content)
     assert str(Path.home()) not in text or str(Path.home()) == "/"

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import html
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -14,9 +15,14 @@ from typing import Any
 
 from semprola.errors import FormatError, SemprolaError
 from semprola.experiments import pictures
+from semprola.experiments.methods import METHODS, TITLES
 from semprola.experiments.provenance import atomic_write, read_json
 from semprola.experiments.settings import EXPERIMENTS
-from semprola.experiments.tables import html_table, markdown_table, summary
+from semprola.experiments.tables import described, html_table, markdown_table, search_lines, spread, summary
+
+_HEAD_OF_SEARCH = "Exact / Hamming / consistent on validation rows, and the negative log-likelihood; in bold: chosen."
+
+_BOLD = re.compile(r"\*\*(.+?)\*\*")
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
@@ -30,22 +36,32 @@ img { max-width: 100%; margin: .5rem 0 } code { background: #f3f3f3; padding: .1
 
 
 def markdown_report(content: Mapping[str, Any]) -> str:
-    """A results file as a section in Markdown: heading, table, command.
+    """A results file as a section in Markdown: heading, table, what else was seen, command.
 
     Args:
-        content: of a file that `semprola reproduce` writes: "results", "title", "command".
+        content: of a file that `semprola reproduce` writes: "results", "title", "command", "search".
     """
     results = content["results"]
-    lines = [f"### {content['title']}", "", markdown_table(_rows(results)), ""]
-    lines += [_network(results), "", f"`{content['command']}`", ""]
-    return "\n".join(lines)
+    lines = [f"### {content['title']}", "", markdown_table(_rows(results)), "", _network(results), ""]
+    lines += [text for note in _notes(results) for text in (note, "")]
+    tried = search_lines(content.get("search", ()))
+    if tried:
+        lines += ["<details><summary>What the search saw on validation rows</summary>", "", _HEAD_OF_SEARCH]
+        lines += ["", *tried, "", "</details>", ""]
+    return "\n".join([*lines, f"`{content['command']}`", ""])
 
 
 def html_report(content: Mapping[str, Any]) -> str:
     """A results file as one HTML page with its pictures inside (without them where matplotlib is not installed)."""
     results, title = content["results"], html.escape(content["title"])
     parts = [f"<h1>{title}</h1>", html_table(_rows(results))]
-    parts.append(f"<p>{html.escape(_network(results))}</p><p><code>{html.escape(content['command'])}</code></p>")
+    parts += [f"<p>{html.escape(text)}</p>" for text in (_network(results), *_notes(results))]
+    parts.append(f"<p><code>{html.escape(content['command'])}</code></p>")
+    tried = [html.escape(line.removeprefix("- ")) for line in search_lines(content.get("search", ()))]
+    if tried:
+        items = "".join("<li>" + _BOLD.sub(r"<b>\1</b>", line) + "</li>" for line in tried)
+        summary_line = "<summary>What the search saw on validation rows</summary>"
+        parts.append(f"<details>{summary_line}<p>{html.escape(_HEAD_OF_SEARCH)}</p><ul>{items}</ul></details>")
     try:
         parts += [_image(name, figure) for name, figure in _figures(results)]
     except SemprolaError as error:
@@ -106,6 +122,37 @@ def _network(results: Sequence[Mapping[str, Any]]) -> str:
         f"{results[0]['data']}; network: {widths}, {model['activation']}; Adam, {size}; mode of the distribution, "
         f"“its decoder”: least expected Hamming loss; {seconds:,.0f} s of training in total."
     )
+
+
+def _notes(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the table has no column for: the settings of the runs, the greedy decoder, seed by seed comparisons."""
+    notes = ["Settings: " + "; ".join(_settings(results, method) for method in METHODS if _of(results, method)) + "."]
+    greedy = [test["greedy_decoder"] for test in _of(results, "spl") if "greedy_decoder" in test]
+    if greedy:
+        figures = " / ".join(spread([seen[name] for seen in greedy]) for name in ("exact", "hamming", "consistent"))
+        notes.append(f"SPL with the greedy decoder of the released code: {figures}.")
+    pairs = [(test["hamming"], test["hamming_decoder"]["hamming"]) for test in (r["test"] for r in results)]
+    behind = [mode - other for mode, other in pairs if other < mode - 1e-9]
+    loss = f", by at most {max(behind):.2f} points" if behind else ""
+    notes.append(f"The decoder for the Hamming score is behind the mode in {len(behind)} of {len(pairs)} runs{loss}.")
+    return notes
+
+
+def _of(results: Sequence[Mapping[str, Any]], method: str) -> list[Mapping[str, Any]]:
+    return [result["test"] for result in results if result["method"] == method]
+
+
+def _settings(results: Sequence[Mapping[str, Any]], method: str) -> str:
+    """The settings of a method in which a reader may be interested; those of other methods are left out."""
+    result = next(result for result in results if result["method"] == method)
+    model, training = result["model"], result["training"]
+    names = {"spl": ("replicas", "units", "gate"), "product-spl": ("replicas", "gate")}.get(method, ())
+    if method in ("semantic-loss", "nesy-entropy"):
+        names = ("semantic_weight", "entropy_weight")[: 1 + (method == "nesy-entropy")]
+    chosen = {name: model[name] for name in (*names, "dropout")} | {"lr": training["lr"]}
+    if training["weight_decay"]:
+        chosen["weight_decay"] = training["weight_decay"]
+    return f"{TITLES[method]} {described(chosen)}"
 
 
 def _figures(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, Any]]:

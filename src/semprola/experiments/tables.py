@@ -87,6 +87,45 @@ def html_table(rows: Sequence[Row]) -> str:
     return "\n".join(text) + "</table>"
 
 
+_NAMES = {
+    "replicas": "m",
+    "units": "k",
+    "semantic_weight": "weight",
+    "entropy_weight": "entropy weight",
+    "weight_decay": "weight decay",
+}
+
+
+def search_lines(search: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What a search tried, a line of Markdown a method: figures on validation rows, the chosen ones in bold.
+
+    Args:
+        search: as `semprola.experiments.reproduce.reproduce` keeps it.
+    """
+    lines = []
+    for method in METHODS:
+        tried = [entry for entry in search if entry["method"] == method]
+        seen = []
+        for entry in tried:
+            figures = " / ".join(f"{entry['valid'][name]:.1f}" for name in _FIELDS)
+            words = f"{described(entry['settings'])}: {figures}, nll {entry['valid']['nll']:.2f}"
+            seen.append(f"**{words}**" if entry["chosen"] else words)
+        if seen:
+            lines.append(f"- {TITLES[method]}: " + "; ".join(seen) + ".")
+    return lines
+
+
+def described(settings: Mapping[str, Any]) -> str:
+    """Settings in words.
+
+    Example:
+        >>> described({"replicas": 4, "lr": 0.001})
+        'm 4, lr 0.001'
+    """
+    words = [f"{_NAMES.get(name, name)} {_value(value)}" for name, value in settings.items()]
+    return ", ".join(words) or "one candidate"
+
+
 def print_table(rows: Sequence[Row], title: str = "") -> None:
     """Print the table: with rich where it is installed, as plain text elsewhere."""
     try:
@@ -124,6 +163,12 @@ def _cells(rows: Sequence[Row]) -> list[list[str]]:
 def _width(lines: list[list[str]]) -> int:
     """Columns of the table with two blanks between its own."""
     return sum(_widths(lines)) + 2 * len(lines[0]) - 2
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return " → ".join(map(str, value)) or "linear"
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def _widths(lines: list[list[str]]) -> list[int]:
