@@ -30,6 +30,10 @@ def test_broken_and_valid_paths_have_their_colours() -> None:
     colours = [{line.get_color() for line in axes.lines} for axes in figure.axes]
     assert [pictures._VALID in found for found in colours] == [True, True, True, False]
     assert [pictures._BROKEN in found for found in colours] == [False, False, False, True]
+    missing = x.copy()
+    missing[:, 16:] -= y * missing[:, 16:]
+    elsewhere = pictures.gallery(missing, {"other": (y, np.ones(2, bool))})
+    assert all(pictures._ELSEWHERE in {line.get_color() for line in axes.lines} for axes in elsewhere.axes)
     empty = pictures.gallery(x, {"none": (np.zeros_like(y), np.zeros(2, bool))})
     assert [text.get_text() for axes in empty.axes for text in axes.texts] == ["no edge", "no edge"]
 

@@ -22,8 +22,9 @@ COLOURS = {
     "spl": "#0072b2",
     "product-spl": "#009e73",
 }
-_VALID, _BROKEN, _EDGE = "#1a9850", "#d73027", "#c8c8c8"
+_VALID, _ELSEWHERE, _BROKEN, _EDGE = "#1a9850", "#f0a030", "#d73027", "#c8c8c8"
 _SIDE = 4
+_FEWEST = 20
 
 
 def learning_curves(results: Sequence[Mapping[str, Any]], title: str = "") -> Any:
@@ -36,22 +37,24 @@ def learning_curves(results: Sequence[Mapping[str, Any]], title: str = "") -> An
     Returns:
         A matplotlib figure.
     """
-    figure, axes = _figure(6.4, 4.0)
+    figure, axes = _figure(7.6, 4.0)
     named: set[str] = set()
+    highest = 1.0
     for result in results:
         method, history = result["method"], result["history"]
         label = None if method in named else TITLES[method]
         named.add(method)
+        highest = max(highest, *history["valid_exact"])
         axes.plot(
             history["step"], history["valid_exact"], color=COLOURS[method], label=label, linewidth=1.8, alpha=0.85
         )
     axes.set_xlabel("gradient steps")
     axes.set_ylabel("exact match on validation rows (%)")
-    axes.set_ylim(0, 102)
+    axes.set_ylim(0, min(102.0, 1.1 * highest))
     axes.grid(color="#e8e8e8")
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False, loc="best")
+    axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1.0))
     if title:
         axes.set_title(title, loc="left", fontsize=11)
     figure.tight_layout()
@@ -65,6 +68,9 @@ def gallery(
 ) -> Any:
     """Grids in rows, a column for the truth and for each method: valid paths green, broken ones red.
 
+    Orange is a path that obeys the constraint and still does not join the end points within the subgraph, which is
+    possible where the constraint does not know them.
+
     Args:
         x: 16 indicators of end points and 24 of present edges [rows, 40].
         columns: for each heading the predicted edges [rows, 24] and whether each is valid [rows].
@@ -74,7 +80,8 @@ def gallery(
         A matplotlib figure.
     """
     rows = len(x)
-    figure = _pyplot_figure(1.75 * len(columns) + 0.3, 1.72 * rows + 0.75)
+    height = 1.72 * rows + 0.9
+    figure = _pyplot_figure(max(1.75 * len(columns) + 0.3, 5.4), height)
     grid = figure.subplots(rows, len(columns), squeeze=False)
     for j, (heading, (edges, valid)) in enumerate(columns.items()):
         for i in range(rows):
@@ -82,12 +89,12 @@ def gallery(
         grid[0, j].set_title(heading, fontsize=11, pad=8)
     if title:
         figure.suptitle(title, fontsize=11)
-    height = 1.72 * rows + 0.75
     figure.subplots_adjust(
-        left=0.02, right=0.98, bottom=0.3 / height, top=1 - (0.7 if title else 0.42) / height, wspace=0.1, hspace=0.08
+        left=0.02, right=0.98, bottom=0.45 / height, top=1 - (0.7 if title else 0.42) / height, wspace=0.1, hspace=0.08
     )
     caption = (
-        "green: a path that joins the end points in this subgraph   red: not one   dashed: an edge that is not there"
+        "green: joins the end points in this subgraph   orange: a path, but not that   red: not a path\n"
+        "dashed: an edge that is not there"
     )
     figure.text(0.5, 0.012, caption, ha="center", fontsize=8, color="#444444")
     return figure
@@ -116,6 +123,8 @@ def gallery_of(results: Sequence[Mapping[str, Any]], title: str = "") -> Any:
 def reliability_diagram(results: Sequence[Mapping[str, Any]], title: str = "") -> Any:
     """Share of right predictions against the probability that the model states for them; the area shows the rows.
 
+    Tenths of the probability with fewer than 20 rows are left out: their shares say nothing.
+
     Args:
         results: as `semprola.experiments.runs.run` gives them; rows of all seeds of a method are taken together.
         title: of the picture.
@@ -127,6 +136,7 @@ def reliability_diagram(results: Sequence[Mapping[str, Any]], title: str = "") -
     axes.plot([0, 1], [0, 1], color="#999999", linewidth=1, linestyle=":")
     for method in dict.fromkeys(result["method"] for result in results):
         stated, right, rows = _pooled([r["test"]["reliability"] for r in results if r["method"] == method])
+        stated, right, rows = (values[rows >= _FEWEST] for values in (stated, right, rows))
         axes.plot(stated, right, color=COLOURS[method], linewidth=1.2, label=TITLES[method], alpha=0.8)
         size = 180 * np.sqrt(rows / max(1.0, rows.sum()))
         axes.scatter(stated, right, s=size, color=COLOURS[method], alpha=0.6, linewidths=0)
@@ -189,8 +199,16 @@ def _pyplot_figure(width: float, height: float) -> Any:
     return Figure(figsize=(width, height))
 
 
+def _joins(x: NDArray[np.float32], edges: NDArray[np.float32]) -> bool:
+    """Whether a path has the end points of x and no edge that is missing there."""
+    degree = np.zeros(_SIDE * _SIDE)
+    for (u, v), used in zip(grid_graph().edges, edges, strict=True):
+        degree[[u, v]] += used
+    return bool(((degree == 1) == (x[: _SIDE * _SIDE] > 0)).all() and (edges <= x[_SIDE * _SIDE :]).all())
+
+
 def _draw_grid(axes: Any, x: NDArray[np.float32], edges: NDArray[np.float32], valid: bool) -> None:
-    colour = _VALID if valid else _BROKEN
+    colour = _BROKEN if not valid else _VALID if _joins(x, edges) else _ELSEWHERE
     present = x[_SIDE * _SIDE :]
     for (u, v), there, used in zip(grid_graph().edges, present, edges, strict=True):
         line = [u % _SIDE, v % _SIDE], [-(u // _SIDE), -(v // _SIDE)]

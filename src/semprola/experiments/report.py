@@ -28,7 +28,8 @@ BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 _STYLE = """
 body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
-table { border-collapse: collapse; margin: 1rem 0 } th, td { padding: .3rem .8rem; text-align: right }
+table { border-collapse: collapse; margin: 1rem 0 } th, td { padding: .3rem .7rem; text-align: right }
+td { white-space: nowrap }
 th { border-bottom: 2px solid #444 } td { border-bottom: 1px solid #ddd }
 th:first-child, td:first-child { text-align: left }
 img { max-width: 100%; margin: .5rem 0 } code { background: #f3f3f3; padding: .1rem .3rem }
