@@ -43,7 +43,7 @@ def starting_point(experiment: str, net: str) -> Candidate:
         raise SemprolaError(f"no network {net!r}: choose from {', '.join(NETS)}")
     if net == "paper":
         if experiment == "simple-path":
-            return ModelSettings(hidden=(50,) * 6), TrainSettings(steps=20_000, evaluate_every=100, patience=50)
+            return ModelSettings(hidden=(50,) * 6), TrainSettings(steps=4000, lr=5e-3, evaluate_every=50)
         training = TrainSettings(steps=2000, lr=5e-3, evaluate_every=10, patience=40)
         return ModelSettings(hidden=(25, 25, 25, 50)), training
     if experiment == "simple-path":
@@ -117,15 +117,15 @@ _PUBLISHED: dict[str, Options] = {
 _SMALL: dict[tuple[str, str], dict[str, Options]] = {
     ("simple-path", "paper"): {
         "fil": {"lr": (1e-3, 5e-3)},
-        "semantic-loss": {"semantic_weight": (0.1, 0.3, 1.0), "lr": (5e-3,)},
-        "nesy-entropy": {"semantic_weight": (0.1, 0.3), "lr": (5e-3,), "steps": (4000,)},
-        "spl": {"gate": ((),), "lr": (1e-3, 5e-3), "steps": (6000,)},
-        "product-spl": {"gate": ((),), "lr": (1e-3, 5e-3), "steps": (6000,)},
+        "semantic-loss": {"semantic_weight": (0.1, 0.3, 1.0)},
+        "nesy-entropy": {"semantic_weight": (0.1, 0.3)},
+        "spl": {"gate": ((),)},
+        "product-spl": {"gate": ((),)},
     },
     ("simple-path", "wide"): {
         "fil": {"dropout": (0.0, 0.2), "lr": (1e-3, 5e-4)},
         "semantic-loss": {"semantic_weight": (0.3, 1.0, 3.0), "dropout": (0.2,)},
-        "nesy-entropy": {"semantic_weight": (0.3, 1.0, 3.0), "dropout": (0.2,)},
+        "nesy-entropy": {"semantic_weight": (1.0, 3.0), "dropout": (0.2,)},
         "spl": {"replicas": (1, 4), "dropout": (0.2, 0.4)},
         "product-spl": {"replicas": (1, 4), "dropout": (0.2, 0.4)},
     },
@@ -133,8 +133,8 @@ _SMALL: dict[tuple[str, str], dict[str, Options]] = {
         "fil": {"lr": (1e-3, 5e-3)},
         "semantic-loss": {"semantic_weight": (0.01, 0.03, 0.1, 0.3, 1.0)},
         "nesy-entropy": {"semantic_weight": (0.03, 0.1, 0.3), "entropy_weight": (0.1, 1.0)},
-        "spl": {"gate": ((), _PAPER_GATE), "replicas": (1, 4), "units": (1, 2), "weight_decay": (0.0, 1.0)},
-        "product-spl": {"gate": ((), _PAPER_GATE), "replicas": (1, 4), "weight_decay": (0.0, 1.0)},
+        "spl": {"gate": ((),), "replicas": (1, 4), "units": (1, 2), "weight_decay": (0.0, 1.0)},
+        "product-spl": {"gate": ((),), "replicas": (1, 4), "weight_decay": (0.0, 1.0)},
     },
     ("preference", "wide"): {
         "fil": {"dropout": (0.2, 0.5)},
