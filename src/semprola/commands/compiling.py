@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,7 +17,7 @@ from semprola.commands.output import emit
 from semprola.commands.sources import read_constraint, write_circuit
 from semprola.compile import compile as compile_constraint
 from semprola.compile.budget import Budget
-from semprola.compile.clausal import compile_projected
+from semprola.compile.clausal import compile_projected, compile_to_count
 from semprola.errors import FormatError, UnsatisfiableError
 from semprola.logic import Cnf
 
@@ -94,6 +95,9 @@ def count_command(
     try:
         if projected and cnf is not None:
             circuit = compile_projected(cnf, Budget(**limits))
+        elif cnf is not None and backend == "auto":
+            keep = [int(name) for name, pair in _weights(cnf).items() if set(pair) != {1}] if weighted else []
+            circuit = compile_to_count(cnf, Budget(**limits), keep)
         else:
             circuit = compile_constraint(constraint, backend=backend, cache=not no_cache, **limits)
     except UnsatisfiableError:
@@ -176,16 +180,22 @@ def _summary(circuit: Circuit) -> dict[str, Any]:
     }
 
 
-def _weighted(circuit: Circuit, cnf: Cnf) -> dict[str, Any]:
+def _weights(cnf: Cnf) -> dict[str, tuple[Fraction, Fraction]]:
+    """The weights of the negative and the positive literal of the variables that have any; they add up to 1 if one
+    is missing.
+    """
     weights = {}
     for v in range(1, cnf.num_vars + 1):
         if v in cnf.weights or -v in cnf.weights:
-            no, yes = cnf.weights.get(-v), cnf.weights.get(v)
-            weights[str(v)] = (
-                1 - yes if no is None and yes is not None else no,
-                1 - no if yes is None and no is not None else yes,
-            )
-    shown = {name: pair for name, pair in weights.items() if name in circuit.variables}
+            no = cnf.weights.get(-v, 1 - cnf.weights.get(v, Fraction(0)))
+            yes = cnf.weights.get(v, 1 - cnf.weights.get(-v, Fraction(0)))
+            weights[str(v)] = (no, yes)
+    return weights
+
+
+def _weighted(circuit: Circuit, cnf: Cnf) -> dict[str, Any]:
+    known = set(circuit.variables)
+    shown = {name: pair for name, pair in _weights(cnf).items() if name in known}
     if circuit.num_edges <= _MOST_EXACT_EDGES:
         total = weighted_count(circuit, shown)
         return {"weight": str(total), "about": float(total), "log10": _log10(total)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -10,6 +10,7 @@ import numpy.typing as npt
 from semprola.circuit import Circuit
 from semprola.compile import topdown
 from semprola.compile.budget import Budget
+from semprola.compile.definitions import defined_variables, without
 from semprola.compile.leaves import leaf_circuits
 from semprola.compile.topdown import Clauses, Ddnnf, compile_cnf
 from semprola.compile.tseitin import Encoding, encode
@@ -84,6 +85,35 @@ def as_circuit(made: Ddnnf, names: Sequence[str], variables: npt.NDArray[np.int6
     return Circuit(names, (), made.kind, literal, made.child_start, made.children)
 
 
+def compile_to_count(cnf: Cnf, budget: Budget, keep: Iterable[int] = ()) -> Circuit:
+    """A circuit with as many models as the CNF, over some of its variables.
+
+    Variables that are a conjunction or disjunction of others are left out: they change no count, and saying what they
+    are can take a circuit that is exponentially larger.
+
+    Args:
+        cnf: the clauses.
+        budget: what may be used.
+        keep: variables that stay, since their value matters: those with a weight.
+
+    Example:
+        >>> compile_to_count(Cnf(3, [[-3, 1], [-3, 2], [3, -1, -2]]), Budget()).variables
+        ('1', '2')
+    """
+
+    def check() -> None:
+        budget.check("looking for definitions")
+
+    kept = set(keep)
+    candidates = [v for v in range(cnf.num_vars, 0, -1) if v not in kept]
+    hidden = defined_variables(cnf.clauses, candidates, check)
+    clauses, left = without(cnf.clauses, hidden, check)
+    gone = set(hidden)
+    shown = [v for v in range(1, cnf.num_vars + 1) if v not in gone]
+    made = compile_clauses(cnf.num_vars, clauses, budget, projected_out=left)
+    return _over(made, cnf.num_vars, shown)
+
+
 def compile_projected(cnf: Cnf, budget: Budget) -> Circuit:
     """The circuit over the variables that a DIMACS file shows, the others existentially quantified.
 
@@ -98,6 +128,10 @@ def compile_projected(cnf: Cnf, budget: Budget) -> Circuit:
     shown = sorted(set(cnf.show)) if cnf.show is not None else list(range(1, cnf.num_vars + 1))
     hidden = sorted(set(range(1, cnf.num_vars + 1)) - set(shown))
     made = compile_clauses(cnf.num_vars, (cnf.offsets, cnf.literals), budget, projected_out=hidden)
-    place = np.zeros(cnf.num_vars, dtype=np.int64)
+    return _over(made, cnf.num_vars, shown)
+
+
+def _over(made: Ddnnf, num_vars: int, shown: Sequence[int]) -> Circuit:
+    place = np.zeros(num_vars, dtype=np.int64)
     place[np.array(shown, dtype=np.int64) - 1] = np.arange(len(shown))
     return as_circuit(made, [str(v) for v in shown], place)
