@@ -118,16 +118,16 @@ _SMALL: dict[tuple[str, str], dict[str, Options]] = {
     ("simple-path", "paper"): {
         "fil": {"lr": (1e-3, 5e-3)},
         "semantic-loss": {"semantic_weight": (0.1, 0.3, 1.0)},
-        "nesy-entropy": {"semantic_weight": (0.1, 0.3)},
+        "nesy-entropy": {"semantic_weight": (0.3,), "steps": (2000,)},
         "spl": {"gate": ((),)},
         "product-spl": {"gate": ((),)},
     },
     ("simple-path", "wide"): {
         "fil": {"dropout": (0.0, 0.2), "lr": (1e-3, 5e-4)},
         "semantic-loss": {"semantic_weight": (0.3, 1.0, 3.0), "dropout": (0.2,)},
-        "nesy-entropy": {"semantic_weight": (1.0, 3.0), "dropout": (0.2,)},
-        "spl": {"replicas": (1, 4), "dropout": (0.2, 0.4)},
-        "product-spl": {"replicas": (1, 4), "dropout": (0.2, 0.4)},
+        "nesy-entropy": {"semantic_weight": (1.0, 3.0), "dropout": (0.2,), "steps": (3000,)},
+        "spl": {"dropout": (0.2, 0.4)},
+        "product-spl": {"dropout": (0.2, 0.4)},
     },
     ("preference", "paper"): {
         "fil": {"lr": (1e-3, 5e-3)},
