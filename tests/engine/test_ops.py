@@ -42,6 +42,34 @@ def test_first_and_second_derivatives(name: str) -> None:
     assert torch.autograd.gradcheck(lambda w, x: posterior(plan, w, x), inputs)
 
 
+@pytest.mark.parametrize("name", ["cat_dog_animal", "exactly_two_of_five"])
+def test_third_derivatives(name: str) -> None:
+    plan = structure(name, 2 if name == "cat_dog_animal" else 1).layer
+    weights, leaves = (t.requires_grad_() for t in numbers(plan, 2))
+    assert torch.autograd.gradgradcheck(lambda w, x: posterior(plan, w, x), (weights, leaves))
+    assert torch.autograd.gradgradcheck(lambda x: posterior(plan, None, x)[1], (leaves,))
+
+
+def test_third_derivatives_where_something_is_impossible() -> None:
+    plan = structure("exactly_two_of_five").layer
+    weights, leaves = (t.requires_grad_() for t in numbers(plan, 3))
+    dead = torch.zeros_like(leaves, dtype=torch.bool)
+    dead[0, 0] = True
+    dead[0::2, 1] = True  # five ones: the column is impossible
+    value = log_value(plan, weights, leaves.masked_fill(dead, -INF))
+    derivatives = (weights, leaves)
+    total = value[[0, 2]].sum()
+    for _ in range(3):
+        slopes = torch.autograd.grad(total, derivatives, create_graph=True)
+        assert all(slope.isfinite().all() for slope in slopes)
+        assert all((slope[:, 1] == 0).all() for slope in slopes)
+        total = _mixed(slopes)
+
+
+def _mixed(tensors: tuple[Tensor, ...]) -> Tensor:
+    return torch.stack([t.sin().sum() for t in tensors]).sum()
+
+
 def test_zeros_stay_zeros_and_have_no_gradient() -> None:
     plan = structure("exactly_two_of_five").layer
     weights, leaves = (t.requires_grad_() for t in numbers(plan, 4))

@@ -7,6 +7,7 @@ import pytest
 import torch
 from engine_cases import NAMES, structure
 
+import semprola as sp
 from semprola.engine import Plan
 
 
@@ -44,10 +45,20 @@ def test_spelling_out_zeros_keeps_the_weights(name: str) -> None:
     assert one.layer.blocks == one.layer_explicit.blocks
 
 
-def test_a_plan_is_found_by_its_handle_as_long_as_it_lives() -> None:
-    plan = structure("majority").layer
-    assert Plan.of(plan.handle) is plan
+def test_a_plan_is_found_by_its_handle_as_long_as_one_like_it_lives() -> None:
+    plan = Plan(structure("majority").layer.shape)
     handle = plan.handle
+    assert Plan.of(handle) is plan
+    again = Plan(plan.shape)
+    assert again.handle == handle
     del plan
-    with pytest.raises(KeyError):
+    assert Plan.of(handle) is again
+    del again
+    with pytest.raises(sp.SemprolaError, match="build the layer"):
         Plan.of(handle)
+
+
+def test_plans_that_differ_have_other_handles() -> None:
+    every = [plan for name in NAMES for plan in plans(name)]
+    shapes = {(*map(bytes, (p.shape.factors, p.shape.edge_start, p._choice)), p.weigh_all) for p in every}
+    assert len({plan.handle for plan in every}) >= len(shapes)

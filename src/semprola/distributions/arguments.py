@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -46,11 +47,15 @@ def given_rows(circuit: Circuit, given: Any, batch_shape: Sequence[int], like: T
 
 
 def check_binary(value: Tensor, what: str) -> None:
+    if _is_hidden(value):
+        return
     if value.dtype != torch.bool and not bool(((value == 0) | (value == 1)).all()):
         raise ValueError(f"{what} must hold 0 and 1 only")
 
 
 def check_evidence(value: Tensor) -> None:
+    if _is_hidden(value):
+        return
     if value.dtype != torch.bool and not bool(((value == 0) | (value == 1) | value.isnan()).all()):
         raise ValueError("evidence must hold 0, 1, and NaN where nothing is observed")
 
@@ -68,5 +73,18 @@ def flat_rows(value: Tensor, labels: int, batch_shape: torch.Size, like: Tensor)
             f"a tensor of shape {tuple(value.shape)} does not fit batch {tuple(batch_shape)} of {labels} labels"
         ) from None
     rows = value.to(like).expand(*shape, labels)
-    samples = shape[: len(shape) - len(batch_shape)].numel()
-    return rows.reshape(samples, batch_shape.numel(), labels).permute(2, 0, 1), shape
+    # not numel(): a product keeps sizes symbolic while a network is exported
+    samples = math.prod(shape[: len(shape) - len(batch_shape)])
+    return rows.reshape(samples, math.prod(batch_shape), labels).permute(2, 0, 1), shape
+
+
+def _is_hidden(value: Tensor) -> bool:
+    """Whether a tensor's numbers cannot be looked at, since a program is traced or mapped over a batch."""
+    functorch = torch._C._functorch
+    if torch.compiler.is_compiling():
+        return True
+    while functorch.is_functorch_wrapped_tensor(value):
+        if functorch.is_batchedtensor(value):
+            return True
+        value = functorch.get_unwrapped(value)
+    return False

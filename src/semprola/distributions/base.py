@@ -60,7 +60,8 @@ class ConstrainedDistribution(Distribution):
         self._observed = observed
         self._has_evidence = has_evidence
         super().__init__(torch.Size(batch_shape), torch.Size([structure.circuit.num_labels]), validate_args=False)
-        self._validate_args = Distribution._validate_args if validate_args is None else validate_args
+        # not torch's default, which torch.compile turns off for the whole process: a bad y would go unnoticed
+        self._validate_args = __debug__ if validate_args is None else validate_args
 
     # what a subclass says -------------------------------------------------------------------------------------------
 
@@ -425,7 +426,10 @@ class ConstrainedDistribution(Distribution):
     def _log_values(self, plan: Plan, weights: Tensor, leaves: Tensor) -> Tensor:
         """Value of every component [samples, components, batch] for leaves [2 variables, samples, batch]."""
         columns = self._components * self._batch
-        step = max(1, _MOST_NUMBERS // max(1, plan.num_edges * columns))
+        step = max(1, leaves.shape[1])
+        # a traced program must not depend on the size of the batch that it was traced with
+        if not torch.compiler.is_compiling():
+            step = max(1, _MOST_NUMBERS // max(1, plan.num_edges * columns))
         parts = []
         for first in range(0, leaves.shape[1], step):
             part = leaves[:, first : first + step, None].expand(-1, -1, self._components, -1)

@@ -29,14 +29,14 @@ def mode(p: ConstrainedDistribution) -> tuple[Tensor, Tensor]:
     candidates, bounds = p._component_bounds()
     if p._components == 1 and p._is_deterministic:
         return candidates[:, 0], torch.ones(p._batch, dtype=torch.bool, device=candidates.device)
-    states, log_probs = _score(p, candidates)
+    states, log_prob = _best_of(p, candidates)
     upper = log_sum_exp(p._log_mixing + bounds, 0) - p._log_partition
-    proven = upper <= log_probs[0] + _tolerance(log_probs[0])
-    if not bool(proven.all()) and p._can_list_states(_LISTED):
-        every = p._all_states().T[:, :, None].expand(-1, -1, p._batch)
-        states, _ = _score(p, every)
+    proven = upper <= log_prob + _tolerance(log_prob)
+    # a program that is traced cannot branch on what it computes
+    if p._can_list_states(_LISTED) and (torch.compiler.is_compiling() or not bool(proven.all())):
+        states, _ = _best_of(p, p._all_states().T[:, :, None].expand(-1, -1, p._batch))
         proven = torch.ones_like(proven)
-    return states[:, 0], proven
+    return states, proven
 
 
 def decode(p: ConstrainedDistribution, utility: str | Tensor) -> Tensor:
@@ -100,13 +100,23 @@ def _ranked(p: ConstrainedDistribution, k: int) -> Tensor:
     return states[:labels].view(labels, k * p._components, p._batch)
 
 
+def _best_of(p: ConstrainedDistribution, candidates: Tensor) -> tuple[Tensor, Tensor]:
+    """The best of candidates [labels, n, batch] under the whole mixture [labels, batch], and its log-probability."""
+    log_prob, best = _log_probs(p, candidates).max(0)
+    return candidates.gather(1, best.expand(len(candidates), 1, -1))[:, 0], log_prob
+
+
 def _score(p: ConstrainedDistribution, candidates: Tensor) -> tuple[Tensor, Tensor]:
     """Candidates [labels, n, batch], best first, and their log-probabilities [n, batch] (-inf: a repetition)."""
-    rows = candidates.permute(1, 2, 0)
-    log_probs = p.log_prob(rows.reshape(len(rows), *p.batch_shape, len(candidates))).reshape(len(rows), p._batch)
-    log_probs = log_probs.masked_fill(_repeated(rows), _NEGATIVE_INFINITY)
+    log_probs = _log_probs(p, candidates).masked_fill(_repeated(candidates.permute(1, 2, 0)), _NEGATIVE_INFINITY)
     log_probs, order = log_probs.sort(dim=0, descending=True, stable=True)
     return candidates.gather(1, order.expand(len(candidates), -1, -1)), log_probs
+
+
+def _log_probs(p: ConstrainedDistribution, candidates: Tensor) -> Tensor:
+    """Log-probabilities [n, batch] of candidates [labels, n, batch]."""
+    rows = candidates.permute(1, 2, 0).reshape(candidates.shape[1], *p.batch_shape, len(candidates))
+    return p.log_prob(rows).reshape(candidates.shape[1], p._batch)
 
 
 def _repeated(rows: Tensor) -> Tensor:

@@ -49,8 +49,9 @@ def columns_at_once(plan: Plan, like: Tensor) -> int:
     return max(1, _chosen[0] // max(1, numbers * like.element_size()))
 
 
+@torch.no_grad()
 def by_columns(plan: Plan, function: Callable[..., Any], *tensors: Tensor | None) -> Any:
-    """Call a function of tensors [..., columns] on as many columns at once as the memory allows.
+    """Call a function of tensors [..., columns] on as many columns at once as the memory allows, without derivatives.
 
     Args:
         plan: the plan that the function evaluates.

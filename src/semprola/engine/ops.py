@@ -14,7 +14,7 @@ from torch import Tensor
 
 from semprola.engine import direct, native, plain
 from semprola.engine.choice import use_directly, use_native
-from semprola.engine.operators import define, fold_batch, register_meta, register_vmap, transforming
+from semprola.engine.operators import alias, define, fold_batch, register_meta, register_vmap, transforming
 from semprola.engine.plan import Plan
 
 
@@ -230,6 +230,29 @@ def _derivative(
 
 
 torch.library.register_autograd("semprola::evaluate", _derivative, setup_context=_setup)
+
+
+def _setup_tangent(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    *tensors, ctx.plan = inputs
+    ctx.save_for_backward(*tensors)
+
+
+def _tangent_derivative(ctx: Any, of_edges: Tensor, of_leaves: Tensor) -> tuple[Tensor | None, ...]:
+    """The third derivative, which no pass is written for, by differentiating plain operations."""
+    again = torch.is_grad_enabled()
+    with torch.enable_grad():
+        weights, leaves, d_weights, d_leaves = inputs = alias(*ctx.saved_tensors)
+        by = [weights, leaves] if len(weights) else [leaves]
+        along = [d_weights, d_leaves] if len(weights) else [d_leaves]
+        cotangents = [of_edges, of_leaves] if len(weights) else [of_leaves]
+        value = plain.differentiable(Plan.of(ctx.plan), _weights(weights), leaves)
+        slopes = torch.autograd.grad(value.sum(), by, create_graph=True)
+        changes = torch.autograd.grad(slopes, by, along, create_graph=True)
+        gradients = torch.autograd.grad(changes, inputs, cotangents, create_graph=again, allow_unused=True)
+    return *gradients, None
+
+
+torch.library.register_autograd("semprola::posterior_tangent", _tangent_derivative, setup_context=_setup_tangent)
 
 
 class _Evaluate(torch.autograd.Function):

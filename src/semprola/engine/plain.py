@@ -1,7 +1,7 @@
 """The engine's operators by torch: on any device, on as many columns at once as the memory allows.
 
 The counterpart of `native`: both take a plan, log-weights [W, columns] or None, and literal scores [2 variables,
-columns]. Nothing here has derivatives; `ops` knows them.
+columns]. But for the last function nothing here has derivatives; `ops` knows them.
 """
 
 from __future__ import annotations
@@ -113,6 +113,27 @@ def choose_branches(plan: Plan, weights: Tensor | None, leaves: Tensor) -> tuple
 
     result: tuple[Tensor, Tensor] = by_columns(plan, part, leaves, weights)
     return result
+
+
+def differentiable(plan: Plan, weights: Tensor | None, leaves: Tensor) -> Tensor:
+    """Log-values [columns], 0 where impossible, by operations that can be differentiated as often as one likes.
+
+    Slower than the others, for derivatives of the third order and beyond.
+    """
+    low = passes.lowest(leaves.dtype)
+    values = torch.cat([leaves.clamp(min=low), leaves.new_zeros((plan.num_rows - plan.num_leaves, leaves.shape[1]))])
+    for bucket in plan.on(leaves.device).buckets:
+        factors = values.index_select(0, bucket.factors)
+        edges = leaves.new_zeros((bucket.sums * bucket.fan_in, leaves.shape[1]))
+        edges = edges.index_add(0, bucket.edge_of_factor(), factors)
+        if weights is not None and bucket.edges.start >= plan.num_fixed:
+            own = weights[bucket.edges.start - plan.num_fixed : bucket.edges.stop - plan.num_fixed]
+            edges = (edges + own).clamp(min=low)
+        values = values.slice_scatter(
+            edges.unflatten(0, (bucket.sums, bucket.fan_in)).logsumexp(1), 0, bucket.rows.start, bucket.rows.stop
+        )
+    root = values[plan.root_row]
+    return root.masked_fill(passes.is_impossible(root.detach()), 0.0)
 
 
 def _shares(plan: Plan, weights: Tensor | None, leaves: Tensor, rule: passes.Rule) -> tuple[Tensor, Tensor]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
-from weakref import WeakValueDictionary
+from weakref import WeakSet
 
 import numpy as np
 import numpy.typing as npt
@@ -14,9 +15,9 @@ from torch import Tensor
 
 from semprola.circuit.levels import heights, spans
 from semprola.engine.skeleton import Index, Skeleton
+from semprola.errors import SemprolaError
 
-_plans: WeakValueDictionary[int, Plan] = WeakValueDictionary()
-_handles = itertools.count()
+_plans: dict[int, WeakSet[Plan]] = {}
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,14 @@ class Bucket:
     offsets: Tensor | None
     parents: Tensor
     parent_offsets: Tensor | None
+
+    def edge_of_factor(self) -> Tensor:
+        """For each of `factors` the edge, counted from the bucket's first, that it belongs to."""
+        every = torch.arange(self.sums * self.fan_in, device=self.factors.device)
+        if self.offsets is None:
+            return every
+        ends = torch.cat([self.offsets, self.offsets.new_tensor([len(self.factors)])])
+        return torch.repeat_interleave(every, ends.diff())
 
 
 class Plan:
@@ -60,16 +69,23 @@ class Plan:
         self._choice = np.zeros(shape.num_sums, bool) if is_choice is None else is_choice
         self._lay_out()
         self._schedules: dict[torch.device, Schedule] = {}
-        self.handle = next(_handles)
-        _plans[self.handle] = self
+        self.handle = self._digest()
+        """A number that stands for the plan where operators take one."""
+        _plans.setdefault(self.handle, WeakSet()).add(self)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Plan:
         return self
 
     @staticmethod
     def of(handle: int) -> Plan:
-        """The living plan with this handle (operators are passed a number in place of a plan)."""
-        return _plans[handle]
+        """A living plan with this handle.
+
+        Raises:
+            SemprolaError: there is none, as in a process that loaded an exported program but not its layer.
+        """
+        for plan in _plans.get(handle, ()):
+            return plan
+        raise SemprolaError("the circuit of this operator is not loaded: build the layer before running its program")
 
     @property
     def num_leaves(self) -> int:
@@ -93,6 +109,18 @@ class Plan:
         if device not in self._schedules:
             self._schedules[device] = Schedule(self, device)
         return self._schedules[device]
+
+    def _digest(self) -> int:
+        """A number made from the plan's contents.
+
+        An exported program keeps the number only: it means the same in every process that has built the same layer.
+        """
+        shape, hasher = self.shape, blake2b(digest_size=7)
+        for array in (shape.edge_start, shape.factor_start, shape.factors, shape.node, shape.mentioned):
+            hasher.update(np.ascontiguousarray(array).tobytes())
+        hasher.update(np.ascontiguousarray(shape.suppressed).tobytes() + self._choice.tobytes())
+        hasher.update(repr((shape.num_variables, shape.root, self.weigh_all)).encode())
+        return int.from_bytes(hasher.digest(), "little")
 
     def _lay_out(self) -> None:
         shape = self.shape

@@ -97,7 +97,7 @@ class _Lists:
     def _factors(self, bucket: Bucket) -> tuple[Tensor, Tensor, Tensor]:
         """The two sums of each edge (-1: none) and the sum of its literals' values [edges, columns]."""
         count = bucket.sums * bucket.fan_in
-        edge = self._edge_of_factor(bucket)
+        edge = bucket.edge_of_factor()
         is_sum = bucket.factors >= self.plan.num_leaves
         sums, owner = bucket.factors[is_sum], edge[is_sum]
         rank = torch.arange(len(owner), device=owner.device) - torch.searchsorted(owner, owner)
@@ -109,14 +109,7 @@ class _Lists:
 
     def _literals(self, bucket: Bucket) -> tuple[Tensor, Tensor]:
         count = bucket.sums * bucket.fan_in
-        edge = self._edge_of_factor(bucket)
+        edge = bucket.edge_of_factor()
         is_literal = bucket.factors < self.plan.num_leaves
         counts = torch.bincount(edge[is_literal], minlength=count)
         return torch.cat([counts.new_zeros(1), counts.cumsum(0)]), bucket.factors[is_literal]
-
-    def _edge_of_factor(self, bucket: Bucket) -> Tensor:
-        count = bucket.sums * bucket.fan_in
-        if bucket.offsets is None:
-            return torch.arange(count, device=bucket.factors.device)
-        ends = torch.cat([bucket.offsets, bucket.offsets.new_tensor([len(bucket.factors)])])
-        return torch.repeat_interleave(torch.arange(count, device=ends.device), ends.diff())

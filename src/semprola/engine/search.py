@@ -9,6 +9,7 @@ from semprola.engine import native, passes, plain
 from semprola.engine.choice import use_directly, use_native
 from semprola.engine.chunks import by_columns, columns_at_once
 from semprola.engine.literals import Literals
+from semprola.engine.operators import define, register_meta, register_vmap
 from semprola.engine.plan import Bucket, Plan
 
 
@@ -24,10 +25,8 @@ def maximize(plan: Plan, weights: Tensor | None, literals: Literals) -> tuple[Te
     if use_directly(literals.leaves):
         value, states = native.best_states(plan, weights, literals.leaves, literals.default)
         return states, value + literals.constant
-    if use_native(literals.leaves):
-        value, leaf_flows = native.maximize(plan, weights, literals.leaves)
-        return _round(literals.probability_of_one(leaf_flows)), value + literals.constant
-    value, leaf_flows = plain.choose(plan, weights, literals.leaves, passes.best)
+    blank = literals.leaves.new_zeros((0, literals.leaves.shape[1]))
+    value, leaf_flows = _maximize(blank if weights is None else weights, literals.leaves, plan.handle)
     return _round(literals.probability_of_one(leaf_flows)), value + literals.constant
 
 
@@ -45,7 +44,7 @@ def bound(plan: Plan, weights: Tensor, literals: Literals) -> tuple[Tensor, Tens
     Returns:
         states [variables, columns] and bounds [columns].
     """
-    value, leaf_flows = plain.choose_branches(plan, weights, literals.leaves)
+    value, leaf_flows = _maximize_branches(weights, literals.leaves, plan.handle)
     return _round(literals.probability_of_one(leaf_flows)), value + literals.constant
 
 
@@ -73,6 +72,34 @@ def follow(plan: Plan, weights: Tensor, literals: Literals) -> Tensor:
         return passes.downward(plan, shares)[1]
 
     return _round(literals.probability_of_one(by_columns(plan, part, literals.leaves, weights)))
+
+
+@define("maximize", "(Tensor weights, Tensor leaves, int plan) -> (Tensor, Tensor)")
+def _maximize(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
+    """Largest log-values [columns] and 0/1 for the literals of a state that has it [2 variables, columns]."""
+    layout, own = Plan.of(plan), weights if len(weights) else None
+    if use_native(leaves, weights):
+        return native.maximize(layout, own, leaves)
+    return plain.choose(layout, own, leaves, passes.best)
+
+
+@register_meta("maximize")
+def _(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
+    return leaves.new_empty(leaves.shape[1]), torch.empty_like(leaves)
+
+
+@define("maximize_branches", "(Tensor weights, Tensor leaves, int plan) -> (Tensor, Tensor)")
+def _maximize_branches(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
+    return plain.choose_branches(Plan.of(plan), weights, leaves)
+
+
+@register_meta("maximize_branches")
+def _(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
+    return leaves.new_empty(leaves.shape[1]), torch.empty_like(leaves)
+
+
+register_vmap("maximize")
+register_vmap("maximize_branches")
 
 
 @torch.no_grad()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 import torch
@@ -53,7 +54,7 @@ class Gate(nn.Module):
         # the engine wants the batch last: multiplying from the left gives that layout without a transposition
         columns = torch.addmm(self.bias[:, None], self.weight, features.T)
         size = self.components * self.parameters_each
-        shape = (self.parameters_each, self.components, batch_shape.numel())
+        shape = (self.parameters_each, self.components, math.prod(batch_shape))
         # the derivative of a split is a concatenation: not worth it for one part
         own, mixing = columns.split([size, self.components]) if self.components > 1 else (columns, columns[:0])
         parameters = own.view(shape).permute(2, 1, 0).reshape(*batch_shape, self.components, self.parameters_each)
@@ -75,7 +76,7 @@ class Gate(nn.Module):
         """What the last layer sees [batch, width]."""
         if z.shape[-1:] != (self.in_features,):
             raise ValueError(f"expected features of shape [*batch, {self.in_features}], got {tuple(z.shape)}")
-        flat: Tensor = self.hidden(z).reshape(z.shape[:-1].numel(), self.weight.shape[1])
+        flat: Tensor = self.hidden(z).reshape(math.prod(z.shape[:-1]), self.weight.shape[1])
         return flat
 
 

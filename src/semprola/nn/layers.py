@@ -81,7 +81,7 @@ class SPL(_ConstrainedLayer):
     ) -> None:
         circuit = as_circuit(constraint)
         super().__init__(Structure(circuit, positive(units, "units")))
-        self.structure.prepare("layer", "layer_explicit")
+        self.structure.prepare("layer", "layer_explicit", *([] if units == 1 else ["bound"]))
         self.replicas = positive(replicas, "replicas")
         self.units = units
         noise = _APART if replicas * units > 1 else 0.0
@@ -154,7 +154,9 @@ class ProductSPL(_ConstrainedLayer):
         elif q in ("hmm", "vtree"):
             structure = CompatibleStructure(_structured(circuit, q), units, q)
             super().__init__(structure)
-            structure.prepare("constraint", "constraint_explicit", "product", "alone")
+            structure.prepare(
+                "constraint", "constraint_explicit", "product", "alone", *([] if units == 1 else ["bound"])
+            )
             parameters = structure.num_parameters
         else:
             raise ValueError(f"q must be 'factorized', 'hmm' or 'vtree', not {q!r}")

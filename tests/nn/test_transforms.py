@@ -1,0 +1,176 @@
+"""The layers under torch.export, torch.func and autocast, with each engine."""
+
+from __future__ import annotations
+
+import io
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+from torch import Tensor, nn
+
+import semprola as sp
+from semprola.engine import choice
+
+CONSTRAINT = sp.constraints.permutation(3)
+KINDS = {
+    "spl": lambda: sp.SPL(8, CONSTRAINT),
+    "spl-mk": lambda: sp.SPL(8, CONSTRAINT, replicas=2, units=2, gate=(8,)),
+    "product": lambda: sp.ProductSPL(8, CONSTRAINT, mixtures=2),
+    "hmm": lambda: sp.ProductSPL(8, CONSTRAINT, q="hmm"),
+}
+QUERIES = {
+    "log_prob": lambda p, y: p.log_prob(y),
+    "mode": lambda p, y: p.mode,
+    "mean": lambda p, y: p.mean,
+    "log_partition": lambda p, y: p.log_partition,
+}
+
+
+@pytest.fixture(params=["torch", "native"], autouse=True)
+def engine(request: pytest.FixtureRequest) -> Iterator[str]:
+    if request.param == "native" and choice.library() is None:
+        pytest.skip("semprola was built without its native module")
+    before = sp.get_engine()
+    sp.set_engine(request.param)
+    yield request.param
+    sp.set_engine(before)
+
+
+class Network(nn.Module):
+    """A backbone, a layer, and a question to what it returns."""
+
+    def __init__(self, kind: str, query: str) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.body = nn.Sequential(nn.Linear(5, 8), nn.ReLU())
+        self.layer, self.query = KINDS[kind](), query
+
+    def forward(self, x: Tensor, y: Tensor) -> Tensor:
+        result: Tensor = QUERIES[self.query](self.layer(self.body(x)), y)
+        return result
+
+
+def batch(model: Network, size: int) -> tuple[Tensor, Tensor]:
+    x = torch.randn((size, 5), generator=torch.Generator().manual_seed(size))
+    return x, model.layer(model.body(x)).sample()
+
+
+class TestExport:
+    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("query", QUERIES)
+    def test_for_any_size_of_batch(self, kind: str, query: str) -> None:
+        model = Network(kind, query)
+        size = torch.export.Dim("batch", min=2, max=1000)
+        program = torch.export.export(model, batch(model, 4), dynamic_shapes=({0: size}, {0: size}))
+        other = batch(model, 9)
+        torch.testing.assert_close(program.module()(*other), model(*other))
+        file = io.BytesIO()
+        torch.export.save(program, file)
+        file.seek(0)
+        torch.testing.assert_close(torch.export.load(file).module()(*other), model(*other))
+
+    def test_in_another_process(self, tmp_path: Path) -> None:
+        """A saved program runs where the same layer has been built, and elsewhere says that it needs to be."""
+        model = Network("spl", "log_prob")
+        x, y = batch(model, 4)
+        torch.export.save(torch.export.export(model, (x, y)), tmp_path / "program.pt2")
+        torch.save({"x": x, "y": y, "expected": model(x, y).detach()}, tmp_path / "data.pt")
+        code = """
+import sys, torch
+import semprola as sp
+program = torch.export.load(sys.argv[1] + "/program.pt2").module()
+data = torch.load(sys.argv[1] + "/data.pt", weights_only=True)
+try:
+    program(data["x"], data["y"])
+except sp.SemprolaError as error:
+    assert "build the layer" in str(error), error
+else:
+    raise SystemExit("ran without its circuit")
+other = sp.SPL(8, sp.constraints.permutation(4))
+layer = sp.SPL(8, sp.constraints.permutation(3))
+layer(torch.zeros(1, 8)).log_prob(torch.eye(3).reshape(1, 9))
+torch.testing.assert_close(program(data["x"], data["y"]), data["expected"])
+"""
+        subprocess.run([sys.executable, "-W", "ignore", "-c", code, str(tmp_path)], check=True)
+
+
+class TestFunctionTransforms:
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_gradients_for_each_sample(self, kind: str) -> None:
+        """vmap of a gradient by the parameters: what differential privacy and influence functions do."""
+        model = Network(kind, "log_prob").double()
+        x, y = (t.double() for t in batch(model.float(), 3))
+        model.double()
+        parameters = {name: w.detach() for name, w in model.named_parameters()}
+
+        def loss(parameters: dict[str, Tensor], x: Tensor, y: Tensor) -> Tensor:
+            result: Tensor = torch.func.functional_call(model, parameters, (x[None], y[None]))
+            return -result[0]
+
+        each = torch.func.vmap(torch.func.grad(loss), in_dims=(None, 0, 0), randomness="error")(parameters, x, y)
+        for i in range(len(x)):
+            model.zero_grad()
+            (-model(x[i : i + 1], y[i : i + 1])).sum().backward()
+            for name, w in model.named_parameters():
+                assert w.grad is not None
+                torch.testing.assert_close(each[name][i], w.grad)
+
+    @pytest.mark.parametrize("kind", KINDS)
+    @pytest.mark.parametrize("query", ["log_prob", "log_partition"])
+    def test_hessian(self, kind: str, query: str) -> None:
+        model = Network(kind, query)
+        x, y = (t.double() for t in batch(model, 1))
+        model.double()
+
+        def value(x: Tensor) -> Tensor:
+            result: Tensor = model(x, y).sum()
+            return result
+
+        expected = torch.autograd.functional.hessian(value, x)
+        torch.testing.assert_close(torch.func.hessian(value)(x), expected)
+
+
+class TestAutocast:
+    @pytest.mark.parametrize("kind", KINDS)
+    def test_training_step_in_bfloat16(self, kind: str) -> None:
+        model = Network(kind, "log_prob")
+        x, y = batch(model, 16)
+        expected = model(x, y)
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            p = model.layer(model.body(x))
+            value = p.log_prob(y)
+            answers = (p.mode, p.mean, p.sample(), p.top_k(2)[1])
+        assert value.dtype == torch.float32
+        assert value.isfinite().all()
+        torch.testing.assert_close(value, expected, rtol=0.05, atol=0.05)
+        assert all(answer.isfinite().all() for answer in answers)
+        value.sum().backward()
+        for w in model.parameters():
+            assert w.grad is not None
+            assert w.grad.dtype == torch.float32
+            assert w.grad.isfinite().all()
+
+    def test_a_gate_large_enough_for_row_by_row_products(self) -> None:
+        torch.manual_seed(0)
+        layer = sp.SPL(8, sp.constraints.permutation(9))
+        z = torch.randn(4, 8)
+        y = layer(z).sample()
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            value = layer(z).log_prob(y)
+        torch.testing.assert_close(value, layer(z).log_prob(y), rtol=0.05, atol=0.05)
+        value.sum().backward()
+        assert layer.gate.weight.grad is not None
+        assert layer.gate.weight.grad.isfinite().all()
+
+
+def test_mode_in_one_graph() -> None:
+    """Compiled in seconds: the passes are operators, not thousands of traced steps."""
+    layer = sp.SPL(8, sp.constraints.permutation(5))
+    z = torch.randn(6, 8)
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda z: layer(z).mode, fullgraph=True, backend="aot_eager")
+    assert torch.equal(compiled(z), layer(z).mode)
