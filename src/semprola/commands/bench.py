@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import json as json_format
 import os
+import time
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+
+if TYPE_CHECKING:
+    from semprola.circuit import Circuit
+
+_TOO_LONG = 8.0
+"""A candidate that would take more seconds for one call at the next batch size is left out there."""
 
 
 def bench(
     circuits: Annotated[str, typer.Option(help="Names of circuits, with commas between; all by default.")] = "",
     batch: Annotated[str, typer.Option(help="Batch sizes, with commas between.")] = "1,128,1024",
-    rounds: Annotated[int, typer.Option(help="Rounds of measurement.", min=1)] = 9,
-    threads: Annotated[int, typer.Option(help="Threads of every candidate.", min=1)] = 1,
+    rounds: Annotated[int, typer.Option(help="Most rounds of measurement.", min=1)] = 15,
+    seconds: Annotated[float, typer.Option(help="About what one circuit at one batch size may take.", min=0)] = 10.0,
+    threads: Annotated[str, typer.Option(help="Threads; all but the first for batch 128 only.")] = "1,2",
     sizes: Annotated[str, typer.Option(help="Edges of growing circuits, with commas between.")] = "1e3,1e4,1e5,1e6,1e7",
     data: Annotated[Path, typer.Option(help="Folder of published data sets.")] = Path("../shared/data"),
     out: Annotated[Path, typer.Option(help="Folder for bench.json and bench.svg.")] = Path("results"),
@@ -23,90 +31,152 @@ def bench(
 ) -> None:
     """Measure log Z, training steps, modes and samples beside KLay, cirkit and a layer without constraint.
 
-    All candidates take turns in one process; the figures are medians, of wall and of processor time.
+    All candidates take turns in one process; the figures are medians, of wall and of processor time. By default this
+    takes about a quarter of an hour.
 
     Example: semprola bench --circuits permutation-12,paths-8x8 --batch 128 --sizes ""
     """
-    import torch
-
     from semprola.commands import bench_report
-    from semprola.commands.bench_measure import conditions
+    from semprola.commands.bench_cases import cases
+    from semprola.commands.bench_measure import conditions, load
 
-    before = torch.get_num_threads()
-    torch.set_num_threads(threads)
-    try:
-        result: dict[str, Any] = {"conditions": conditions(), "rows": [], "networks": [], "growth": []}
-        batches = [_whole(part, "a batch size") for part in batch.split(",") if part.strip()]
-        _circuits(
-            result, [c.strip() for c in circuits.split(",") if c.strip()] or None, batches, rounds, data, not json
-        )
-        _growth(result, [_whole(part, "a number of edges") for part in sizes.split(",") if part.strip()], not json)
-    finally:
-        torch.set_num_threads(before)
+    started = time.monotonic()
+    chosen = cases([c.strip() for c in circuits.split(",") if c.strip()] or None)
+    edges = _wholes(sizes, "a number of edges")
+    session = _Session(
+        sorted(set(_wholes(batch, "a batch size"))), _wholes(threads, "a number of threads") or [1], rounds, seconds
+    )
+    session.result["conditions"] = conditions() | {"threads": session.threads}
+    session.total = len(chosen) + len(edges)
+    for case in chosen:
+        session.say(case.name)
+        try:
+            circuit = case.make(data)
+        except OSError as error:
+            session.result["rows"].append({"circuit": case.name, "skipped": f"needs published data: {error}"})
+            continue
+        session.circuit(case.name, circuit)
+    for wanted in edges:
+        session.say(f"a circuit of about {wanted} edges")
+        session.growth(wanted)
+    result = session.result
     if not result["rows"] and not result["growth"]:
         raise ValueError("nothing to measure: name a batch size or a number of edges")
+    result["conditions"] |= {"load after": load(), "minutes": round((time.monotonic() - started) / 60, 1)}
     out.mkdir(parents=True, exist_ok=True)
     text = json_format.dumps(result, indent=1)
-    (out / "bench.json").write_text(text + "\n", encoding="utf-8")
+    _write(out / "bench.json", text + "\n")
     if result["growth"]:
         bench_report.plot(result, out / "bench.svg")
     if docs is not None:
         docs.parent.mkdir(parents=True, exist_ok=True)
-        docs.write_text(bench_report.page(result), encoding="utf-8")
+        _write(docs, bench_report.page(result))
     typer.echo(text if json else bench_report.tables(result))
 
 
-def _circuits(
-    result: dict[str, Any], names: list[str] | None, batches: list[int], rounds: int, data: Path, show: bool
-) -> None:
-    from semprola.commands.bench_cases import cases
-    from semprola.commands.bench_measure import cache_bandwidth, side_by_side
-    from semprola.commands.bench_tasks import network_step, tasks
-    from semprola.engine import Structure
+class _Session:
+    """What has been measured so far."""
 
-    for case in cases(names):
-        try:
-            circuit = case.make(data)
-        except OSError as error:
-            result["rows"].append({"circuit": case.name, "skipped": f"needs published data: {error}"})
-            continue
+    def __init__(self, batches: list[int], threads: list[int], rounds: int, seconds: float) -> None:
+        self.batches, self.threads, self.rounds, self.seconds = batches, threads, rounds, seconds
+        self.result: dict[str, Any] = {"rows": [], "networks": [], "mixtures": [], "products": [], "growth": []}
+        self.total = self.done = 0
+
+    def circuit(self, name: str, circuit: Circuit) -> None:
+        """All that is asked of one circuit."""
+        from semprola.commands import bench_products as products
+        from semprola.commands.bench_measure import side_by_side, threads
+        from semprola.commands.bench_peers import Peers
+        from semprola.commands.bench_tasks import network_step
+
+        peers = Peers(circuit)
+        for batch in self.batches:
+            with threads(self.threads[0]):
+                self._tasks(name, circuit, peers, batch, self.threads[0])
+            for more in self.threads[1:] if batch == 128 else []:
+                with threads(more):
+                    self._tasks(name, circuit, peers, batch, more)
+        if 128 not in self.batches or circuit.given:
+            return
+        with threads(self.threads[0]):
+            steps = side_by_side(
+                {kind: network_step(circuit, 128, kind) for kind in ("spl", "fil")}, self.rounds, self.seconds / 3
+            )
+            self.result["networks"].append({"circuit": name, "batch": 128, **steps})
+            if name == "permutation-12":
+                rows = products.mixtures(circuit, 128, self.rounds, self.seconds)
+                self.result["mixtures"] += [{"circuit": name, **row} for row in rows]
+            if name == "exactly-50-of-500":
+                small, label = products.small_cardinality()
+                rows = products.compatible(small, 128, self.rounds, self.seconds)
+                self.result["products"] += [{"circuit": label, **row} for row in rows]
+
+    def _tasks(self, name: str, circuit: Circuit, peers: Any, batch: int, count: int) -> None:
+        from semprola.commands.bench_measure import side_by_side
+        from semprola.commands.bench_tasks import tasks
+        from semprola.engine import Structure
+
         plan = Structure(circuit).constraint
         size = {"edges": plan.num_edges, "children": len(plan.shape.factors), "labels": circuit.num_labels}
-        for columns in batches:
-            _say(show, f"{case.name}, batch {columns}")
-            made = tasks(circuit, columns)
-            measured = side_by_side({key: run for key, run in made.items() if not isinstance(run, str)}, rounds)
-            for (task, engine), run in made.items():
-                entry = {"circuit": case.name, **size, "batch": columns, "task": task, "engine": engine}
-                result["rows"].append(entry | ({"unable": run} if isinstance(run, str) else measured[task, engine]))
-            if case.name == "permutation-12" and columns == 128:
-                # at best, every child's mantissa and exponent come from the second-level cache once
-                bound = 8 * size["children"] * columns / cache_bandwidth()
-                result["bound"] = {"ms": 1e3 * bound, "native_ms": measured["log Z", "native"]["cpu_ms"]}
-        if 128 in batches and circuit.num_labels == circuit.num_variables:
-            steps = side_by_side({kind: network_step(circuit, 128, kind) for kind in ("spl", "fil")}, rounds)
-            result["networks"].append({"circuit": case.name, "batch": 128, **steps})
+        made = tasks(circuit, peers, batch)
+        for key, run in made.items():
+            expected = self._expected(name, *key, batch)
+            if not isinstance(run, str) and expected > _TOO_LONG:
+                made[key] = f"would take {expected:.0f} s a call at batch {batch}"
+        runs = {key: run for key, run in made.items() if not isinstance(run, str)}
+        measured = side_by_side(runs, self.rounds, self.seconds)
+        for (task, engine), run in made.items():
+            entry = {"circuit": name, **size, "batch": batch, "threads": count, "task": task, "engine": engine}
+            answer = {"unable": run} if isinstance(run, str) else measured[task, engine]
+            self.result["rows"].append(entry | answer)
+        if (name, batch, count) == ("permutation-12", 128, self.threads[0]) and ("log Z", "native") in measured:
+            self._bound(size["children"], batch, measured["log Z", "native"]["cpu_ms"])
+
+    def _bound(self, children: int, batch: int, native: float) -> None:
+        """At best, every child's mantissa and exponent come from the second-level cache once."""
+        from semprola.commands.bench_measure import cache_bandwidth
+
+        speed = cache_bandwidth()
+        self.result["bound"] = {"gb_a_second": speed / 1e9, "ms": 8e3 * children * batch / speed, "native_ms": native}
+
+    def _expected(self, circuit: str, task: str, engine: str, batch: int) -> float:
+        """Processor seconds of a call by what it took at the largest smaller batch size."""
+        same = {"circuit": circuit, "task": task, "engine": engine, "threads": self.threads[0]}
+        found = [
+            row
+            for row in self.result["rows"]
+            if all(row.get(key) == value for key, value in same.items()) and row["batch"] < batch and "cpu_ms" in row
+        ]
+        return max((row["cpu_ms"] / 1e3 * batch / row["batch"] for row in found if row["batch"] >= 16), default=0.0)
+
+    def growth(self, edges: int) -> None:
+        """Time and memory of log Z with its gradient at some size, in a process of its own."""
+        from semprola.commands.bench_growth import measure
+
+        self.result["growth"].append(measure(edges, 128))
+
+    def say(self, what: str) -> None:
+        """A line of progress on the terminal's other stream."""
+        self.done += 1
+        typer.echo(f"[{self.done}/{self.total}] {what}", err=True)
 
 
-def _growth(result: dict[str, Any], sizes: list[int], show: bool) -> None:
-    """Time and memory of log Z with its gradient against the size of the circuit, in a process of its own each."""
-    from semprola.commands.bench_growth import measure
+def _write(path: Path, text: str) -> None:
+    """Write a file at once or not at all."""
+    part = path.with_name(path.name + ".part")
+    part.write_text(text, encoding="utf-8")
+    os.replace(part, path)
 
-    for edges in sizes:
-        _say(show, f"a circuit of about {edges} edges")
-        result["growth"].append(measure(edges, 128))
+
+def _wholes(text: str, what: str) -> list[int]:
+    return [_whole(part, what) for part in text.split(",") if part.strip()]
 
 
 def _whole(text: str, what: str) -> int:
     try:
         value = int(float(text))
-    except ValueError:
+    except (ValueError, OverflowError):
         raise ValueError(f"{what} must be a positive whole number, not {text.strip()!r}") from None
     if value < 1:
         raise ValueError(f"{what} must be a positive whole number, not {text.strip()!r}")
     return value
-
-
-def _say(show: bool, text: str) -> None:
-    if show and os.isatty(2):
-        typer.echo(text, err=True)

@@ -41,12 +41,13 @@ def _measure_here(edges: int, batch: int) -> dict[str, Any]:
         started = time.process_time()
         torch.autograd.grad(log_value(plan, None, leaves).sum(), leaves)
         times.append(time.process_time() - started)
+    peak = _peak_megabytes()
     return {
         "edges": plan.num_edges,
         "batch": batch,
         "cpu_ms": 1e3 * statistics.median(times),
-        "megabytes": _peak_megabytes(),
-        "megabytes_before": baseline,
+        "megabytes": peak,
+        "grown_megabytes": None if peak is None or baseline is None else peak - baseline,
     }
 
 

@@ -7,7 +7,8 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import torch
@@ -16,61 +17,92 @@ import semprola as sp
 from semprola.engine import choice
 
 _Key = TypeVar("_Key", bound=Hashable)
+_FEWEST = 3
+"""Measurements of a candidate, whatever they take..."""
+_SLOW = 5.0
+"""...unless a single call takes more seconds than this: then its first call counts."""
 
 
 def side_by_side(
-    runs: Mapping[_Key, Callable[[], Any]], rounds: int, seconds: float = 20.0, least: float = 2e-3
+    runs: Mapping[_Key, Callable[[], Any]], rounds: int = 15, seconds: float = 10.0, least: float = 2e-3
 ) -> dict[_Key, dict[str, float]]:
     """Median wall and processor milliseconds of each candidate.
 
     Args:
         runs: the candidates.
-        rounds: how often each is measured; fewer, but at least three times, if that takes too long.
-        seconds: budget for all of them together.
+        rounds: how often each is measured at most.
+        seconds: about what all of them together may take; no candidate takes more than a quarter of it, unless it needs
+            more for the fewest measurements.
         least: a measurement repeats its candidate until it takes this many seconds.
     """
-    repeats = {key: _repeats(run, least) for key, run in runs.items()}
-    wall: dict[_Key, list[float]] = {key: [] for key in runs}
-    processor: dict[_Key, list[float]] = {key: [] for key in runs}
+    timers = {key: _Timer(run, least) for key, run in runs.items()}
     started = time.perf_counter()
-    for done in range(rounds):
-        if done >= 3 and time.perf_counter() - started > seconds:
-            break
-        for key, run in runs.items():
-            first, first_processor = time.perf_counter(), time.process_time()
-            for _ in range(repeats[key]):
-                run()
-            processor[key].append((time.process_time() - first_processor) / repeats[key])
-            wall[key].append((time.perf_counter() - first) / repeats[key])
-    return {
-        key: {
-            "ms": 1e3 * statistics.median(wall[key]),
-            "cpu_ms": 1e3 * statistics.median(processor[key]),
-            "rounds": len(wall[key]),
+    for _ in range(rounds):
+        over = time.perf_counter() - started > seconds
+        for timer in timers.values():
+            if not timer.is_slow and (len(timer.wall) < _FEWEST or not (over or timer.spent > seconds / 4)):
+                timer.measure()
+    return {key: timer.result() for key, timer in timers.items()}
+
+
+class _Timer:
+    def __init__(self, run: Callable[[], Any], least: float) -> None:
+        self.run, self.repeats = run, 1
+        self.wall: list[float] = []
+        self.processor: list[float] = []
+        self.measure()
+        self.is_slow = self.wall[0] > _SLOW
+        if self.is_slow:
+            return
+        self.measure()
+        self.repeats = max(1, min(1000, int(least / max(1e-7, self.wall[-1]))))
+        self.wall, self.processor = [], []
+
+    @property
+    def spent(self) -> float:
+        return sum(self.wall) * self.repeats
+
+    def measure(self) -> None:
+        wall, processor = time.perf_counter(), time.process_time()
+        for _ in range(self.repeats):
+            self.run()
+        self.processor.append((time.process_time() - processor) / self.repeats)
+        self.wall.append((time.perf_counter() - wall) / self.repeats)
+
+    def result(self) -> dict[str, float]:
+        return {
+            "ms": 1e3 * statistics.median(self.wall),
+            "cpu_ms": 1e3 * statistics.median(self.processor),
+            "rounds": len(self.wall),
         }
-        for key in runs
-    }
 
 
-def _repeats(run: Callable[[], Any], least: float) -> int:
-    run()
-    started = time.perf_counter()
-    run()
-    return max(1, min(1000, int(least / max(1e-7, time.perf_counter() - started))))
+@contextmanager
+def threads(count: int) -> Iterator[None]:
+    """Let torch, and with it the native kernels, use this many threads for a while."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def cache_bandwidth(kilobytes: int = 512) -> float:
     """Bytes a second that this core reads from its second-level cache: the fastest of two ways to read a buffer."""
     buffer = torch.ones(kilobytes * 256)
     left, right = buffer.chunk(2)
-    ways = side_by_side({"sum": buffer.sum, "dot": lambda: torch.dot(left, right)}, rounds=15)
+    ways = side_by_side({"sum": buffer.sum, "dot": lambda: torch.dot(left, right)})
     return kilobytes * 1024 / (min(way["cpu_ms"] for way in ways.values()) / 1e3)
 
 
 def conditions() -> dict[str, Any]:
-    """What the numbers depend on: versions, processor, threads."""
+    """What the numbers depend on: versions, processor, load."""
     native = choice.library()
-    level = None if native is None else ("plain", "AVX2", "AVX-512")[native.semprola_engine_level()]
+    level = None
+    if native is not None:
+        number = native.semprola_engine_level()
+        level = {0: "plain", 1: "AVX2", 2: "AVX-512"}.get(number, f"level {number}")
     return {
         "semprola": sp.__version__,
         "native": level,
@@ -81,8 +113,16 @@ def conditions() -> dict[str, Any]:
         "pyjuice": _version("pyjuice"),
         "processor": _processor(),
         "cores": os.cpu_count(),
-        "threads": torch.get_num_threads(),
+        "load before": load(),
     }
+
+
+def load() -> float | None:
+    """Processes that wanted to run in the last minute, on average; None where the system does not say."""
+    try:
+        return round(os.getloadavg()[0], 2)
+    except (OSError, AttributeError):
+        return None
 
 
 def _version(package: str) -> str | None:

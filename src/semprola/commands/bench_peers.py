@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -22,52 +23,67 @@ class Unable(Exception):
     """Why a peer cannot do a case."""
 
 
-def klay_log_z(
-    circuit: Circuit, scores: tuple[Tensor, Tensor], suppressed: tuple[Tensor, Tensor]
-) -> Callable[[], Tensor]:
-    """KLay's log Z of literal scores [variables, batch].
+class Peers:
+    """The modules that other packages make of a circuit, each made when first asked for."""
 
-    Args:
-        circuit: the constraint.
-        scores: log-scores of "is 0" and of "is 1".
-        suppressed: the same, divided so that zero-suppressed labels need not be mentioned: KLay gets the smaller
-            circuit wherever it can represent it.
-    """
-    module, spelled_out = _klay(circuit, weigh_edges=False)
-    zeros, ones = (t.T.contiguous() for t in (scores if spelled_out else suppressed))
-    ones.requires_grad_()
+    def __init__(self, circuit: Circuit) -> None:
+        self.circuit = circuit
 
-    def run() -> Tensor:
-        result: Tensor = module(ones, zeros)
-        return result.sum()
+    def klay_log_z(
+        self, scores: tuple[Tensor, Tensor], suppressed: tuple[Tensor, Tensor]
+    ) -> tuple[Callable[[], Tensor], list[Tensor]]:
+        """KLay's log Z of literal scores [variables, batch], and what to differentiate it by.
 
-    run.inputs = [ones]  # type: ignore[attr-defined]
-    return run
+        Args:
+            scores: log-scores of "is 0" and of "is 1".
+            suppressed: the same, divided so that zero-suppressed labels need not be mentioned: KLay gets the smaller
+                circuit wherever it can represent it.
+        """
+        module, spelled_out = self._klay_alone
+        zeros, ones = (t.T.contiguous() for t in (scores if spelled_out else suppressed))
+        ones.requires_grad_()
+        return lambda: module(ones, zeros).sum(), [ones]
+
+    def klay_step(self, y: Tensor) -> tuple[Callable[[], Tensor], list[Tensor]]:
+        """KLay's likelihood of states y [batch, labels] with one weight an edge, each an input for each sample.
+
+        Its own weighted circuits have the same weights for a whole batch. Normalising the weights is not counted.
+        """
+        module, edges = self._klay_weighted
+        log_ones = torch.zeros_like(y).masked_fill(y == 0, -torch.inf)
+        log_zeros = torch.zeros_like(y).masked_fill(y == 1, -torch.inf)
+        weights = torch.full((len(y), edges), -0.5, requires_grad=True)
+        nothing = torch.zeros(len(y), edges)
+        return lambda: module(torch.cat([log_ones, weights], 1), torch.cat([log_zeros, nothing], 1)).sum(), [weights]
+
+    def cirkit_step(self, y: Tensor) -> tuple[Callable[[], Tensor], list[Tensor]]:
+        """cirkit's likelihood of states y [batch, labels] with one weight an edge (the same for all of the batch)."""
+        module, states = self._cirkit, y.to(torch.int64)
+        return lambda: module(states).sum(), [w for w in module.parameters() if w.requires_grad]
+
+    def pyjuice_step(self, y: Tensor) -> tuple[Callable[[], Tensor], list[Tensor]]:
+        """PyJuice compiles its kernels for CUDA only."""
+        if importlib.util.find_spec("pyjuice") is None:
+            raise Unable("pyjuice is not installed" if torch.cuda.is_available() else "pyjuice needs a CUDA device")
+        raise Unable("pyjuice needs a CUDA device and circuits built in its own blocks")
+
+    @cached_property
+    def _klay_alone(self) -> tuple[Any, int]:
+        return _klay(self.circuit, weigh_edges=False)
+
+    @cached_property
+    def _klay_weighted(self) -> tuple[Any, int]:
+        if self.circuit.num_edges > _MOST_KLAY_EDGES:
+            raise Unable(f"a weight for each edge of the smoothed circuit takes minutes above {_MOST_KLAY_EDGES} edges")
+        return _klay(self.circuit, weigh_edges=True)
+
+    @cached_property
+    def _cirkit(self) -> Any:
+        return _cirkit(self.circuit)
 
 
-def klay_step(circuit: Circuit, y: Tensor) -> Callable[[], Tensor]:
-    """KLay's likelihood of states y [batch, labels] with one weight an edge, each an input of its own for each sample.
-
-    Its own weighted circuits have the same weights for a whole batch. Normalising the weights is not counted.
-    """
-    if circuit.num_edges > _MOST_KLAY_EDGES:
-        raise Unable(f"a weight for each edge of the smoothed circuit takes minutes above {_MOST_KLAY_EDGES} edges")
-    module, edges = _klay(circuit, weigh_edges=True)
-    log_ones = torch.zeros_like(y).masked_fill(y == 0, -torch.inf)
-    log_zeros = torch.zeros_like(y).masked_fill(y == 1, -torch.inf)
-    weights = torch.full((len(y), edges), -0.5, requires_grad=True)
-    nothing = torch.zeros(len(y), edges)
-
-    def run() -> Tensor:
-        result: Tensor = module(torch.cat([log_ones, weights], 1), torch.cat([log_zeros, nothing], 1))
-        return result.sum()
-
-    run.inputs = [weights]  # type: ignore[attr-defined]
-    return run
-
-
-def cirkit_step(circuit: Circuit, y: Tensor) -> Callable[[], Tensor]:
-    """cirkit's likelihood of states y [batch, labels] with one weight an edge (the same for all of the batch)."""
+def _cirkit(circuit: Circuit) -> Any:
+    """A cirkit module with a weight for each edge."""
     if importlib.util.find_spec("cirkit") is None:
         raise Unable("libcirkit is not installed")
     graph = importlib.import_module("cirkit.templates.logic.graph")
@@ -93,24 +109,9 @@ def cirkit_step(circuit: Circuit, y: Tensor) -> Callable[[], Tensor]:
         return parameters.Parameter.from_input(parameters.TensorParameter(*shape, initializer=random(1.0, 0.1)))
 
     logical = graph.LogicalCircuit(nodes, inputs, [nodes[circuit.root]])
-    module = importlib.import_module("cirkit.pipeline").compile(
+    return importlib.import_module("cirkit.pipeline").compile(
         logical.build_circuit(weight_factory=weights, enforce_smoothness=False)
     )
-    states = y.to(torch.int64)
-
-    def run() -> Tensor:
-        result: Tensor = module(states)
-        return result.sum()
-
-    run.inputs = [w for w in module.parameters() if w.requires_grad]  # type: ignore[attr-defined]
-    return run
-
-
-def pyjuice_step(circuit: Circuit, y: Tensor) -> Callable[[], Tensor]:
-    """PyJuice compiles its kernels for CUDA only."""
-    if importlib.util.find_spec("pyjuice") is None:
-        raise Unable("pyjuice is not installed" if torch.cuda.is_available() else "pyjuice needs a CUDA device")
-    raise Unable("pyjuice needs a CUDA device and circuits built in its own blocks")
 
 
 def _klay(circuit: Circuit, *, weigh_edges: bool) -> tuple[Any, int]:

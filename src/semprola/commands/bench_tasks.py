@@ -10,15 +10,18 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import semprola as sp
-from semprola.commands import bench_peers as peers
-from semprola.engine import Literals, Structure, likelihood, log_value, search
+from semprola.commands.bench_peers import Peers, Unable
+from semprola.engine import Literals, Structure, encode, likelihood, log_value, search
 
 Run = Callable[[], Any]
+Runs = dict[tuple[str, str], Run | str]
+"""What to run for each (task, engine); a text where one cannot do it, saying why."""
 
 TASKS = {
     "log Z": "log Z of independent labels",
     "log Z + gradient": "the same with the gradient of every literal's score",
     "step": "single circuit: likelihood of one y a sample and the gradient of every weight's logit",
+    "step, encoded": "the same where `layer.encode` has worked out beforehand what each y uses",
     "mode": "most probable state",
     "sample": "one exact sample",
 }
@@ -27,16 +30,14 @@ TASKS = {
 ENGINES = ("native", "torch", "klay", "cirkit", "pyjuice", "fil")
 
 
-def tasks(circuit: sp.Circuit, batch: int) -> dict[tuple[str, str], Run | str]:
-    """What to run for each (task, engine); a text where one cannot do it, saying why."""
-    made: dict[tuple[str, str], Run | str] = {}
+def tasks(circuit: sp.Circuit, peers: Peers, batch: int) -> Runs:
+    """Every question for every engine and peer, at some batch size."""
     ours = _Ours(circuit, batch)
+    made: Runs = {}
     for engine in ("native", "torch"):
         for task, run in ours.runs().items():
-            made[task, engine] = _with_engine(engine, run)
-    made |= _peer_runs(circuit, ours)
-    made |= _fil(circuit.num_labels, batch)
-    return made
+            made[task, engine] = with_engine(engine, run)
+    return made | _peer_runs(peers, ours) | _fil(circuit.num_labels, batch)
 
 
 class _Ours:
@@ -56,14 +57,16 @@ class _Ours:
         drawn = search.sample(self.plan, None, self.literals, self.column, generator)
         self.states = drawn[:, 0].T.contiguous()
         self.rows = self.states[None].permute(2, 0, 1)
+        self.codes = encode(self.layer, self.rows[:, 0])[None]
         self.logits = torch.randn((self.layer.num_weights, 1, batch), generator=generator).requires_grad_()
         self.labels = variables  # given variables, if any, are treated as labels
 
     def runs(self) -> dict[str, Run]:
         return {
-            "log Z": self.log_z,
-            "log Z + gradient": lambda: torch.autograd.grad(self._value().sum(), self.leaves),
-            "step": self.step,
+            "log Z": no_grad(self._value),
+            "log Z + gradient": gradient(lambda: self._value().sum(), [self.leaves]),
+            "step": gradient(lambda: self._likelihood(None), [self.logits]),
+            "step, encoded": gradient(lambda: self._likelihood(self.codes), [self.logits]),
             "mode": lambda: search.maximize(self.plan, None, self.best),
             "sample": lambda: search.sample(self.plan, None, self.literals, self.column, None),
         }
@@ -71,29 +74,23 @@ class _Ours:
     def _value(self) -> Tensor:
         return log_value(self.plan, None, self.leaves)
 
-    def log_z(self) -> Tensor:
-        with torch.no_grad():
-            return self._value()
-
-    def step(self) -> Any:
-        total = likelihood(self.layer, self.logits, self.rows, None, self.labels)
-        return torch.autograd.grad(total.sum(), self.logits)
+    def _likelihood(self, codes: Tensor | None) -> Tensor:
+        return likelihood(self.layer, self.logits, self.rows, codes, self.labels).sum()
 
 
-def _peer_runs(circuit: sp.Circuit, ours: _Ours) -> dict[tuple[str, str], Run | str]:
-    made: dict[tuple[str, str], Run | str] = {}
+def _peer_runs(peers: Peers, ours: _Ours) -> Runs:
     divided = ours.literals.leaves[0::2], ours.literals.leaves[1::2]
+    made: Runs = {}
     try:
-        run = peers.klay_log_z(circuit, ours.scores, divided)
-        made["log Z", "klay"] = _no_grad(run)
-        made["log Z + gradient", "klay"] = _gradient(run)
-    except peers.Unable as why:
+        run, inputs = peers.klay_log_z(ours.scores, divided)
+        made["log Z", "klay"], made["log Z + gradient", "klay"] = no_grad(run), gradient(run, inputs)
+    except Unable as why:
         made["log Z", "klay"] = made["log Z + gradient", "klay"] = str(why)
     makers = {"klay": peers.klay_step, "cirkit": peers.cirkit_step, "pyjuice": peers.pyjuice_step}
     for engine, make in makers.items():
         try:
-            made["step", engine] = _gradient(make(circuit, ours.states))
-        except peers.Unable as why:
+            made["step", engine] = gradient(*make(ours.states))
+        except Unable as why:
             made["step", engine] = str(why)
     for task in ("log Z", "log Z + gradient"):
         made[task, "cirkit"] = "literals have no scores of their own for each sample"
@@ -103,15 +100,16 @@ def _peer_runs(circuit: sp.Circuit, ours: _Ours) -> dict[tuple[str, str], Run | 
     return made
 
 
-def _fil(labels: int, batch: int) -> dict[tuple[str, str], Run | str]:
+def _fil(labels: int, batch: int) -> Runs:
     """A layer of the same number of labels without a constraint: a sigmoid each."""
     logits = torch.randn(batch, labels, requires_grad=True)
     y = torch.randint(0, 2, (batch, labels)).float()
-
-    def step() -> Any:
-        return torch.autograd.grad(F.binary_cross_entropy_with_logits(logits, y, reduction="sum"), logits)
-
-    return {("step", "fil"): step}
+    loss = gradient(lambda: F.binary_cross_entropy_with_logits(logits, y, reduction="sum"), [logits])
+    return {
+        ("step", "fil"): loss,
+        ("mode", "fil"): no_grad(lambda: (logits > 0).to(logits.dtype)),
+        ("sample", "fil"): no_grad(lambda: torch.bernoulli(torch.sigmoid(logits))),
+    }
 
 
 def network_step(circuit: sp.Circuit, batch: int, kind: str, features: int = 77, width: int = 128) -> Run:
@@ -136,12 +134,14 @@ def network_step(circuit: sp.Circuit, batch: int, kind: str, features: int = 77,
     return spl if kind == "spl" else fil
 
 
-def _gradient(run: Run) -> Run:
-    inputs = run.inputs  # type: ignore[attr-defined]
+def gradient(run: Callable[[], Tensor], inputs: list[Tensor]) -> Run:
+    """A value and its derivatives by some inputs."""
     return lambda: torch.autograd.grad(run(), inputs, allow_unused=True)
 
 
-def _no_grad(run: Run) -> Run:
+def no_grad(run: Run) -> Run:
+    """The same without derivatives."""
+
     def quiet() -> Any:
         with torch.no_grad():
             return run()
@@ -149,7 +149,8 @@ def _no_grad(run: Run) -> Run:
     return quiet
 
 
-def _with_engine(engine: str, run: Run) -> Run | str:
+def with_engine(engine: str, run: Run) -> Run | str:
+    """The same by some engine; a text that says why if there is no such engine."""
     before = sp.get_engine()
     try:
         sp.set_engine(engine)
