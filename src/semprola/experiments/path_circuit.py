@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from semprola.circuit import Circuit
 from semprola.constraints.diagram import decision_diagram
@@ -20,6 +21,7 @@ State = tuple[tuple[int, ...], int, Memory]
 """The state of a path machine, how many of its variables are done, and what it will be told."""
 
 
+@lru_cache(maxsize=8)
 def path_circuit(constraint: SimplePaths, ends: str = "early") -> Circuit:
     """The circuit of simple paths, with the same models as ``constraint.to_circuit()`` and another order of choices.
 
@@ -68,6 +70,7 @@ class _EarlyMachine:
     def __init__(self, constraint: SimplePaths, edges: Sequence[int], ends_first: bool) -> None:
         graph, count = constraint.graph, len(constraint.graph.ends)
         end = {v: count + v for v in range(len(graph.nodes))}
+        self.ends = frozenset(end.values())
         there = {e: count + len(end) + i for i, e in enumerate(constraint.present)}
         self.machine = PathMachine(
             graph, edges, constraint.rules, range(count), there, [(variable,) for variable in end.values()]
@@ -85,6 +88,8 @@ class _EarlyMachine:
         inner, done, memory = state
         told = dict(memory)
         told[self.order[position]] = value
+        if sum(told[variable] for variable in told if variable in self.ends) > 2:
+            return None  # a path has two ends; found later, there would be a state for every set of nodes until then
         while done < len(self.machine.order) and (variable := self.machine.order[done]) in told:
             after = self.machine.transition(inner, done, told.pop(variable))
             if after is None:
