@@ -23,6 +23,10 @@ TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-4}
 # name → what sp.SPL or sp.ProductSPL is called with
 LAYERS: dict[str, dict[str, Any]] = {
     **{f"spl-m{m}-k{k}": {"replicas": m, "units": k} for m in (1, 2, 3) for k in (1, 2, 3)},
+    **{
+        f"spl-m{m}-k{k}-elementwise": {"replicas": m, "units": k, "mixing": "elementwise"}
+        for m, k in ((1, 2), (1, 3), (2, 2))
+    },
     **{f"product-{n}": {"mixtures": n} for n in (1, 2, 3)},
     **{f"hmm-{k}": {"q": "hmm", "units": k} for k in (2, 3)},
     "vtree-2": {"q": "vtree", "units": 2},

@@ -20,7 +20,7 @@ CASES = (
     "family_hierarchy",
     "family_paths",
 )
-LAYERS = ("spl-m1-k1", "spl-m2-k2", "product-1", "product-2", "hmm-2", "vtree-2")
+LAYERS = ("spl-m1-k1", "spl-m2-k2", "spl-m1-k2-elementwise", "product-1", "product-2", "hmm-2", "vtree-2")
 
 
 @pytest.fixture(params=worlds.crossed(CASES, LAYERS, batch=(2,), scale=0.3), ids=str)

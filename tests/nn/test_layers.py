@@ -135,9 +135,44 @@ class TestStart:
         torch.testing.assert_close(p.entropy().item(), math.log(math.comb(200, 100)), rtol=1e-4, atol=0)
 
 
+class TestMixing:
+    def test_parameters_grow_with_the_square_and_not_the_cube(self):
+        circuit = sp.compile(sp.constraints.hierarchy([(f"c{i}", f"c{(i - 1) // 2}") for i in range(1, 31)]))
+        sizes = {
+            mixing: [sp.SPL(1, circuit, units=k, mixing=mixing).structure.layer.num_weights for k in (2, 4, 8, 16)]
+            for mixing in ("cross", "elementwise")
+        }
+        assert all(few < many for few, many in zip(sizes["elementwise"], sizes["cross"], strict=True))
+        assert sizes["elementwise"][-1] < 4.1 * sizes["elementwise"][-2]
+        assert sizes["cross"][-1] > 6 * sizes["cross"][-2]
+
+    def test_is_kept_and_shown(self):
+        layer = sp.SPL(2, PETS, units=2, mixing="elementwise")
+        again = pickle.loads(pickle.dumps(layer))
+        assert again.structure.mixing == "elementwise"
+        assert "mixing='elementwise'" in repr(layer)
+        z = torch.randn(3, 2)
+        assert torch.equal(again(z).mean, layer(z).mean)
+        p = sp.SPLDistribution(layer.circuit, layer.gate(z)[0], units=2, mixing="elementwise")
+        assert torch.equal(p.mean, layer(z).mean)
+
+    def test_encoded_states_belong_to_one_way_of_mixing(self):
+        layer, other = (sp.SPL(2, PETS, units=2, mixing=mixing) for mixing in ("elementwise", "cross"))
+        y = layer(torch.zeros(3, 2)).sample()
+        z = torch.randn(3, 2)
+        assert torch.equal(layer(z).log_prob(layer.encode(y)), layer(z).log_prob(y))
+        with pytest.raises(sp.LabelError, match="another circuit"):
+            other(z).log_prob(layer.encode(y))
+
+    def test_other_names_are_refused(self):
+        with pytest.raises(ValueError, match="'cross' or 'elementwise', not 'diagonal'"):
+            sp.SPL(2, PETS, units=2, mixing="diagonal")
+
+
 class TestExpressiveness:
+    @pytest.mark.parametrize("mixing", ["cross", "elementwise"])
     @pytest.mark.parametrize("constraint", ["(a | ~a) & (b | ~b)", "(a | b) & (c | d)"])
-    def test_units_add_modes_that_one_unit_cannot_fit(self, constraint):
+    def test_units_add_modes_that_one_unit_cannot_fit(self, constraint, mixing):
         """Two independent parts of the constraint, perfectly correlated in the target."""
         circuit = sp.compile(constraint)
         states = torch.tensor(circuit.enumerate(), dtype=torch.float64)
@@ -148,7 +183,7 @@ class TestExpressiveness:
 
         def fit(units, seed):
             torch.manual_seed(seed)
-            layer = sp.SPL(1, circuit, units=units).double()
+            layer = sp.SPL(1, circuit, units=units, mixing=mixing).double()
             torch.nn.init.normal_(layer.gate.bias, std=2.0)
             z = torch.zeros(1, dtype=torch.float64)
             optimizer = torch.optim.LBFGS(layer.parameters(), max_iter=500, line_search_fn="strong_wolfe")

@@ -72,7 +72,9 @@ class EncodedStates:
             LabelError: they were encoded for another circuit.
         """
         if self._structure is not structure and (
-            self._structure.circuit != structure.circuit or self._structure.units != structure.units
+            self._structure.circuit != structure.circuit
+            or self._structure.units != structure.units
+            or self._structure.mixing != structure.mixing
         ):
             raise LabelError("these label vectors were encoded for another circuit: use this layer's own encode")
         if self.codes is None:

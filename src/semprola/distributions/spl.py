@@ -38,6 +38,7 @@ class SPLDistribution(ConstrainedDistribution):
         mixing_logits: one number for each replica [*batch, replicas]; may be left out if there is one.
         given: values of the given variables [*batch, given].
         units: copies of each sum that `logits` are for.
+        mixing: which of them are multiplied, "cross" or "elementwise".
 
     Raises:
         UnsatisfiableError: a row of given inputs leaves no model; names the row.
@@ -54,8 +55,9 @@ class SPLDistribution(ConstrainedDistribution):
         given: Any = None,
         units: int = 1,
         validate_args: bool | None = None,
+        mixing: str = "cross",
     ) -> None:
-        structure = circuit if isinstance(circuit, Structure) else Structure(circuit, units)
+        structure = circuit if isinstance(circuit, Structure) else Structure(circuit, units, mixing)
         plan = structure.layer
         batch_shape: Sequence[int]
         self._linear = None
@@ -72,8 +74,8 @@ class SPLDistribution(ConstrainedDistribution):
         observed = given_rows(structure.circuit, given, batch_shape, columns)
         alive = None if observed is None else _alive(structure, observed, columns, replicas, batch_shape)
         self._columns, self._alive = None if self._linear else columns, alive
-        mixing = normalized_mixing(mixing_logits, replicas, batch_shape, columns)
-        super().__init__(structure, mixing, batch_shape, observed, False, validate_args)
+        log_mixing = normalized_mixing(mixing_logits, replicas, batch_shape, columns)
+        super().__init__(structure, log_mixing, batch_shape, observed, False, validate_args)
 
     @property
     def _logits(self) -> Tensor:

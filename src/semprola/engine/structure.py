@@ -20,14 +20,17 @@ class Structure:
     Args:
         circuit: a decomposable, deterministic circuit.
         units: k of the paper; 1 for none.
+        mixing: which units of two inputs are multiplied: all pairs ("cross") or those of equal rank ("elementwise").
     """
 
-    def __init__(self, circuit: Circuit, units: int = 1) -> None:
+    def __init__(self, circuit: Circuit, units: int = 1, mixing: str = "cross") -> None:
+        if mixing not in ("cross", "elementwise"):
+            raise ValueError(f"mixing must be 'cross' or 'elementwise', not {mixing!r}")
         self.circuit = circuit
-        self.units = units
+        self.units, self.mixing = units, mixing
 
     def __reduce__(self) -> tuple[type[Structure], tuple[Any, ...]]:
-        return Structure, (self.circuit, self.units)
+        return Structure, (self.circuit, self.units, self.mixing)
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Structure:
         return self
@@ -111,7 +114,7 @@ class Structure:
 
     def _layer_shape(self, explicit: bool) -> Skeleton:
         shape = self._base_shape(explicit)
-        return shape if self.units == 1 else expand(shape, self.units)
+        return shape if self.units == 1 else expand(shape, self.units, diagonal=self.mixing == "elementwise")
 
 
 def _weight_map(plan: Plan, base: Plan, origin: Index) -> torch.Tensor:

@@ -60,6 +60,8 @@ class SPL(_ConstrainedLayer):
         replicas: m of the paper: circuits with parameters of their own under one input-dependent mixture.
         units: k of the paper: copies of each sum over the cross product of its inputs (Algorithm 1).
         gate: widths of the gate's hidden layers.
+        mixing: "cross" multiplies every unit of one input with every unit of the other, for k³ parameters a branch;
+            "elementwise" only units of equal rank, for k².
 
     Example:
         >>> import torch, semprola as sp
@@ -78,9 +80,10 @@ class SPL(_ConstrainedLayer):
         replicas: int = 1,
         units: int = 1,
         gate: Iterable[int] | int = (),
+        mixing: str = "cross",
     ) -> None:
         circuit = as_circuit(constraint)
-        super().__init__(Structure(circuit, positive(units, "units")))
+        super().__init__(Structure(circuit, positive(units, "units"), mixing))
         self.structure.prepare("layer", "layer_explicit", *([] if units == 1 else ["bound"]))
         self.replicas = positive(replicas, "replicas")
         self.units = units
@@ -110,7 +113,8 @@ class SPL(_ConstrainedLayer):
 
     def extra_repr(self) -> str:
         """What `repr` shows beside the gate."""
-        return f"{self.circuit!r}, replicas={self.replicas}, units={self.units}"
+        mixing = f", mixing={self.structure.mixing!r}" if self.units > 1 else ""
+        return f"{self.circuit!r}, replicas={self.replicas}, units={self.units}{mixing}"
 
 
 class ProductSPL(_ConstrainedLayer):
