@@ -6,10 +6,9 @@ own value, by log-sum-exp or by maximum, and each edge's *share* of it: its post
 of the best edge. Downward, the root hands out a flow of one in these shares; what arrives at a literal is its marginal,
 or its value in the decoded or sampled state.
 
-Inside a pass "impossible" is a number so low that nothing is left of it beside any other (:func:`lowest`), not -inf:
-differences of infinities are NaN, and guarding every operation against them costs more than the operations. A share of
-zero is exactly zero, and no flow reaches what is impossible, so what stands there does not matter. Values leave a pass
-by :func:`value_of_root`, with -inf for what is impossible.
+What is impossible has the value -inf and a share of exactly zero. Only where all edges of a sum are impossible do the
+rules put a finite number in place of -inf, because differences of infinities are NaN: the shares there are then some
+numbers without meaning, which no flow reaches.
 """
 
 from __future__ import annotations
@@ -53,14 +52,13 @@ def upward(
     Returns:
         values [rows, columns]
     """
-    columns, low = leaves.shape[1], lowest(leaves.dtype)
+    columns = leaves.shape[1]
     values = leaves.new_empty((plan.num_rows, columns))
-    torch.clamp(leaves, min=low, out=values[: plan.num_leaves])
+    values[: plan.num_leaves] = leaves
     for bucket in plan.on(leaves.device).buckets:
         edges = gather_sum(values, bucket.factors, bucket.offsets)
         if weights is not None and bucket.edges.start >= plan.num_fixed:
             edges += weights[bucket.edges.start - plan.num_fixed : bucket.edges.stop - plan.num_fixed]
-            edges.clamp_(min=low)
         edges = edges.view(bucket.sums, bucket.fan_in, columns)
         sums, part = values[bucket.rows], None if shares is None else shares[bucket.edges].view_as(edges)
         if bucket.fan_in == 1:
@@ -198,21 +196,21 @@ def total(bucket: Bucket, edges: Tensor, sums: Tensor, shares: Tensor | None) ->
     if bucket.is_choice:
         torch.amax(edges, 1, out=sums)
         if shares is not None:
-            torch.exp2((edges - sums[:, None]).mul_(1 / math.log(2.0)), out=shares)
+            torch.exp2((edges - finite(sums)[:, None]).mul_(1 / math.log(2.0)), out=shares)
     elif bucket.fan_in == 2:
         first, second = edges.unbind(1)
         if shares is None:
             torch.logaddexp(first, second, out=sums)
             return
-        difference = first - second
+        difference = torch.nan_to_num_(first - second, 0.0, math.inf, -math.inf)
         torch.sigmoid(difference, out=shares[:, 0])
         torch.sigmoid(difference.neg_(), out=shares[:, 1])
         largest = torch.maximum(shares[:, 0], shares[:, 1], out=difference)
         torch.sub(torch.maximum(first, second, out=sums), largest.log_(), out=sums)
     elif shares is None:
-        torch.sub(edges.amax(1), torch.log_softmax(edges, 1).amax(1), out=sums)
+        torch.sub(edges.amax(1), torch.log_softmax(finite(edges), 1).amax(1), out=sums)
     else:
-        torch.softmax(edges, 1, out=shares)
+        torch.softmax(finite(edges), 1, out=shares)
         torch.sub(edges.amax(1), shares.amax(1).log_(), out=sums)
 
 
@@ -248,27 +246,15 @@ def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
 # impossible values ----------------------------------------------------------------------------------------------------
 
 
-def lowest(dtype: torch.dtype) -> float:
-    """What stands for an impossible value: the sum of many is still finite, and possible values are well above."""
-    largest: float = torch.finfo(dtype).max
-    return -math.pow(largest, 0.8)
-
-
-def is_impossible(values: Tensor) -> Tensor:
-    """Whether values inside a pass stand for zero."""
-    return values <= lowest(values.dtype) / 2
-
-
-def value_of_root(plan: Plan, values: Tensor) -> Tensor:
-    """The circuit's log-values [columns], -inf where impossible, from the values of all rows."""
-    root = values[plan.root_row]
-    return root.masked_fill(is_impossible(root), float("-inf"))
+def finite(values: Tensor) -> Tensor:
+    """The values with the lowest number there is for -inf: nothing is left of it beside any possible value."""
+    return values.clamp(min=torch.finfo(values.dtype).min)
 
 
 def _first_of(scores: Tensor, largest: Tensor) -> Tensor:
     """One at the first of the scores [sums, fan_in, columns] that equal the largest [sums, 1, columns]."""
     # argmax along a short dimension that is not the last takes a hundred times as long on CPU
-    equal = (scores - largest).sign_().add_(1.0)
+    equal = (finite(scores) - finite(largest)).sign_().add_(1.0)
     rank = torch.arange(scores.shape[1], 0, -1, dtype=scores.dtype, device=scores.device)[:, None]
     equal.mul_(rank)
     return equal.sub_(equal.amax(1, keepdim=True)).sign_().add_(1.0)

@@ -20,7 +20,7 @@ def log_value(plan: Plan, weights: Tensor | None, leaves: Tensor) -> Tensor:
     """Log-values [columns]."""
 
     def part(leaves: Tensor, weights: Tensor | None) -> Tensor:
-        return passes.value_of_root(plan, passes.upward(plan, weights, leaves, passes.total))
+        return passes.upward(plan, weights, leaves, passes.total)[plan.root_row].clone()
 
     result: Tensor = by_columns(plan, part, leaves, weights)
     return result
@@ -120,27 +120,29 @@ def differentiable(plan: Plan, weights: Tensor | None, leaves: Tensor) -> Tensor
 
     Slower than the others, for derivatives of the third order and beyond.
     """
-    low = passes.lowest(leaves.dtype)
-    values = torch.cat([leaves.clamp(min=low), leaves.new_zeros((plan.num_rows - plan.num_leaves, leaves.shape[1]))])
+    values = torch.cat([leaves, leaves.new_zeros((plan.num_rows - plan.num_leaves, leaves.shape[1]))])
     for bucket in plan.on(leaves.device).buckets:
         factors = values.index_select(0, bucket.factors)
         edges = leaves.new_zeros((bucket.sums * bucket.fan_in, leaves.shape[1]))
         edges = edges.index_add(0, bucket.edge_of_factor(), factors)
         if weights is not None and bucket.edges.start >= plan.num_fixed:
             own = weights[bucket.edges.start - plan.num_fixed : bucket.edges.stop - plan.num_fixed]
-            edges = (edges + own).clamp(min=low)
-        values = values.slice_scatter(
-            edges.unflatten(0, (bucket.sums, bucket.fan_in)).logsumexp(1), 0, bucket.rows.start, bucket.rows.stop
-        )
+            edges = edges + own
+        edges = edges.unflatten(0, (bucket.sums, bucket.fan_in))
+        # a derivative of logsumexp is NaN where all is -inf: what is impossible takes no part in it
+        dead = edges.detach() == _NEGATIVE_INFINITY
+        sums = edges.masked_fill(dead, torch.finfo(edges.dtype).min).logsumexp(1)
+        sums = sums.masked_fill(dead.all(1), _NEGATIVE_INFINITY)
+        values = values.slice_scatter(sums, 0, bucket.rows.start, bucket.rows.stop)
     root = values[plan.root_row]
-    return root.masked_fill(passes.is_impossible(root.detach()), 0.0)
+    return root.masked_fill(root.detach() == _NEGATIVE_INFINITY, 0.0)
 
 
 def _shares(plan: Plan, weights: Tensor | None, leaves: Tensor, rule: passes.Rule) -> tuple[Tensor, Tensor]:
     """Log-values [columns] and shares of all edges [E, columns]."""
     shares = leaves.new_empty((plan.num_edges, leaves.shape[1]))
     values = passes.upward(plan, weights, leaves, rule, shares=shares)
-    return passes.value_of_root(plan, values), shares
+    return values[plan.root_row].clone(), shares
 
 
 def _weighted(plan: Plan, weights: Tensor | None, flows: Tensor) -> Tensor:

@@ -65,7 +65,7 @@ def follow(plan: Plan, weights: Tensor, literals: Literals) -> Tensor:
             assert shares is not None
             own = weights[bucket.edges.start - offset : bucket.edges.stop - offset].view_as(edges)
             passes.best(bucket, edges, sums, None)
-            shares.copy_(passes.one_hot_max(torch.where(passes.is_impossible(edges), edges, own)))
+            shares.copy_(passes.one_hot_max(torch.where(edges == float("-inf"), edges, own)))
 
         shares = leaves.new_empty((plan.num_edges, leaves.shape[1]))
         passes.upward(plan, weights, leaves, local, shares=shares)
