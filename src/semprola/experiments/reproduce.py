@@ -118,7 +118,8 @@ def _chosen(plan: Plan, method: str, runs: Path) -> tuple[Candidate, list[dict[s
     experiment, choose = plan.task.experiment, plan.choose
     if plan.quick:
         model, training = best_known(experiment, plan.task.setting, plan.net, method)
-        return (model, replace(training, choose=choose)), []
+        # the best known settings say how they choose, unless likelihood is asked for
+        return (model, training if choose == "exact" else replace(training, choose=choose)), []
     grid = candidates(experiment, plan.net, method, plan.grid)
     tried = [(model, replace(training, choose=choose)) for model, training in grid]
     return search(
@@ -136,7 +137,7 @@ def _title(plan: Plan) -> str:
     group = "graph" if task.experiment == "simple-path" else "ranking"
     split = "published split" if task.split == "published" else f"split by {group}"
     net = "network of the paper" if plan.net == "paper" else "wide network"
-    how = "settings tried by hand" if plan.quick else f"{plan.grid} grid searched"
+    how = "best known settings" if plan.quick else f"{plan.grid} grid searched"
     if task.ends == "first":
         net += ", end points first in the circuit"
     if plan.choose == "likelihood":
