@@ -69,7 +69,7 @@ template <class T> void sample(SampleJob<T> job, const int64_t *column, int thre
     for (int64_t i = 0; i < job.samples; ++i) order[start[column[i] + 1]++] = i;
     job.sample_start = start.data();
     job.sample = order.data();
-    const int64_t numbers = k.scratch_numbers(c, false);
+    const int64_t numbers = k.scratch_numbers(c, c.keeps_shares());
     run_tiles(useful_threads(threads, c, job.columns), (job.columns + k.lanes - 1) / k.lanes, [&](const auto &next) {
         Scratch scratch(numbers * int64_t(sizeof(T))), used(c.num_rows() * int64_t(sizeof(uint32_t)));
         for (int64_t tile = next(); tile >= 0; tile = next()) {

@@ -156,6 +156,15 @@ template <class O> struct SampleTile {
         const int32_t begin = c.edge_start[s], fan_in = c.edge_start[s + 1] - begin;
         uint32_t open = used[row];
         if (fan_in == 1) return take(begin, open);
+        if (fan_in == 2 && c.keeps_shares()) {
+            const T *shares = tile.shares + 2 * N * int64_t(s);
+            const V left = O::sub(O::load(shares), random.uniform(uint32_t(row)));
+            const V none = O::set(T(0));
+            // the second takes what is left, unless it is impossible and only rounding left anything
+            const uint32_t chosen = open & (O::greater(left, none) | ~O::greater(O::load(shares + N), none));
+            take(begin, chosen);
+            return take(begin + 1, open & ~chosen);
+        }
         const int32_t w = job.weights.data ? c.first_weight[s] : -1;
         // the exponent of a sum is minus infinity only where nothing is drawn
         const Number<O> sum = tile.at(row);
@@ -219,7 +228,8 @@ template <class O> void sample_tile(const SampleJob<typename O::T> &job, int64_t
     Tile<O> tile(c, scratch);
     const typename Tile<O>::View view{job.weights, first, count, nullptr, 0};
     tile.leaves(job.leaves, first, count);
-    tile.template up<false>(view);
+    if (c.keeps_shares()) tile.template up<false, true>(view);
+    else tile.template up<false, false>(view);
     SampleTile<O> drawing{job, tile, first, count, used, {}, {}};
     for (int64_t turn = 0;; ++turn) {
         uint32_t lanes = 0;

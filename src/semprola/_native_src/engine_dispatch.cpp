@@ -28,12 +28,13 @@ const KernelSet &kernels() {
     return level == kAvx512 ? *avx512_kernels() : level == kAvx2 ? *avx2_kernels() : *plain_kernels();
 }
 
-constexpr int64_t kMostScratch = int64_t(512) << 20;
+constexpr int64_t kMostScratch = int64_t(512) << 20, kCached = int64_t(640) << 10;
 
 template <class T>
-const Kernels<T> &fitting(const Kernels<T> &wide, const Kernels<T> &one, const Kernels<T> &narrow, const Circuit &c,
-                          int64_t columns) {
+const Kernels<T> &fitting(const Kernels<T> &wide, const Kernels<T> &broad, const Kernels<T> &one,
+                          const Kernels<T> &narrow, const Circuit &c, int64_t columns) {
     if (columns == 1) return one;
+    if (columns > wide.lanes && broad.scratch_numbers(c, true) * int64_t(sizeof(T)) <= kCached) return broad;
     return wide.scratch_numbers(c, true) * int64_t(sizeof(T)) > kMostScratch ? narrow : wide;
 }
 
@@ -41,13 +42,16 @@ const Kernels<T> &fitting(const Kernels<T> &wide, const Kernels<T> &one, const K
 
 const Kernels<float> &kernels_for(const float *, const Circuit &c, int64_t columns) {
     const KernelSet &k = kernels();
-    return fitting(k.wide_float, k.one_float, k.narrow_float, c, columns);
+    return fitting(k.wide_float, k.broad_float, k.one_float, k.narrow_float, c, columns);
 }
 
 const Kernels<double> &kernels_for(const double *, const Circuit &c, int64_t columns) {
     const KernelSet &k = kernels();
-    return fitting(k.wide_double, k.one_double, k.narrow_double, c, columns);
+    return fitting(k.wide_double, k.broad_double, k.one_double, k.narrow_double, c, columns);
 }
+
+const Kernels<float> &wide_kernels(const float *) { return kernels().wide_float; }
+const Kernels<double> &wide_kernels(const double *) { return kernels().wide_double; }
 
 }  // namespace semprola
 

@@ -10,6 +10,9 @@ namespace semprola {
 // The kernels for a number type, a circuit and a number of columns, on this processor.
 const Kernels<float> &kernels_for(const float *, const Circuit &, int64_t columns);
 const Kernels<double> &kernels_for(const double *, const Circuit &, int64_t columns);
+// The kernels for work that does not go by tiles.
+const Kernels<float> &wide_kernels(const float *);
+const Kernels<double> &wide_kernels(const double *);
 
 // Starting a thread costs some ten microseconds: small work stays on the caller's.
 inline int useful_threads(int threads, const Circuit &c, int64_t columns) {

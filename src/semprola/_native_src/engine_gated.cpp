@@ -38,7 +38,7 @@ T gated_state(const GatedJob<T> &job, const Kernels<T> &k, int64_t b, int64_t co
 
 template <class T> void gated(const GatedJob<T> &job, int threads) {
     const Circuit &c = *job.circuit;
-    const Kernels<T> &k = kernels_for(job.bias, c, job.width);
+    const Kernels<T> &k = wide_kernels(job.bias);
     if (!job.cotangent) {
         run_tiles(threads, job.batch, [&](const auto &next) {
             std::vector<T> logits(c.max_fan_in);

@@ -18,8 +18,8 @@ template <class O> SEMPROLA_INLINE void store(typename O::T *p, typename O::V a,
 }
 
 // How much scratch memory (numbers) a thread needs for a tile.
-template <class O> SEMPROLA_INLINE int64_t scratch_numbers(const Circuit &c, bool flows) {
-    return O::N * (flows ? 3 : 2) * c.num_rows();
+template <class O> int64_t scratch_numbers(const Circuit &c, bool flows) {
+    return O::N * ((flows ? 3 : 2) * c.num_rows() + (flows && c.keeps_shares() ? 2 * int64_t(c.num_sums) : 0));
 }
 
 template <class O> struct Number {
@@ -31,11 +31,13 @@ template <class O> struct Tile {
     using V = typename O::V;
     static constexpr int N = O::N;
 
-    Tile(const Circuit &circuit, T *scratch) : c(circuit), numbers(scratch), flow(scratch + 2 * N * circuit.num_rows()) {}
+    Tile(const Circuit &circuit, T *scratch)
+        : c(circuit), numbers(scratch), flow(numbers + 2 * N * c.num_rows()), shares(flow + N * c.num_rows()) {}
 
     const Circuit &c;
     T *numbers;  // N mantissas and N exponents of each row, side by side
     T *flow;     // into each row [rows, N]
+    T *shares;   // of both edges of sums that have two [sums, 2, N], where they are kept
 
     SEMPROLA_INLINE Number<O> at(int64_t row) const {
         const T *p = numbers + 2 * N * row;
@@ -121,12 +123,32 @@ template <class O> struct Tile {
         return {total, top};
     }
 
-    template <bool Sparse> void up(const View &v) {
+    // A sum of two edges, with their shares.
+    SEMPROLA_INLINE void pair(const View &v, int32_t s, int32_t e, int32_t w) {
+        const int64_t row = int64_t(c.num_leaves) + s;
+        const Number<O> a = edge<false>(v, row, e, w), b = edge<false>(v, row, e + 1, w < 0 ? w : w + 1);
+        const V top = O::max(O::max(a.exponent, b.exponent), O::set(T(-1e30)));
+        const V first = O::scale(a.mantissa, O::sub(a.exponent, top));
+        const V second = O::scale(b.mantissa, O::sub(b.exponent, top));
+        V m, power;
+        O::split(O::add(first, second), m, power);
+        put(row, m, O::add(top, power));
+        // times the power first: a denominator between one and two has an inverse
+        const V inverse = O::inverse(m), down = O::sub(O::set(T(0)), O::max(power, O::set(T(-1e30))));
+        O::store(shares + 2 * N * int64_t(s), O::mul(O::scale(first, down), inverse));
+        O::store(shares + 2 * N * int64_t(s) + N, O::mul(O::scale(second, down), inverse));
+    }
+
+    template <bool Sparse, bool Keep> void up(const View &v) {
         for (int32_t s = 0; s < c.num_sums; ++s) {
             const int32_t begin = c.edge_start[s], fan_in = c.edge_start[s + 1] - begin;
             const int64_t row = int64_t(c.num_leaves) + s;
             if (Sparse && !v.reaches(row)) continue;
             const int32_t w = v.weights.data ? c.first_weight[s] : -1;
+            if (fan_in == 2 && Keep) {
+                pair(v, s, begin, w);
+                continue;
+            }
             if (fan_in == 2) {
                 put_normal(row, join<2, Sparse, true>(Number<O>{O::set(T(0)), O::set(T(0))}, v, row, begin, w));
                 continue;
@@ -143,38 +165,52 @@ template <class O> struct Tile {
         }
     }
 
-    // Hand the root's flow down, to each edge its share of its sum; shares are worked out anew, which takes less time
-    // than to keep them where circuits are large.
-    template <bool Sparse> void down(const View &v, T *edge_flows, int64_t columns) {
-        for (int64_t i = 0; i < N * c.num_rows(); ++i) flow[i] = T(0);
+    // Hand the root's flow down, to each edge its share of its sum. Shares are worked out anew where they were not kept:
+    // for a large circuit this takes less time than memory would.
+    template <bool Sparse, bool Keep> void down(const View &v, T *edge_flows, int64_t columns) {
+        std::memset(flow, 0, size_t(N * c.num_rows()) * sizeof(T));
         O::store(flow + N * int64_t(c.root_row), flow_of_root());
         for (int32_t s = c.num_sums - 1; s >= 0; --s) {
             const int64_t row = int64_t(c.num_leaves) + s;
             const V arriving = O::load(flow + N * row);
             const int32_t begin = c.edge_start[s], fan_in = c.edge_start[s + 1] - begin;
             const int32_t w = edge_flows ? c.first_weight[s] : -1;
-            const bool any = O::any(arriving);
-            if (!any && w < 0) continue;
-            const Number<O> sum = any ? at(row) : Number<O>{O::set(T(1)), O::set(T(0))};
-            const V scaled = fan_in == 1 ? arriving : O::mul(arriving, O::inverse(sum.mantissa));
-            const V top = O::max(sum.exponent, O::set(T(-1e30)));
-            for (int32_t i = 0; i < fan_in; ++i) {
-                const bool reached = any && (!Sparse || v.reaches(row, begin + i));
-                V part = arriving;
-                if (!reached) {
-                    part = O::set(T(0));
-                } else if (fan_in > 1) {
-                    const Number<O> all = edge<false>(v, row, begin + i, v.weights.data ? weight(s, i) : -1);
-                    // a share may exceed the sum by rounding, never by a power of two
-                    part = O::mul(scaled, O::scale(all.mantissa, O::sub(all.exponent, top)));
+            if (fan_in == 2 && Keep) {
+                const T *p = shares + 2 * N * int64_t(s);
+                for (int32_t i = 0; i < 2; ++i) {
+                    const V part = O::mul(arriving, O::load(p + N * i));
+                    if (w >= 0) store<O>(edge_flows + (w + i) * columns + v.first, part, v.count);
+                    hand_on(begin + i, part);
                 }
-                if (w >= 0) store<O>(edge_flows + (w + i) * columns + v.first, part, v.count);
-                if (reached) hand_on(begin + i, part);
+                continue;
             }
+            share_out<Sparse>(v, s, arriving, w, edge_flows, columns);
         }
     }
 
-    SEMPROLA_INLINE int32_t weight(int32_t s, int32_t i) const { return c.first_weight[s] < 0 ? -1 : c.first_weight[s] + i; }
+    template <bool Sparse>
+    SEMPROLA_INLINE void share_out(const View &v, int32_t s, V arriving, int32_t w, T *edge_flows, int64_t columns) {
+        const int64_t row = int64_t(c.num_leaves) + s;
+        const int32_t begin = c.edge_start[s], fan_in = c.edge_start[s + 1] - begin;
+        const int32_t own = v.weights.data ? c.first_weight[s] : -1;
+        const bool any = O::any(arriving);
+        if (!any && w < 0) return;
+        const Number<O> sum = any ? at(row) : Number<O>{O::set(T(1)), O::set(T(0))};
+        const V scaled = fan_in == 1 ? arriving : O::mul(arriving, O::inverse(sum.mantissa));
+        const V top = O::max(sum.exponent, O::set(T(-1e30)));
+        for (int32_t i = 0; i < fan_in; ++i) {
+            const bool reached = any && (!Sparse || v.reaches(row, begin + i));
+            V part = arriving;
+            if (!reached) {
+                part = O::set(T(0));
+            } else if (fan_in > 1) {
+                const Number<O> all = edge<false>(v, row, begin + i, own < 0 ? own : own + i);
+                part = O::mul(scaled, O::scale(all.mantissa, O::sub(all.exponent, top)));
+            }
+            if (w >= 0) store<O>(edge_flows + (w + i) * columns + v.first, part, v.count);
+            if (reached) hand_on(begin + i, part);
+        }
+    }
 
     SEMPROLA_INLINE void hand_on(int32_t e, V part) {
         for (int32_t f = c.factor_start[e]; f < c.factor_start[e + 1]; ++f) {
@@ -204,10 +240,12 @@ template <class O> void evaluate_tile(const EvaluateJob<typename O::T> &job, int
     Tile<O> tile(c, scratch);
     const typename Tile<O>::View view{job.weights, first, count, bits, shift};
     const bool possible = !bits || view.reaches(c.root_row);
+    const bool keep = !bits && job.leaf_flows && c.keeps_shares();
     if (possible) {
         tile.leaves(job.leaves, first, count);
-        if (bits) tile.template up<true>(view);
-        else tile.template up<false>(view);
+        if (bits) tile.template up<true, false>(view);
+        else if (keep) tile.template up<false, true>(view);
+        else tile.template up<false, false>(view);
         tile.root(job.value, first, count);
     } else {
         for (int i = 0; i < count; ++i) job.value[first + i] = -T(HUGE_VAL);
@@ -220,8 +258,9 @@ template <class O> void evaluate_tile(const EvaluateJob<typename O::T> &job, int
         for (int64_t row = 0; row < c.num_leaves; ++row) store<O>(job.leaf_flows + row * job.columns + first, zero, count);
         return;
     }
-    if (bits) tile.template down<true>(view, job.edge_flows, job.columns);
-    else tile.template down<false>(view, job.edge_flows, job.columns);
+    if (bits) tile.template down<true, false>(view, job.edge_flows, job.columns);
+    else if (keep) tile.template down<false, true>(view, job.edge_flows, job.columns);
+    else tile.template down<false, false>(view, job.edge_flows, job.columns);
     for (int64_t row = 0; row < c.num_leaves; ++row)
         store<O>(job.leaf_flows + row * job.columns + first, O::load(tile.flow + tile.N * row), count);
 }

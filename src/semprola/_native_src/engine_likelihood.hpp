@@ -47,35 +47,28 @@ template <class O> void ones(const Matrix<const typename O::T> &rows, int64_t fi
     }
 }
 
-// The logarithm of a product, and what else there is to add to it. Logarithms cost more than all the rest, so they are
-// taken of the product as a whole.
+// Logarithms cost more than all the rest, so they are taken of the product of all sums' partition functions.
 template <class O> struct LogProduct {
     using T = typename O::T;
     using V = typename O::V;
     V added = O::set(T(0)), mantissa = O::set(T(1)), exponent = O::set(T(0));
-    int factors = 0;
 
-    // Factors are between 1 and the largest fan-in.
-    SEMPROLA_INLINE void divide(V factor, int32_t largest) {
-        mantissa = O::mul(mantissa, factor);
-        factors += largest <= 2 ? 1 : 31;
-        if (factors < 90) return;
-        V power;
-        O::split(mantissa, mantissa, power);
-        exponent = O::add(exponent, power);
-        factors = 0;
-    }
-
-    SEMPROLA_INLINE V value() const {
+    SEMPROLA_INLINE void normalize() {
         V m, power;
         O::split(mantissa, m, power);
-        const V logarithm = O::fma(O::add(exponent, power), O::set(T(0.69314718055994530942)), log_positive<O>(m));
-        return O::sub(added, logarithm);
+        mantissa = m;
+        exponent = O::add(exponent, power);
+    }
+
+    V value() {
+        normalize();
+        return O::sub(added, O::fma(exponent, O::set(T(0.69314718055994530942)), log_positive<O>(mantissa)));
     }
 };
 
-// Sixteen (or so) states of one component, all sums that they reach.
-template <class O, bool Given> struct LikelihoodTile {
+// All sums that up to 64 states reach, for one component. Sum by sum, since a sum's logits are side by side in memory.
+// Given: some variables are no labels. Full: whole tiles, side by side in memory. Slopes: with the gradient.
+template <class O, bool Given, bool Full, bool Slopes> struct LikelihoodWord {
     using T = typename O::T;
     using V = typename O::V;
     static constexpr int N = O::N;
@@ -83,89 +76,106 @@ template <class O, bool Given> struct LikelihoodTile {
     const LikelihoodJob<T> &job;
     const Word *used, *open;
     const int64_t first;
-    const int shift, width;
-    const V cotangent;
-    LogProduct<O> total;
+    const int count;
+    const T *cotangent;
+    const int64_t columns;
+    const bool alone;  // one sample: gradients are written, not added
+    LogProduct<O> total[kWordBits / N];
 
-    SEMPROLA_INLINE V logit(int64_t w) const {
-        const V x = load<O>(job.logits, w, first, width);
+    void run(const Reached *reached, int64_t number) {
+        const Circuit &c = *job.circuit;
+        int bits = 0;  // by how much the mantissas may have grown
+        for (int64_t i = 0; i < number; ++i) {
+            const int32_t s = reached[i].sum, fan_in = c.edge_start[s + 1] - c.edge_start[s];
+            for (int shift = 0; shift < count; shift += N) {
+                const uint32_t lanes = uint32_t((reached[i].states >> shift) & ((Word(1) << N) - 1));
+                if (fan_in == 2 && !Given) pair(c.first_weight[s], lanes, shift);
+                else many(c.first_weight[s], fan_in, lanes, shift);
+            }
+            bits += fan_in == 2 ? 1 : 31;
+            if (bits < 90) continue;
+            for (LogProduct<O> &part : total) part.normalize();
+            bits = 0;
+        }
+    }
+
+    SEMPROLA_INLINE int width(int shift) const { return Full || count - shift >= N ? N : count - shift; }
+
+    SEMPROLA_INLINE V logit(int64_t w, int shift) const {
+        const V x = Full ? O::load(job.logits.data + w * job.logits.row_stride + first + shift)
+                         : load<O>(job.logits, w, first + shift, width(shift));
         return Given ? O::select(uint32_t(open[w] >> shift), x, O::set(-T(HUGE_VAL))) : x;
     }
 
-    SEMPROLA_INLINE void slope(int64_t w, V part) const {
-        T *p = job.gradient + w * job.components * job.batch + first;
-        if (width == N) return O::store(p, job.samples == 1 ? part : O::add(O::load(p), part));
+    SEMPROLA_INLINE void slope(int64_t w, int shift, V part) const {
+        T *p = job.gradient + w * columns + first + shift;
+        if (alone) return store<O>(p, part, width(shift));
         T numbers[N];
         O::store(numbers, part);
-        for (int j = 0; j < width; ++j) p[j] += numbers[j];
+        for (int j = 0; j < width(shift); ++j) p[j] += numbers[j];
     }
 
     // log p = min(lead, 0) - log(1 + exp(-|lead|)) for the lead of the chosen edge over the other.
-    SEMPROLA_INLINE void pair(int64_t w, uint32_t lanes) {
+    SEMPROLA_INLINE void pair(int64_t w, uint32_t lanes, int shift) {
         const V zero = O::set(T(0)), one = O::set(T(1));
         const uint32_t second = uint32_t(used[w + 1] >> shift);
-        const V above = O::sub(logit(w + 1), logit(w)), below = O::sub(zero, above);
+        const V above = O::sub(logit(w + 1, shift), logit(w, shift)), below = O::sub(zero, above);
         const V lead = O::select(second, above, below);
-        const V small = exp_negative<O>(O::sub(zero, O::max(above, below)));
+        const V small = exp_negative<O>(O::min(above, below));
         const V sum = O::add(one, small);
-        total.added = O::add(total.added, O::select(lanes, O::sub(lead, O::max(lead, zero)), zero));
-        total.divide(O::select(lanes, sum, one), 2);
-        if (!job.gradient) return;
+        LogProduct<O> &all = total[shift / N];
+        all.added = O::add(all.added, O::select(lanes, O::min(lead, zero), zero));
+        all.mantissa = O::mul(all.mantissa, O::select(lanes, sum, one));
+        if (!Slopes) return;
         // the other's probability is what the chosen edge gains and the other loses
         const V other = O::mul(O::select(O::greater(lead, zero), small, one), O::inverse(sum));
-        const V gain = O::select(lanes, O::mul(other, cotangent), zero), loss = O::sub(zero, gain);
-        slope(w, O::select(second, loss, gain));
-        slope(w + 1, O::select(second, gain, loss));
+        const V gain = O::select(lanes, O::mul(other, O::load(cotangent + shift)), zero), loss = O::sub(zero, gain);
+        const V of_second = O::select(second, gain, loss);
+        slope(w, shift, O::sub(zero, of_second));
+        slope(w + 1, shift, of_second);
     }
 
-    SEMPROLA_INLINE void many(int64_t w, int32_t fan_in, uint32_t lanes) {
+    SEMPROLA_INLINE void many(int64_t w, int32_t fan_in, uint32_t lanes, int shift) {
         const V zero = O::set(T(0)), one = O::set(T(1));
-        V top = logit(w), chosen = top, sum = zero;
+        V top = logit(w, shift), chosen = top, sum = zero;
         for (int32_t i = 1; i < fan_in; ++i) {
-            const V x = logit(w + i);
+            const V x = logit(w + i, shift);
             top = O::max(x, top);
             chosen = O::select(uint32_t(used[w + i] >> shift), x, chosen);
         }
-        for (int32_t i = 0; i < fan_in; ++i) sum = O::add(sum, exp_negative<O>(O::sub(logit(w + i), top)));
-        total.added = O::add(total.added, O::select(lanes, O::sub(chosen, top), zero));
-        total.divide(O::select(lanes, sum, one), fan_in);
-        if (!job.gradient) return;
+        for (int32_t i = 0; i < fan_in; ++i) sum = O::add(sum, exp_negative<O>(O::sub(logit(w + i, shift), top)));
+        LogProduct<O> &all = total[shift / N];
+        all.added = O::add(all.added, O::select(lanes, O::sub(chosen, top), zero));
+        all.mantissa = O::mul(all.mantissa, O::select(lanes, sum, one));
+        if (!Slopes) return;
         const V scale = O::div(O::set(T(-1)), sum);
         for (int32_t i = 0; i < fan_in; ++i) {
-            V part = O::mul(exp_negative<O>(O::sub(logit(w + i), top)), scale);
+            V part = O::mul(exp_negative<O>(O::sub(logit(w + i, shift), top)), scale);
             part = O::select(uint32_t(used[w + i] >> shift), O::add(part, one), part);
-            slope(w + i, O::select(lanes, O::mul(part, cotangent), zero));
+            slope(w + i, shift, O::select(lanes, O::mul(part, O::load(cotangent + shift)), zero));
         }
     }
 };
 
-// All sums that up to 64 states reach, for one component.
-template <class O, bool Given>
+template <class O, bool Given, bool Full, bool Slopes>
 void likelihood_of(const LikelihoodJob<typename O::T> &job, const Reached *reached, int64_t number, const Word *used,
                    const Word *open, int64_t first, int count, typename O::T *total, const typename O::T *cotangent) {
-    const Circuit &c = *job.circuit;
-    for (int shift = 0; shift < count; shift += O::N) {
-        const int width = count - shift < O::N ? count - shift : O::N;
-        LikelihoodTile<O, Given> tile{job,   used,  open,
-                                      first + shift, shift, width,
-                                      cotangent ? O::load(cotangent + shift) : O::set(typename O::T(1)), {}};
-        for (int64_t i = 0; i < number; ++i) {
-            const uint32_t lanes = uint32_t((reached[i].states >> shift) & ((Word(1) << O::N) - 1));
-            if (!lanes) continue;
-            const int32_t s = reached[i].sum, fan_in = c.edge_start[s + 1] - c.edge_start[s];
-            if (fan_in == 2 && !Given) tile.pair(c.first_weight[s], lanes);
-            else tile.many(c.first_weight[s], fan_in, lanes);
-        }
-        if (total) O::store(total + shift, tile.total.value());
-    }
+    LikelihoodWord<O, Given, Full, Slopes> word{job,   used,      open, first, count,
+                                                cotangent, job.components * job.batch, job.samples == 1, {}};
+    word.run(reached, number);
+    for (int shift = 0; total && shift < count; shift += O::N) O::store(total + shift, word.total[shift / O::N].value());
 }
 
 template <class O>
 void likelihood_word(const LikelihoodJob<typename O::T> &job, const Reached *reached, int64_t number, const Word *used,
                      const Word *open, int64_t first, int count, typename O::T *total,
                      const typename O::T *cotangent) {
-    if (open) likelihood_of<O, true>(job, reached, number, used, open, first, count, total, cotangent);
-    else likelihood_of<O, false>(job, reached, number, used, open, first, count, total, cotangent);
+    const bool full = job.logits.column_stride == 1 && count % O::N == 0;
+    const auto run = open ? (job.gradient ? likelihood_of<O, true, false, true> : likelihood_of<O, true, false, false>)
+                     : full
+                         ? (job.gradient ? likelihood_of<O, false, true, true> : likelihood_of<O, false, true, false>)
+                         : (job.gradient ? likelihood_of<O, false, false, true> : likelihood_of<O, false, false, false>);
+    run(job, reached, number, used, open, first, count, total, cotangent);
 }
 
 template <class O> void scale_columns(typename O::T *numbers, int64_t rows, int64_t columns, const typename O::T *factors) {
@@ -196,10 +206,13 @@ template <class O> void add_scaled(typename O::T *to, const typename O::T *a, ty
     for (; i < length; ++i) to[i] += factor * a[i];
 }
 
-template <class O> constexpr Kernels<typename O::T> kernels_of() {
-    return {O::N,           scratch_numbers<O>, evaluate_tile<O>,   maximize_tile<O>, sample_tile<O>,
-            ones<O>,        likelihood_word<O>, scale_columns<O>,   dot<O>,           add_scaled<O>};
+// What goes by tiles for any width of tile, the rest for one.
+template <class O, class Wide> constexpr Kernels<typename O::T> kernels_of() {
+    return {O::N,       scratch_numbers<O>,    evaluate_tile<O>,    maximize_tile<O>, sample_tile<O>,
+            ones<Wide>, likelihood_word<Wide>, scale_columns<Wide>, dot<Wide>,        add_scaled<Wide>};
 }
 
-const KernelSet set = {kernels_of<WideFloat>(),    kernels_of<OneFloat>(),  kernels_of<NarrowFloat>(),
-                       kernels_of<WideDouble>(),   kernels_of<OneDouble>(), kernels_of<NarrowDouble>()};
+const KernelSet set = {kernels_of<WideFloat, WideFloat>(),    kernels_of<BroadFloat, WideFloat>(),
+                       kernels_of<OneFloat, WideFloat>(),     kernels_of<NarrowFloat, WideFloat>(),
+                       kernels_of<WideDouble, WideDouble>(),  kernels_of<BroadDouble, WideDouble>(),
+                       kernels_of<OneDouble, WideDouble>(),   kernels_of<NarrowDouble, WideDouble>()};

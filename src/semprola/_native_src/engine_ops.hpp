@@ -25,11 +25,7 @@ template <class Scalar, class Integer, int Lanes> struct PlainOps {
     static SEMPROLA_INLINE V inverse(V a) { SEMPROLA_LANES a.x[i] = T(1) / a.x[i]; return a; }
     static SEMPROLA_INLINE V fma(V a, V b, V c) { SEMPROLA_LANES a.x[i] = a.x[i] * b.x[i] + c.x[i]; return a; }
     static SEMPROLA_INLINE V max(V a, V b) { SEMPROLA_LANES a.x[i] = a.x[i] > b.x[i] ? a.x[i] : b.x[i]; return a; }
-    // a where the condition is above zero, else b
-    static SEMPROLA_INLINE V positive(V condition, V a, V b) {
-        SEMPROLA_LANES a.x[i] = condition.x[i] > T(0) ? a.x[i] : b.x[i];
-        return a;
-    }
+    static SEMPROLA_INLINE V min(V a, V b) { SEMPROLA_LANES a.x[i] = a.x[i] < b.x[i] ? a.x[i] : b.x[i]; return a; }
     // Minus infinity where x is that, else a; and one where x is minus infinity, else a.
     static SEMPROLA_INLINE V unless_zero(V x, V a) {
         SEMPROLA_LANES a.x[i] = x.x[i] == -kInfinity ? -kInfinity : a.x[i];
@@ -59,7 +55,7 @@ template <class Scalar, class Integer, int Lanes> struct PlainOps {
         SEMPROLA_LANES a.x[i] = (a.x[i] + big) - big;
         return a;
     }
-    // a * 2^power for whole numbers power <= 0; zero where that is below the smallest normal number
+    // a * 2^power for whole numbers power up to 100; zero where that is below the smallest normal number
     static SEMPROLA_INLINE V scale(V a, V power) {
         SEMPROLA_LANES {
             const bool tiny = !(power.x[i] > T(1 - kBias));
@@ -105,9 +101,7 @@ struct HalfFloat {
     static SEMPROLA_INLINE V inverse(V a) { return _mm256_div_ps(set(T(1)), a); }
     static SEMPROLA_INLINE V fma(V a, V b, V c) { return _mm256_fmadd_ps(a, b, c); }
     static SEMPROLA_INLINE V max(V a, V b) { return _mm256_max_ps(a, b); }
-    static SEMPROLA_INLINE V positive(V condition, V a, V b) {
-        return _mm256_blendv_ps(b, a, _mm256_cmp_ps(condition, _mm256_setzero_ps(), _CMP_GT_OQ));
-    }
+    static SEMPROLA_INLINE V min(V a, V b) { return _mm256_min_ps(a, b); }
     static SEMPROLA_INLINE V unless_zero(V x, V a) {
         const V low = set(-T(HUGE_VAL));
         return _mm256_blendv_ps(a, low, _mm256_cmp_ps(x, low, _CMP_EQ_OQ));
@@ -153,9 +147,7 @@ struct HalfDouble {
     static SEMPROLA_INLINE V inverse(V a) { return _mm256_div_pd(set(T(1)), a); }
     static SEMPROLA_INLINE V fma(V a, V b, V c) { return _mm256_fmadd_pd(a, b, c); }
     static SEMPROLA_INLINE V max(V a, V b) { return _mm256_max_pd(a, b); }
-    static SEMPROLA_INLINE V positive(V condition, V a, V b) {
-        return _mm256_blendv_pd(b, a, _mm256_cmp_pd(condition, _mm256_setzero_pd(), _CMP_GT_OQ));
-    }
+    static SEMPROLA_INLINE V min(V a, V b) { return _mm256_min_pd(a, b); }
     static SEMPROLA_INLINE V unless_zero(V x, V a) {
         const V low = set(-T(HUGE_VAL));
         return _mm256_blendv_pd(a, low, _mm256_cmp_pd(x, low, _CMP_EQ_OQ));
@@ -209,9 +201,7 @@ struct WideFloat {
     }
     static SEMPROLA_INLINE V fma(V a, V b, V c) { return _mm512_fmadd_ps(a, b, c); }
     static SEMPROLA_INLINE V max(V a, V b) { return _mm512_max_ps(a, b); }
-    static SEMPROLA_INLINE V positive(V condition, V a, V b) {
-        return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(condition, _mm512_setzero_ps(), _CMP_GT_OQ), b, a);
-    }
+    static SEMPROLA_INLINE V min(V a, V b) { return _mm512_min_ps(a, b); }
     static SEMPROLA_INLINE V unless_zero(V x, V a) {
         const V low = set(-float(HUGE_VAL));
         return _mm512_mask_blend_ps(_mm512_cmp_ps_mask(x, low, _CMP_EQ_OQ), a, low);
@@ -245,9 +235,7 @@ struct WideDouble {
     static SEMPROLA_INLINE V inverse(V a) { return _mm512_div_pd(set(T(1)), a); }
     static SEMPROLA_INLINE V fma(V a, V b, V c) { return _mm512_fmadd_pd(a, b, c); }
     static SEMPROLA_INLINE V max(V a, V b) { return _mm512_max_pd(a, b); }
-    static SEMPROLA_INLINE V positive(V condition, V a, V b) {
-        return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(condition, _mm512_setzero_pd(), _CMP_GT_OQ), b, a);
-    }
+    static SEMPROLA_INLINE V min(V a, V b) { return _mm512_min_pd(a, b); }
     static SEMPROLA_INLINE V unless_zero(V x, V a) {
         const V low = set(-HUGE_VAL);
         return _mm512_mask_blend_pd(_mm512_cmp_pd_mask(x, low, _CMP_EQ_OQ), a, low);
@@ -282,31 +270,78 @@ using NarrowDouble = PlainOps<double, int64_t, 4>;
 using OneFloat = PlainOps<float, int32_t, 1>;
 using OneDouble = PlainOps<double, int64_t, 1>;
 
-// exp(x) as mantissa * 2^exponent, with no overflow for any finite x.
-template <class O> SEMPROLA_INLINE void exp_parts(typename O::V x, typename O::V &mantissa, typename O::V &exponent) {
+// Two registers side by side: twice the work for every index that is read and every branch that is taken.
+template <class O> struct Twice {
+    using T = typename O::T;
+    static constexpr int N = 2 * O::N;
+    struct V {
+        typename O::V a, b;
+    };
+    static SEMPROLA_INLINE V load(const T *p) { return {O::load(p), O::load(p + O::N)}; }
+    static SEMPROLA_INLINE void store(T *p, V x) {
+        O::store(p, x.a);
+        O::store(p + O::N, x.b);
+    }
+    static SEMPROLA_INLINE V set(T x) { return {O::set(x), O::set(x)}; }
+    static SEMPROLA_INLINE V add(V x, V y) { return {O::add(x.a, y.a), O::add(x.b, y.b)}; }
+    static SEMPROLA_INLINE V sub(V x, V y) { return {O::sub(x.a, y.a), O::sub(x.b, y.b)}; }
+    static SEMPROLA_INLINE V mul(V x, V y) { return {O::mul(x.a, y.a), O::mul(x.b, y.b)}; }
+    static SEMPROLA_INLINE V div(V x, V y) { return {O::div(x.a, y.a), O::div(x.b, y.b)}; }
+    static SEMPROLA_INLINE V inverse(V x) { return {O::inverse(x.a), O::inverse(x.b)}; }
+    static SEMPROLA_INLINE V fma(V x, V y, V z) { return {O::fma(x.a, y.a, z.a), O::fma(x.b, y.b, z.b)}; }
+    static SEMPROLA_INLINE V max(V x, V y) { return {O::max(x.a, y.a), O::max(x.b, y.b)}; }
+    static SEMPROLA_INLINE V min(V x, V y) { return {O::min(x.a, y.a), O::min(x.b, y.b)}; }
+    static SEMPROLA_INLINE V unless_zero(V x, V y) { return {O::unless_zero(x.a, y.a), O::unless_zero(x.b, y.b)}; }
+    static SEMPROLA_INLINE V one_if_zero(V x, V y) { return {O::one_if_zero(x.a, y.a), O::one_if_zero(x.b, y.b)}; }
+    static SEMPROLA_INLINE V select(uint32_t mask, V x, V y) {
+        return {O::select(mask & ((1u << O::N) - 1), x.a, y.a), O::select(mask >> O::N, x.b, y.b)};
+    }
+    static SEMPROLA_INLINE uint32_t greater(V x, V y) { return O::greater(x.a, y.a) | O::greater(x.b, y.b) << O::N; }
+    static SEMPROLA_INLINE bool any(V x) { return O::any(x.a) || O::any(x.b); }
+    static SEMPROLA_INLINE V round(V x) { return {O::round(x.a), O::round(x.b)}; }
+    static SEMPROLA_INLINE V scale(V x, V power) { return {O::scale(x.a, power.a), O::scale(x.b, power.b)}; }
+    static SEMPROLA_INLINE void split(V x, V &mantissa, V &exponent) {
+        O::split(x.a, mantissa.a, exponent.a);
+        O::split(x.b, mantissa.b, exponent.b);
+    }
+};
+using BroadFloat = Twice<WideFloat>;
+using BroadDouble = Twice<WideDouble>;
+
+// exp(x) as mantissa * 2^exponent for finite x; the mantissa is between 0.7 and 1.42.
+template <class O> SEMPROLA_INLINE void exp_finite(typename O::V x, typename O::V &mantissa, typename O::V &exponent) {
     using T = typename O::T;
     using V = typename O::V;
-    const V n = O::round(O::mul(x, O::set(T(1.44269504088896340736))));
-    V r;
-    // log 2 in two parts, the first with so few digits that its product with n is exact
-    r = O::fma(n, O::set(T(-0.693145751953125)), x);
-    r = O::fma(n, O::set(T(-1.42860682030941723212e-6)), r);
+    exponent = O::round(O::mul(x, O::set(T(1.44269504088896340736))));
+    // log 2 in two parts, the first with so few digits that its product with the exponent is exact
+    V r = O::fma(exponent, O::set(T(-0.693145751953125)), x);
+    r = O::fma(exponent, O::set(T(-1.42860682030941723212e-6)), r);
     // Taylor series on |r| <= 0.35: 7 terms for single, 13 for double precision
     constexpr int terms = sizeof(T) == 4 ? 7 : 13;
     constexpr double inverse[] = {1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
                                   1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};
     V sum = O::set(T(inverse[terms]));
     for (int i = terms - 1; i >= 0; --i) sum = O::fma(sum, r, O::set(T(inverse[i])));
-    // minus infinity has made r and the sum NaN
-    mantissa = O::one_if_zero(x, sum);
+    mantissa = sum;
+}
+
+// The same for any x that is not plus infinity; zero has the exponent minus infinity.
+template <class O> SEMPROLA_INLINE void exp_parts(typename O::V x, typename O::V &mantissa, typename O::V &exponent) {
+    typename O::V m, n;
+    exp_finite<O>(x, m, n);
+    // minus infinity has made the mantissa NaN
+    mantissa = O::one_if_zero(x, m);
     exponent = O::unless_zero(x, n);
 }
 
 // exp(x) for x <= 0 (zero far below).
 template <class O> SEMPROLA_INLINE typename O::V exp_negative(typename O::V x) {
-    typename O::V mantissa, exponent;
-    exp_parts<O>(x, mantissa, exponent);
-    return O::scale(mantissa, exponent);
+    using T = typename O::T;
+    // what is below rounds to zero; NaN stays
+    x = O::max(O::set(sizeof(T) == 4 ? T(-150) : T(-800)), x);
+    typename O::V n, m;
+    exp_finite<O>(x, m, n);
+    return O::scale(m, n);
 }
 
 // log(x) for normal x > 0.

@@ -27,6 +27,8 @@ struct Circuit {
     const uint8_t *has_default;    // [variables]: a branch may leave it out, and then either value is possible
 
     int64_t num_rows() const { return int64_t(num_leaves) + num_sums; }
+    // Whether the shares of edges are kept from the upward to the downward pass: where they stay in a cache.
+    bool keeps_shares() const { return num_sums <= 4096; }
 };
 
 using Word = uint64_t;
@@ -98,7 +100,7 @@ template <class T> struct LikelihoodJob {
     int64_t samples, components, batch;
     T *value;            // [samples, components, batch], or null
     const T *cotangent;  // of the value, same shape; null for ones
-    T *gradient;         // [W, components * batch], contiguous, zeroed by the caller; or null
+    T *gradient;         // [W, components * batch], contiguous, zeroed by the caller if samples > 1; or null
 };
 
 // A sum that some of 64 states reach, and which of them.
@@ -136,10 +138,11 @@ template <class T> struct Kernels {
     void (*add_scaled)(T *to, const T *a, T factor, int64_t length);
 };
 
-// Wide tiles for batches, single columns for batches of one, narrow tiles where a wide one would take too much memory.
+// Wide tiles for batches, broader ones for small circuits, single columns for batches of one, narrow tiles where a wide
+// one would take too much memory.
 struct KernelSet {
-    Kernels<float> wide_float, one_float, narrow_float;
-    Kernels<double> wide_double, one_double, narrow_double;
+    Kernels<float> wide_float, broad_float, one_float, narrow_float;
+    Kernels<double> wide_double, broad_double, one_double, narrow_double;
 };
 
 // Null where the library was built without them; whether the processor has them is for the caller to ask.

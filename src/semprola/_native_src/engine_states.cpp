@@ -28,13 +28,15 @@ template <class T> class Likelihood {
    public:
     Likelihood(const LikelihoodJob<T> &job, const Kernels<T> &k)
         : job_(job), k_(k), c_(*job.circuit), words_(4 * c_.num_rows() * int64_t(sizeof(Word))),
-          used_(c_.num_weights * int64_t(sizeof(Word))), total_(job.components * kWordBits) {
+          used_(c_.num_weights * int64_t(sizeof(Word))), total_(job.components * kWordBits),
+          cotangent_(job.components * kWordBits, T(1)) {
         Word *p = words_.template as<Word>();
         bits_ = {&c_, p, p + c_.num_rows()};
         open_ = {&c_, p + 2 * c_.num_rows(), p + 3 * c_.num_rows()};
         has_given_ = 2 * job.labels < c_.num_leaves;
         if (has_given_) open_words_.resize(c_.num_weights);
         if (job.codes) states_.resize(c_.num_sums);
+        if (job.gradient) is_reached_.resize(c_.num_sums);
         reached_.reserve(c_.num_sums);
     }
 
@@ -49,11 +51,12 @@ template <class T> class Likelihood {
         reached_.clear();
         const Word possible = job_.codes ? from_codes(column) : from_rows(column);
         load_cotangent(sample);
+        if (job_.gradient && job_.samples == 1) clear_unreached();
         for (int64_t component = 0; component < job_.components; ++component)
             k_.likelihood(job_, reached_.data(), int64_t(reached_.size()), used_.template as<Word>(),
                           has_given_ ? open_words_.data() : nullptr, component * job_.batch + first, count,
                           job_.value ? total_.data() + component * kWordBits : nullptr,
-                          job_.cotangent ? cotangent_.data() + component * kWordBits : nullptr);
+                          cotangent_.data() + component * kWordBits);
         if (!job_.value) return;
         for (int64_t component = 0; component < job_.components; ++component)
             for (int i = 0; i < count; ++i)
@@ -78,7 +81,6 @@ template <class T> class Likelihood {
                 const Word through = e + 1 < end ? left & bits_.edge(e) : left;
                 left &= ~through;
                 if (w >= 0) used[w + (e - begin)] = through;
-                if (!through) continue;
                 for (int32_t f = c_.factor_start[e]; f < c_.factor_start[e + 1]; ++f) reach[c_.factors[f]] |= through;
             }
         }
@@ -119,9 +121,20 @@ template <class T> class Likelihood {
             open_words_[w + (e - c_.edge_start[s])] = open_.edge(e);
     }
 
+    // Gradients of logits that play no part: what the kernel does not write.
+    void clear_unreached() {
+        for (const Reached &reached : reached_) is_reached_[reached.sum] = 1;
+        for (int32_t s = 0; s < c_.num_sums; ++s) {
+            const int32_t w = c_.first_weight[s], fan_in = c_.edge_start[s + 1] - c_.edge_start[s];
+            if (w < 0 || is_reached_[s]) continue;
+            for (int64_t row = w * job_.components; row < (w + fan_in) * job_.components; ++row)
+                std::fill_n(job_.gradient + row * job_.batch + first_, count_, T(0));
+        }
+        for (const Reached &reached : reached_) is_reached_[reached.sum] = 0;
+    }
+
     void load_cotangent(int64_t sample) {
         if (!job_.cotangent) return;
-        cotangent_.assign(job_.components * kWordBits, T(0));
         for (int64_t component = 0; component < job_.components; ++component)
             for (int i = 0; i < count_; ++i)
                 cotangent_[component * kWordBits + i] =
@@ -135,6 +148,7 @@ template <class T> class Likelihood {
     std::vector<Word> open_words_;    // the states whose given values leave each weight possible
     std::vector<Word> states_;        // that use each sum, while codes are read; zero otherwise
     std::vector<Reached> reached_;
+    std::vector<uint8_t> is_reached_;  // each sum, while gradients are cleared; zero otherwise
     std::vector<T> total_, cotangent_;
     Bits bits_{}, open_{};
     bool has_given_ = false;
@@ -143,7 +157,7 @@ template <class T> class Likelihood {
 };
 
 template <class T> void likelihood(const LikelihoodJob<T> &job, int threads) {
-    const Kernels<T> &k = kernels_for(job.logits.data, *job.circuit, job.batch);
+    const Kernels<T> &k = wide_kernels(job.logits.data);
     const int64_t tiles = (job.batch + kWordBits - 1) / kWordBits;
     run_tiles(useful_threads(threads, *job.circuit, job.samples * job.batch), tiles, [&](const auto &next) {
         Likelihood<T> worker(job, k);
@@ -189,7 +203,7 @@ void support(const Circuit &c, const Matrix<const T> &leaves, int64_t columns, i
 template <class T>
 int64_t encode(const Circuit &c, const Matrix<const T> &rows, int32_t labels, int64_t columns, int32_t *codes,
                int64_t width) {
-    const Kernels<T> &k = kernels_for(rows.data, c, columns);
+    const Kernels<T> &k = wide_kernels(rows.data);
     std::vector<Word> words(2 * c.num_rows());
     Bits bits{&c, words.data(), words.data() + c.num_rows()};
     int64_t longest = 1;
@@ -220,10 +234,10 @@ int64_t encode(const Circuit &c, const Matrix<const T> &rows, int32_t labels, in
     return longest;
 }
 
-template <class T> void scale(const Circuit &c, T *numbers, int64_t rows, int64_t columns, const T *factors) {
+template <class T> void scale(T *numbers, int64_t rows, int64_t columns, const T *factors) {
     bool ones = true;
     for (int64_t i = 0; i < columns; ++i) ones = ones && factors[i] == T(1);
-    if (!ones) kernels_for(factors, c, columns).scale_columns(numbers, rows, columns, factors);
+    if (!ones) wide_kernels(factors).scale_columns(numbers, rows, columns, factors);
 }
 
 }  // namespace
@@ -253,9 +267,9 @@ using namespace semprola;
             *longest = encode<T_>(circuit_of(plan, true), SEMPROLA_AS_MATRIX(rows), labels, columns, codes, width);       \
         });                                                                                                               \
     }                                                                                                                     \
-    SEMPROLA_EXPORT int semprola_scale_##suffix(const void *plan, T_ *numbers, int64_t rows, int64_t columns,             \
+    SEMPROLA_EXPORT int semprola_scale_##suffix(T_ *numbers, int64_t rows, int64_t columns,             \
                                                 const T_ *factors) {                                                      \
-        return guarded([&] { scale<T_>(circuit_of(plan, true), numbers, rows, columns, factors); });                      \
+        return guarded([&] { scale<T_>(numbers, rows, columns, factors); });                      \
     }
 
 SEMPROLA_ENGINE(float, float)

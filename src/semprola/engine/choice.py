@@ -121,7 +121,7 @@ def _declare(loaded: ctypes.CDLL) -> None:
         ],
         "support": [pointer, *matrix, int64, ctypes.c_int, pointer, pointer, ctypes.c_int],
         "encode": [pointer, *matrix, int32, int64, pointer, int64, pointer],
-        "scale": [pointer, pointer, int64, int64, pointer],
+        "scale": [pointer, int64, int64, pointer],
     }
     for name, arguments in functions.items():
         for kind in ("float", "double"):

@@ -34,22 +34,23 @@ class _LogValue(torch.autograd.Function):
     def forward(ctx: Any, weights: Tensor | None, leaves: Tensor, plan: Plan, posterior: Posterior) -> Tensor:
         value, *ctx.flows = native.evaluate(plan, weights, leaves, flows=True)
         ctx.save_for_backward(weights, leaves)
-        ctx.plan, ctx.posterior = plan, posterior
+        ctx.plan, ctx.posterior, ctx.weighted = plan, posterior, weights is not None
         return value
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Tensor) -> Any:
-        weights, leaves = ctx.saved_tensors
         (cotangent,) = cotangents
         if torch.is_grad_enabled():  # the gradient is to be differentiated again
+            weights, leaves = ctx.saved_tensors
             edges, literals = ctx.posterior(ctx.plan, weights, leaves)
             return None if weights is None else cotangent * edges, cotangent * literals, None, None
         # scaled in place and given away: a second backward pass works them out again
         flows, ctx.flows = ctx.flows, None
         if flows is None:
+            weights, leaves = ctx.saved_tensors
             _, *flows = native.evaluate(ctx.plan, weights, leaves, flows=True)
-        edges, literals = (native.scale(ctx.plan, flow, cotangent) for flow in flows)
-        return None if weights is None else edges, literals, None, None
+        edges, literals = flows
+        return native.scale(edges, cotangent) if ctx.weighted else None, native.scale(literals, cotangent), None, None
 
 
 _apply: Any = _LogValue.apply

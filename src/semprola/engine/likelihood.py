@@ -35,17 +35,15 @@ def likelihood(plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor | None, l
     Returns:
         [samples, components, batch]
     """
+    if use_directly(logits):
+        result: Tensor = _direct(logits, rows.to(logits.dtype), codes, labels, plan)
+        return result
     if codes is None:
         codes = torch.empty((rows.shape[1], rows.shape[2], 0), dtype=torch.int32, device=logits.device)
     # a tracing compiler takes the operator, which knows what to do without native kernels
     if not torch.compiler.is_compiling() and (transforming() or not use_native(logits)):
         return _dense(plan, logits, rows, codes, labels)
-    rows = rows.to(logits.dtype)
-    result: Tensor
-    if use_directly(logits, rows):
-        result = _direct(logits, rows, codes, labels, plan)
-    else:
-        result = _likelihood(logits, rows, codes, labels, plan.handle)
+    result = _likelihood(logits, rows, codes, labels, plan.handle)
     return result
 
 
@@ -152,7 +150,7 @@ class _Direct(torch.autograd.Function):
     """The likelihood by native kernels, called without an operator; one pass gives value and gradient."""
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, rows: Tensor, codes: Tensor, labels: int, plan: Plan) -> Tensor:
+    def forward(ctx: Any, logits: Tensor, rows: Tensor, codes: Tensor | None, labels: int, plan: Plan) -> Tensor:
         # with several samples a gradient depends on all their cotangents, so that it has to wait for them
         eager = ctx.needs_input_grad[0] and rows.shape[1] == 1
         value, ctx.slopes = native.likelihood(plan, logits, rows, codes, labels, gradient=eager)
@@ -163,16 +161,18 @@ class _Direct(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Tensor) -> Any:
-        (cotangent,), tensors = cotangents, ctx.saved_tensors
+        (cotangent,) = cotangents
         if torch.is_grad_enabled():  # the gradient is to be differentiated again
-            return _gradient(*tensors, cotangent, ctx.labels, ctx.plan.handle), None, None, None, None
+            logits, rows, codes = ctx.saved_tensors
+            codes = rows.new_empty((*rows.shape[1:], 0), dtype=torch.int32) if codes is None else codes
+            return _gradient(logits, rows, codes, cotangent, ctx.labels, ctx.plan.handle), None, None, None, None
         # scaled in place and given away: a second backward pass works it out again
         slopes, ctx.slopes = ctx.slopes, None
         if slopes is None:
-            logits, rows, codes = tensors
+            logits, rows, codes = ctx.saved_tensors
             slopes = _slopes(ctx.plan, logits, rows, codes, ctx.labels, cotangent)
         else:
-            native.scale(ctx.plan, slopes, cotangent)
+            native.scale(slopes, cotangent)
         return slopes, None, None, None, None
 
 

@@ -118,7 +118,7 @@ def likelihood(
     plan: Plan,
     logits: Tensor,
     rows: Tensor,
-    codes: Tensor,
+    codes: Tensor | None,
     labels: int,
     cotangent: Tensor | None = None,
     *,
@@ -131,7 +131,7 @@ def likelihood(
         plan: the plan, with W weights.
         logits: [W, components, batch]
         rows: 0/1 of every variable [variables, samples, batch]; with codes, only the given variables are read.
-        codes: what `encode` makes of the states [samples, batch, most], or an empty tensor.
+        codes: what `encode` makes of the states [samples, batch, most]; None, or an empty tensor, to read the rows.
         labels: number of labels; the variables after them are given.
         cotangent: of the likelihood [samples, components, batch]; None for ones.
         value: whether the values are wanted.
@@ -140,29 +140,37 @@ def likelihood(
     Returns:
         values [samples, components, batch] and the gradient of the logits [W, components, batch], or None for each.
     """
-    weights, components, batch = logits.shape
+    _, components, batch = logits.shape
     samples = rows.shape[1]
-    flat = logits.view(weights, batch) if components == 1 else logits.reshape(weights, components * batch)
-    states = rows[:, 0] if samples == 1 else rows.reshape(len(rows), samples * batch)
-    codes, cotangent = codes.contiguous(), None if cotangent is None else cotangent.contiguous()
+    if components > 1:
+        logits = logits.contiguous()
+    if samples > 1:
+        rows = rows.flatten(1).unsqueeze(1)
     values = logits.new_empty((samples, components, batch)) if value else None
-    slopes = logits.new_zeros(logits.shape) if gradient else None
+    slopes = (logits.new_empty if samples == 1 else logits.new_zeros)(logits.shape) if gradient else None
+    codes, cotangent = (None if t is None else t.contiguous() for t in (codes, cotangent))
     if batch:
         _call(
-            *("likelihood", flat, _handle(plan), *_matrix(flat), *_matrix(states)),
-            *(codes.data_ptr() if codes.numel() else None, codes.shape[-1] if codes.numel() else 0),
+            *("likelihood", logits, _handle(plan), logits.data_ptr(), logits.stride(0), logits.stride(2)),
+            *(
+                rows.data_ptr(),
+                rows.stride(0),
+                rows.stride(2),
+                _pointer(codes),
+                0 if codes is None else codes.shape[-1],
+            ),
             *(labels, samples, components, batch),
             *(_pointer(values), _pointer(cotangent), _pointer(slopes), torch.get_num_threads()),
         )
     return values, slopes
 
 
-def scale(plan: Plan, numbers: Tensor, factors: Tensor) -> Tensor:
+def scale(numbers: Tensor, factors: Tensor) -> Tensor:
     """Multiply the columns of a contiguous tensor [rows, *columns] in place by factors [*columns]."""
     if numbers.numel():
         factors = factors.contiguous()
         rows, columns = numbers.shape[0], factors.numel()
-        _call("scale", numbers, _handle(plan), numbers.data_ptr(), rows, columns, factors.data_ptr())
+        _call("scale", numbers, numbers.data_ptr(), rows, columns, factors.data_ptr())
     return numbers
 
 
