@@ -108,7 +108,7 @@ def search_lines(search: Sequence[Mapping[str, Any]]) -> list[str]:
         seen = []
         for entry in tried:
             figures = " / ".join(f"{entry['valid'][name]:.1f}" for name in _FIELDS)
-            words = f"{described(entry['settings'])}: {figures}, nll {entry['valid']['nll']:.2f}"
+            words = f"{described(entry['settings'])}: {figures}, nll {entry['valid']['nll']:.3f}"
             seen.append(f"**{words}**" if entry["chosen"] else words)
         if seen:
             lines.append(f"- {TITLES[method]}: " + "; ".join(seen) + ".")
