@@ -119,7 +119,8 @@ template <class O, bool Given, bool Full, bool Slopes> struct LikelihoodWord {
     SEMPROLA_INLINE void pair(int64_t w, uint32_t lanes, int shift) {
         const V zero = O::set(T(0)), one = O::set(T(1));
         const uint32_t second = uint32_t(used[w + 1] >> shift);
-        const V above = O::sub(logit(w + 1, shift), logit(w, shift)), below = O::sub(zero, above);
+        const V above = job.paired ? logit(w / 2, shift) : O::sub(logit(w + 1, shift), logit(w, shift));
+        const V below = O::sub(zero, above);
         const V lead = O::select(second, above, below);
         const V small = exp_negative<O>(O::min(above, below));
         const V sum = O::add(one, small);
@@ -131,6 +132,7 @@ template <class O, bool Given, bool Full, bool Slopes> struct LikelihoodWord {
         const V other = O::mul(O::select(O::greater(lead, zero), small, one), O::inverse(sum));
         const V gain = O::select(lanes, O::mul(other, O::load(cotangent + shift)), zero), loss = O::sub(zero, gain);
         const V of_second = O::select(second, gain, loss);
+        if (job.paired) return slope(w / 2, shift, of_second);
         slope(w, shift, O::sub(zero, of_second));
         slope(w + 1, shift, of_second);
     }

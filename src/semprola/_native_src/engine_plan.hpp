@@ -97,10 +97,11 @@ template <class T> struct LikelihoodJob {
     const int32_t *codes;    // active weights of each state [samples * batch, width]: -1 for none, -2 for impossible
     int64_t width;
     int32_t labels;  // rows from here on are given: only edges that they leave possible share in a softmax
+    bool paired;     // all sums with weights have two, nothing is given, and logits [W / 2, …] are second minus first
     int64_t samples, components, batch;
     T *value;            // [samples, components, batch], or null
     const T *cotangent;  // of the value, same shape; null for ones
-    T *gradient;         // [W, components * batch], contiguous, zeroed by the caller if samples > 1; or null
+    T *gradient;         // like the logits [W, components * batch], contiguous, zeroed by the caller if samples > 1; or null
 };
 
 // A sum that some of 64 states reach, and which of them.

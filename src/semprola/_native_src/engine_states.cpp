@@ -127,7 +127,8 @@ template <class T> class Likelihood {
         for (int32_t s = 0; s < c_.num_sums; ++s) {
             const int32_t w = c_.first_weight[s], fan_in = c_.edge_start[s + 1] - c_.edge_start[s];
             if (w < 0 || is_reached_[s]) continue;
-            for (int64_t row = w * job_.components; row < (w + fan_in) * job_.components; ++row)
+            const int64_t from = job_.paired ? w / 2 : w, to = job_.paired ? from + 1 : from + fan_in;
+            for (int64_t row = from * job_.components; row < to * job_.components; ++row)
                 std::fill_n(job_.gradient + row * job_.batch + first_, count_, T(0));
         }
         for (const Reached &reached : reached_) is_reached_[reached.sum] = 0;
@@ -234,6 +235,17 @@ int64_t encode(const Circuit &c, const Matrix<const T> &rows, int32_t labels, in
     return longest;
 }
 
+// Whether all numbers are zero or one.
+template <class T> bool is_binary(const T *numbers, int64_t length) {
+    constexpr int64_t kBlock = 1024;
+    for (int64_t first = 0; first < length; first += kBlock) {
+        int wrong = 0;  // no branch inside, so that compilers make vector instructions of the loop
+        for (int64_t i = first; i < std::min(length, first + kBlock); ++i) wrong |= (numbers[i] != 0) & (numbers[i] != 1);
+        if (wrong) return false;
+    }
+    return true;
+}
+
 template <class T> void scale(T *numbers, int64_t rows, int64_t columns, const T *factors) {
     bool ones = true;
     for (int64_t i = 0; i < columns; ++i) ones = ones && factors[i] == T(1);
@@ -248,11 +260,11 @@ using namespace semprola;
 #define SEMPROLA_ENGINE(T_, suffix)                                                                                       \
     SEMPROLA_EXPORT int semprola_likelihood_##suffix(                                                                     \
         const void *plan, SEMPROLA_M(T_, logits), SEMPROLA_M(T_, rows), const int32_t *codes, int64_t width,              \
-        int32_t labels, int64_t samples, int64_t components, int64_t batch, T_ *value, const T_ *cotangent, T_ *gradient, \
-        int threads) {                                                                                                    \
+        int32_t labels, int paired, int64_t samples, int64_t components, int64_t batch, T_ *value, const T_ *cotangent,   \
+        T_ *gradient, int threads) {                                                                                      \
         return guarded([&] {                                                                                              \
             likelihood<T_>({&circuit_of(plan, true), SEMPROLA_AS_MATRIX(logits), SEMPROLA_AS_MATRIX(rows), codes, width,  \
-                            labels, samples, components, batch, value, cotangent, gradient}, threads);                    \
+                            labels, paired != 0, samples, components, batch, value, cotangent, gradient}, threads);       \
         });                                                                                                               \
     }                                                                                                                     \
     SEMPROLA_EXPORT int semprola_support_##suffix(const void *plan, SEMPROLA_M(T_, leaves), int64_t columns, int edges,   \
@@ -270,6 +282,9 @@ using namespace semprola;
     SEMPROLA_EXPORT int semprola_scale_##suffix(T_ *numbers, int64_t rows, int64_t columns,             \
                                                 const T_ *factors) {                                                      \
         return guarded([&] { scale<T_>(numbers, rows, columns, factors); });                      \
+    }                                                                                                                     \
+    SEMPROLA_EXPORT int semprola_is_binary_##suffix(const T_ *numbers, int64_t length) {                                  \
+        return is_binary<T_>(numbers, length);                                                                            \
     }
 
 SEMPROLA_ENGINE(float, float)

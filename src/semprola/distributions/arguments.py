@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from semprola.circuit import Circuit
+from semprola.engine import is_binary
 from semprola.errors import LabelError
 
 
@@ -49,7 +50,7 @@ def given_rows(circuit: Circuit, given: Any, batch_shape: Sequence[int], like: T
 def check_binary(value: Tensor, what: str) -> None:
     if _is_hidden(value):
         return
-    if value.dtype != torch.bool and not bool(((value == 0) | (value == 1)).all()):
+    if value.dtype != torch.bool and not is_binary(value):
         raise ValueError(f"{what} must hold 0 and 1 only")
 
 

@@ -81,5 +81,5 @@ class EncodedStates:
             return self.states, None
         shape = torch.broadcast_shapes(self.states.shape[:-1], batch_shape)
         samples = shape[: len(shape) - len(batch_shape)].numel()
-        codes = self.codes.expand(*shape, -1).reshape(samples, batch_shape.numel(), -1)
+        codes = self.codes.expand(*shape, -1).reshape(samples, batch_shape.numel(), self.codes.shape[-1])
         return self.states, codes

@@ -17,11 +17,9 @@ from semprola.engine import (
     Literals,
     Plan,
     Structure,
-    encode,
-    gated_likelihood,
     indicators,
-    is_sparse,
     likelihood,
+    linear_likelihood,
     log_softmax,
     possible,
     search,
@@ -116,11 +114,10 @@ class SPLDistribution(ConstrainedDistribution):
     def _log_scores_of(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
         plan = self._structure.layer_explicit
         if self._linear is not None and self._columns is None and y.shape[1] == 1:
-            codes = encode(plan, y[:, 0]) if codes is None else codes[0]
-            if is_sparse(plan, codes):
-                linear = self._linear
-                return gated_likelihood(plan, linear.matrix, linear.bias, linear.features, codes)[None]
-            codes = codes[None]
+            linear = self._linear
+            scores = linear_likelihood(plan, linear.matrix, linear.bias, linear.features, y, codes)
+            if scores is not None:
+                return scores
         if self._is_deterministic:
             # exactly one branch of each sum is active: log p is a sum of log-softmax terms, with no -inf on the way
             return likelihood(plan, self._split_columns(self._logits), self._state_rows(y), codes, len(self.labels))

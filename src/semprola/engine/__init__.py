@@ -3,8 +3,8 @@
 from semprola.engine.choice import get_engine, set_engine
 from semprola.engine.chunks import get_memory, set_memory
 from semprola.engine.compatible import CompatibleStructure
-from semprola.engine.gated import gated_likelihood, is_sparse, may_gate
-from semprola.engine.likelihood import encode, likelihood
+from semprola.engine.gated import linear_likelihood, may_gate
+from semprola.engine.likelihood import encode, is_binary, likelihood
 from semprola.engine.literals import Literals, indicators
 from semprola.engine.ops import active, log_softmax, log_value, possible, posterior, supported
 from semprola.engine.plan import Plan
@@ -17,12 +17,12 @@ __all__ = [
     "Structure",
     "active",
     "encode",
-    "gated_likelihood",
     "get_engine",
     "get_memory",
     "indicators",
-    "is_sparse",
+    "is_binary",
     "likelihood",
+    "linear_likelihood",
     "log_softmax",
     "log_value",
     "may_gate",

@@ -16,7 +16,7 @@ from semprola.errors import SemprolaError
 _ENGINES = ("auto", "native", "torch")
 _NATIVE_TYPES = (torch.float32, torch.float64)
 _PLAIN = (Tensor, torch.nn.Parameter)
-_INTERFACE = 2
+_INTERFACE = 3
 """Of the native functions' parameters; a library that was built from other sources has another."""
 
 
@@ -112,7 +112,7 @@ def _declare(loaded: ctypes.CDLL) -> None:
             *[ctypes.c_uint64, pointer, ctypes.c_int],
         ],
         "likelihood": [
-            *[pointer, *matrix, *matrix, pointer, int64, int32, int64, int64, int64],
+            *[pointer, *matrix, *matrix, pointer, int64, int32, ctypes.c_int, int64, int64, int64],
             *[pointer, pointer, pointer, ctypes.c_int],
         ],
         "gated": [
@@ -122,6 +122,7 @@ def _declare(loaded: ctypes.CDLL) -> None:
         "support": [pointer, *matrix, int64, ctypes.c_int, pointer, pointer, ctypes.c_int],
         "encode": [pointer, *matrix, int32, int64, pointer, int64, pointer],
         "scale": [pointer, int64, int64, pointer],
+        "is_binary": [pointer, int64],
     }
     for name, arguments in functions.items():
         for kind in ("float", "double"):

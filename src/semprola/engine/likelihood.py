@@ -67,6 +67,13 @@ def encode(plan: Plan, rows: Tensor) -> Tensor:
     return codes
 
 
+def is_binary(values: Tensor) -> bool:
+    """Whether a tensor holds nothing but zeros and ones."""
+    if use_directly(values) and values.is_contiguous():
+        return native.is_binary(values)
+    return bool(((values == 0) | (values == 1)).all())
+
+
 def _dense(plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor, labels: int) -> Tensor:
     """The same by torch operations on all weights; differentiable as often as one likes."""
     weights = log_softmax(plan, logits.flatten(1), _alive(plan, logits, rows, labels)).view(logits.shape)

@@ -124,6 +124,7 @@ def likelihood(
     *,
     value: bool = True,
     gradient: bool = False,
+    paired: bool = False,
 ) -> tuple[Tensor | None, Tensor | None]:
     """Log-likelihood of states under the local softmaxes of a deterministic plan, and its gradient.
 
@@ -136,9 +137,11 @@ def likelihood(
         cotangent: of the likelihood [samples, components, batch]; None for ones.
         value: whether the values are wanted.
         gradient: whether the gradient is.
+        paired: the logits are [W / 2, components, batch], of each sum's second edge less those of its first; all sums
+            with weights have two edges, and nothing is given.
 
     Returns:
-        values [samples, components, batch] and the gradient of the logits [W, components, batch], or None for each.
+        values [samples, components, batch] and the gradient of the logits, or None for each.
     """
     _, components, batch = logits.shape
     samples = rows.shape[1]
@@ -159,10 +162,15 @@ def likelihood(
                 _pointer(codes),
                 0 if codes is None else codes.shape[-1],
             ),
-            *(labels, samples, components, batch),
+            *(labels, paired, samples, components, batch),
             *(_pointer(values), _pointer(cotangent), _pointer(slopes), torch.get_num_threads()),
         )
     return values, slopes
+
+
+def is_binary(values: Tensor) -> bool:
+    """Whether a contiguous tensor holds nothing but zeros and ones."""
+    return bool(_function("is_binary", values.dtype)(values.data_ptr(), values.numel()))
 
 
 def scale(numbers: Tensor, factors: Tensor) -> Tensor:
