@@ -102,7 +102,7 @@ def test_what_a_search_saw_is_shown(content: dict[str, Any]) -> None:
 
 def test_what_the_table_has_no_column_for(content: dict[str, Any]) -> None:
     text = report.markdown_report(content)
-    assert "Settings: FIL dropout 0.2, lr 0.001; SPL m 1, k 1, gate linear, dropout 0.2" in text
+    assert "Settings: FIL dropout 0.2, lr 0.001, up to 4 steps; SPL m 1, k 1, gate linear, dropout 0.2" in text
     assert "SPL with the greedy decoder of the released code: " in text
     assert re.search(
         r"for the Hamming score is behind the mode in \d of 4 runs.*; chosen by run on validation rows, in \d\.",

@@ -93,8 +93,8 @@ def gallery(
         left=0.02, right=0.98, bottom=0.45 / height, top=1 - (0.7 if title else 0.42) / height, wspace=0.1, hspace=0.08
     )
     caption = (
-        "green: joins the end points in this subgraph   orange: a path, but not that   red: not a path\n"
-        "dashed: an edge that is not there"
+        "green: joins the end points in this subgraph   orange: obeys the constraint, but not that\n"
+        "red: violates the constraint   dashed: an edge that is not there"
     )
     figure.text(0.5, 0.012, caption, ha="center", fontsize=8, color="#444444")
     return figure

@@ -160,7 +160,7 @@ def _settings(results: Sequence[Mapping[str, Any]], method: str) -> str:
     chosen = {name: model[name] for name in (*names, "dropout")} | {"lr": training["lr"]}
     if training["weight_decay"]:
         chosen["weight_decay"] = training["weight_decay"]
-    return f"{TITLES[method]} {described(chosen)}"
+    return f"{TITLES[method]} {described(chosen)}, up to {training['steps']:,} steps"
 
 
 def _figures(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, Any]]:
