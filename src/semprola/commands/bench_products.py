@@ -9,7 +9,7 @@ import torch
 import semprola as sp
 from semprola.commands.bench_measure import side_by_side
 from semprola.commands.bench_tasks import Run, gradient
-from semprola.engine import CompatibleStructure
+from semprola.engine import CompatibleStructure, Structure
 
 _MIXTURES = (1, 2, 4, 8)
 _UNITS = (1, 2, 4)
@@ -17,11 +17,12 @@ _UNITS = (1, 2, 4)
 
 def mixtures(circuit: sp.Circuit, batch: int, rounds: int, seconds: float) -> list[dict[str, Any]]:
     """Milliseconds of log Z and its gradient for M components, which should cost no more than M passes for one."""
+    structure = Structure(circuit)
     runs: dict[int, Run] = {}
     for count in _MIXTURES:
         logits = torch.randn((batch, count, circuit.num_labels), requires_grad=True)
         mixing = torch.randn((batch, count), requires_grad=True) if count > 1 else None
-        runs[count] = _log_partition(circuit, logits, mixing)
+        runs[count] = _log_partition(structure, logits, mixing)
     measured = side_by_side(runs, rounds, seconds)
     return [{"mixtures": count, "batch": batch, **times} for count, times in measured.items()]
 
@@ -58,9 +59,9 @@ def small_cardinality() -> tuple[sp.Circuit, str]:
     return sp.ProductSPL(1, formula, q="hmm").circuit, "exactly-10-of-40"
 
 
-def _log_partition(circuit: sp.Circuit, logits: torch.Tensor, mixing: torch.Tensor | None) -> Run:
+def _log_partition(structure: Structure, logits: torch.Tensor, mixing: torch.Tensor | None) -> Run:
     inputs = [logits] if mixing is None else [logits, mixing]
-    return gradient(lambda: sp.ProductDistribution(circuit, logits, mixing).log_partition.sum(), inputs)
+    return gradient(lambda: sp.ProductDistribution(structure, logits, mixing).log_partition.sum(), inputs)
 
 
 def _compatible_log_partition(structure: CompatibleStructure, logits: torch.Tensor) -> Run:

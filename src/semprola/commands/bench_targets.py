@@ -140,7 +140,12 @@ def _products(result: dict[str, Any]) -> Iterator[Target]:
         if len(rows) < 2:
             continue
         share = max(row["product_edges"] / row["q_edges"] / row["edges"] for row in rows)
-        yield Target(f"edges of q = {kind} times the constraint, of |q| |c|", "≤ 1×", f"{share:.2f}×", share <= 1.0)
+        yield Target(
+            f"edges of q = {kind} times the constraint, beside the product of their edges",
+            "≤ 1×",
+            f"{share:.3f}×",
+            share <= 1.0,
+        )
 
 
 def _growth(result: dict[str, Any]) -> Iterator[Target]:

@@ -11,6 +11,10 @@ from torch import Tensor
 from semprola.engine.plan import Plan
 
 _DEFAULT = 2**30
+_CACHED = 2**26
+"""On CPU, parts of about this many bytes are faster than larger ones, which leave the caches between two steps..."""
+_WIDE = 128
+"""...but not with fewer columns than this."""
 
 
 def set_memory(size: int | None) -> None:
@@ -46,7 +50,9 @@ def columns_at_once(plan: Plan, like: Tensor) -> int:
     """How many columns of this type a pass over a plan may evaluate together."""
     # values, shares, and what a step on the largest bucket makes on the way
     numbers = plan.num_rows + 2 * plan.num_edges + 4 * plan.on(like.device).largest
-    return max(1, _chosen[0] // max(1, numbers * like.element_size()))
+    cost = max(1, numbers * like.element_size())
+    allowed = max(1, _chosen[0] // cost)
+    return min(allowed, max(_WIDE, _CACHED // cost)) if like.device.type == "cpu" else allowed
 
 
 @torch.no_grad()

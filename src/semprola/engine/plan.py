@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from semprola.circuit.levels import heights, spans
 from semprola.engine.skeleton import Index, Skeleton
 from semprola.errors import SemprolaError
 
-_plans: dict[int, WeakSet[Plan]] = {}
+_plans: WeakValueDictionary[int, Plan] = WeakValueDictionary()
 
 
 @dataclass(frozen=True)
@@ -71,21 +71,26 @@ class Plan:
         self._schedules: dict[torch.device, Schedule] = {}
         self.handle = self._digest()
         """A number that stands for the plan where operators take one."""
-        _plans.setdefault(self.handle, WeakSet()).add(self)
+        # the first of several equal plans stands for all of them, and lives as long as any
+        first = _plans.setdefault(self.handle, self)
+        self._first = None if first is self else first
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Plan:
         return self
 
     @staticmethod
     def of(handle: int) -> Plan:
-        """A living plan with this handle.
+        """The living plan with this handle, or one equal to it.
 
         Raises:
             SemprolaError: there is none, as in a process that loaded an exported program but not its layer.
         """
-        for plan in _plans.get(handle, ()):
-            return plan
-        raise SemprolaError("the circuit of this operator is not loaded: build the layer before running its program")
+        plan = _plans.get(handle)
+        if plan is None:
+            raise SemprolaError(
+                "the circuit of this operator is not loaded: build the layer before running its program"
+            )
+        return plan
 
     @property
     def num_leaves(self) -> int:
@@ -117,8 +122,8 @@ class Plan:
         """
         shape, hasher = self.shape, blake2b(digest_size=7)
         for array in (shape.edge_start, shape.factor_start, shape.factors, shape.node, shape.mentioned):
-            hasher.update(np.ascontiguousarray(array).tobytes())
-        hasher.update(np.ascontiguousarray(shape.suppressed).tobytes() + self._choice.tobytes())
+            hasher.update(np.ascontiguousarray(array).data)
+        hasher.update(shape.suppressed.tobytes() + self._choice.tobytes())
         hasher.update(repr((shape.num_variables, shape.root, self.weigh_all)).encode())
         return int.from_bytes(hasher.digest(), "little")
 
