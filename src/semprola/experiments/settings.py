@@ -151,7 +151,7 @@ _BEST: dict[tuple[str, str, str, str], dict[str, Any]] = {
     ("simple-path", "paper", "wide", "product-spl"): {"dropout": 0.2},
     ("simple-path", "given", "wide", "fil"): {"dropout": 0.2},
     ("simple-path", "given", "wide", "semantic-loss"): {"semantic_weight": 3.0, "dropout": 0.2},
-    ("simple-path", "given", "wide", "nesy-entropy"): {"semantic_weight": 3.0, "dropout": 0.2, "steps": 3000},
+    ("simple-path", "given", "wide", "nesy-entropy"): {"semantic_weight": 1.0, "dropout": 0.2, "steps": 3000},
     ("simple-path", "given", "wide", "spl"): {"dropout": 0.4},
     ("simple-path", "given", "wide", "product-spl"): {"dropout": 0.2},
     ("simple-path", "paper", "paper", "semantic-loss"): {"semantic_weight": 0.1},
