@@ -74,5 +74,37 @@ def test_every_parameter_of_the_layer_learns(w: World) -> None:
     assert sum(float(weight.grad.abs().sum()) for weight in w.layer.parameters() if weight.grad is not None) > 0
 
 
+def test_queries_without_derivatives_do_not_take_those_of_later_ones(w: World) -> None:
+    if w.case.name == "single_model":
+        pytest.skip("nothing to learn where there is one model")
+
+    def slopes(*before: str) -> list[Tensor]:
+        z = features(w)
+        p = w.at(z)
+        for name in before:
+            with torch.no_grad():
+                p.sample() if name == "sample" else p.log_prob(y) if name == "log_prob" else getattr(p, name)
+        p.mode  # noqa: B018 (never has derivatives, whatever the mode)
+        loss = p.log_prob(y).sum() + p.mean.square().sum()
+        return list(torch.autograd.grad(loss, [z, *w.layer.parameters()], allow_unused=True))
+
+    y = w.some_models(1)[0]
+    expected = slopes()
+    for found in (slopes("sample"), slopes("mean", "log_prob"), slopes("log_partition", "mode")):
+        for one, other in zip(found, expected, strict=True):
+            assert (one is None) == (other is None)
+            assert one is None or torch.allclose(one, other)
+
+
+def test_what_is_made_without_derivatives_has_none(w: World) -> None:
+    with torch.no_grad():
+        p = w.at(features(w))
+    y = w.some_models(1)[0]
+    assert not p.log_prob(y).requires_grad
+    assert not p.mean.requires_grad
+    with torch.inference_mode():
+        assert torch.equal(w.at(features(w)).mode, p.mode)
+
+
 def features(w: World) -> Tensor:
     return w.z.clone().requires_grad_()

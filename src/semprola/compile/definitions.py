@@ -29,7 +29,7 @@ def defined_variables(
         check: called now and then; may raise to stop.
 
     Example:
-        >>> defined_variables([(-3, 1), (-3, 2), (3, -1, -2), (1, 2)], [1, 2, 3])
+        >>> defined_variables([(-3, 1), (-3, 2), (3, -1, -2)], [1, 2, 3])
         [3]
     """
     listed = [frozenset(clause) for clause in watched(clauses, check)]

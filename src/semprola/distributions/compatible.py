@@ -52,11 +52,11 @@ class CompatibleDistribution(ConstrainedDistribution):
 
     @property
     def _weights(self) -> Tensor:
-        cached: Tensor | None = self.__dict__.get("_cached_weights")
-        if cached is None:
+        def chosen() -> Tensor:
             parameter = self._structure.product[1].to(self._log_parameters.device)
-            cached = self.__dict__["_cached_weights"] = self._log_parameters.index_select(0, parameter)
-        return cached
+            return self._log_parameters.index_select(0, parameter)
+
+        return self._remembered("weights", chosen)
 
     @property
     def _is_deterministic(self) -> bool:

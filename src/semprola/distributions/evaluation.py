@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -142,12 +142,21 @@ class EvaluatedDistribution(Distribution):
     @property
     def _component_log_z(self) -> Tensor:
         """log Z of each component [components, batch]."""
-        cached = self.__dict__.get("_cached_component_log_z")
-        if cached is None:
+
+        def total() -> Tensor:
             plan, literals = self._evaluation()
-            total = log_value(plan, self._weights, literals.leaves) + literals.constant
-            cached = self.__dict__["_cached_component_log_z"] = total.view(self._components, self._batch)
-        return cached
+            value = log_value(plan, self._weights, literals.leaves) + literals.constant
+            return value.view(self._components, self._batch)
+
+        return self._remembered("component_log_z", total)
+
+    def _remembered(self, name: str, make: Callable[[], Tensor]) -> Tensor:
+        """What `make` gives, worked out once; and again if that was without derivatives and now they are wanted."""
+        wanted = torch.is_grad_enabled()
+        found: tuple[Tensor, bool] | None = self.__dict__.get(f"_cached_{name}")
+        if found is None or (wanted and not found[1]):
+            found = self.__dict__[f"_cached_{name}"] = (make(), wanted)
+        return found[0]
 
     @property
     def _log_partition(self) -> Tensor:

@@ -78,18 +78,15 @@ class SPLDistribution(ConstrainedDistribution):
     @property
     def _logits(self) -> Tensor:
         """All logits [W, replicas * batch]."""
-        if self._columns is None:
-            assert self._linear is not None
-            self._columns = self._linear.columns()
-        return self._columns
+        if self._columns is not None:
+            return self._columns
+        assert self._linear is not None
+        return self._remembered("logits", self._linear.columns)
 
     @property
     def _weights(self) -> Tensor:
         # the likelihood of a state needs few of them, so all are normalised only when a query asks
-        cached: Tensor | None = self.__dict__.get("_cached_weights")
-        if cached is None:
-            cached = self.__dict__["_cached_weights"] = log_softmax(self._structure.layer, self._logits, self._alive)
-        return cached
+        return self._remembered("weights", lambda: log_softmax(self._structure.layer, self._logits, self._alive))
 
     @property
     def _is_deterministic(self) -> bool:
@@ -113,7 +110,7 @@ class SPLDistribution(ConstrainedDistribution):
 
     def _log_scores_of(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
         plan = self._structure.layer_explicit
-        if self._linear is not None and self._columns is None and y.shape[1] == 1:
+        if self._linear is not None and "_cached_logits" not in self.__dict__ and y.shape[1] == 1:
             linear = self._linear
             scores = linear_likelihood(plan, linear.matrix, linear.bias, linear.features, y, codes)
             if scores is not None:

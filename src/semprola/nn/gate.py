@@ -64,11 +64,13 @@ class Gate(nn.Module):
 
     def linear(self, z: Tensor) -> tuple[LinearLogits, Tensor | None]:
         """The same without the last product, for whoever needs few of the parameters; and the mixing logits."""
-        features = self._features(z)
+        parts = self._features(z), self.weight, self.bias
         size = self.components * self.parameters_each
+        # the product may be taken later, when derivatives are on again: whether there are any is decided now
+        features, weight, bias = parts if torch.is_grad_enabled() else [part.detach() for part in parts]
         if self.components == 1:
-            return LinearLogits(self.weight, self.bias, features, 1, z.shape[:-1]), None
-        (matrix, of_mixing), (bias, start) = (t.split([size, self.components]) for t in (self.weight, self.bias))
+            return LinearLogits(weight, bias, features, 1, z.shape[:-1]), None
+        (matrix, of_mixing), (bias, start) = (t.split([size, self.components]) for t in (weight, bias))
         mixing = torch.addmm(start, features, of_mixing.T).reshape(*z.shape[:-1], self.components)
         return LinearLogits(matrix, bias, features, self.components, z.shape[:-1]), mixing
 
