@@ -10,8 +10,10 @@ from semprola.commands.bench_tasks import ENGINES, TASKS
 
 _INTRODUCTION = """# How fast it is
 
-This page is written by `make bench` from `results/bench.json`. All candidates take turns in one process; figures are
-medians of one call in milliseconds, of processor time where there is one thread and of wall time where there are more;
+This page is written by `make bench` from `results/bench.json`. All candidates take turns in one process, 20 ms at a
+time, or one call if that takes longer; figures are medians of one call in milliseconds, of processor time where there
+is one thread and of wall time where there are more. The first call of a turn, for which the caches hold what another
+candidate left there, takes longer, on small circuits above all; over 20 ms it weighs little.
 "x" is how many times longer a candidate takes than the native engine. What a peer cannot do is said at the end.
 
 ![Time and memory against edges](../results/bench.svg)
