@@ -16,12 +16,12 @@ from semprola.errors import UnsatisfiableError
 FALSE = -1
 """What a builder returns for a node with no model; it never becomes part of a circuit."""
 
-_CHECK_EVERY = 8192
+_CHECK_EVERY = 1024
 Item = TypeVar("Item")
 
 
 def watched(items: Iterable[Item], check: Callable[[], None] | None) -> Iterator[Item]:
-    """The items one by one; `check` is called every few thousand, and may raise to stop.
+    """The items one by one; `check` is called every thousand, and may raise to stop.
 
     Example:
         >>> list(watched("ab", lambda: print("so far, so good")))
@@ -130,11 +130,14 @@ class CircuitBuilder:
         kind = np.fromiter(self._kind, np.int8, count)
         arity = np.fromiter(map(len, self._children), np.int64, count)
         flat = np.fromiter(chain.from_iterable(self._children), np.int64, int(arity.sum()))
+        look = check or (lambda: None)
+        look()
         above = np.repeat(np.arange(count), arity)
         reached = self._reached(root, flat, check)
         live = reached[above]
         parents = np.bincount(flat[live], minlength=count)
         taken = live & (kind[above] == PRODUCT) & (kind[flat] == PRODUCT) & (parents[flat] == 1)
+        look()
         inlined = np.zeros(count, bool)
         inlined[flat[taken]] = True
         kept = reached & ~inlined
@@ -146,6 +149,7 @@ class CircuitBuilder:
         arity[grown] = [len(parts) for parts in merged]
         start = np.concatenate([[0], np.cumsum(arity[kept])])
         number = np.cumsum(kept) - 1
+        look()
         owner = np.repeat(np.flatnonzero(kept), arity[kept])
         children = np.empty(len(owner), np.int64)
         children[takers[owner]] = np.fromiter(chain.from_iterable(merged), np.int64)
