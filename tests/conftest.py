@@ -6,6 +6,7 @@ import os
 import random
 import shutil
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 # Two workers with a thread each beat two workers that fight for the same cores; child processes inherit this. It has
@@ -69,3 +70,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def pytest_unconfigure() -> None:
     """Leave nothing behind."""
     shutil.rmtree(_CACHE, ignore_errors=True)
+
+
+@pytest.fixture(params=["torch", "native"])
+def each_engine(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Runs a test with each engine; whole files say ``pytestmark = pytest.mark.usefixtures("each_engine")``."""
+    import semprola as sp
+    from semprola.engine import choice
+
+    if request.param == "native" and choice.library() is None:
+        pytest.skip("semprola was built without its native module")
+    before = sp.get_engine()
+    sp.set_engine(request.param)
+    yield
+    sp.set_engine(before)

@@ -2,27 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 import zoo
 from engine_cases import INF, leaves_of, states, structure
 
 import semprola as sp
-from semprola.engine import choice, encode, likelihood, log_softmax, log_value
+from semprola.engine import encode, likelihood, log_softmax, log_value
 
 CASES = [case.name for case in zoo.CASES if not case.given and not case.large]
 
 
-@pytest.fixture(params=["torch", "native"], autouse=True)
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    if request.param == "native" and choice.library() is None:
-        pytest.skip("semprola was built without its native module")
-    before = sp.get_engine()
-    sp.set_engine(request.param)
-    yield request.param
-    sp.set_engine(before)
+pytestmark = pytest.mark.usefixtures("each_engine")
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from engine_cases import INF, NAMES, leaves_of, numbers, plan_value, states, structure
 from torch import Tensor
 
-import semprola as sp
-from semprola.engine import active, choice, log_softmax, log_value, possible, posterior, supported
+from semprola.engine import active, log_softmax, log_value, possible, posterior, supported
 
-
-@pytest.fixture(params=["torch", "native"], autouse=True)
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    """Every test of this file, with each engine."""
-    if request.param == "native" and choice.library() is None:
-        pytest.skip("semprola was built without its native module")
-    before = sp.get_engine()
-    sp.set_engine(request.param)
-    yield request.param
-    sp.set_engine(before)
+pytestmark = pytest.mark.usefixtures("each_engine")
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 from engine_cases import INF, NAMES, leaves_of, numbers, states, structure
 from torch import Tensor
 
-import semprola as sp
-from semprola.engine import Literals, Structure, choice, log_value, ranking, search
+from semprola.engine import Literals, Structure, log_value, ranking, search
 
-
-@pytest.fixture(params=["torch", "native"], autouse=True)
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    if request.param == "native" and choice.library() is None:
-        pytest.skip("semprola was built without its native module")
-    before = sp.get_engine()
-    sp.set_engine(request.param)
-    yield request.param
-    sp.set_engine(before)
+pytestmark = pytest.mark.usefixtures("each_engine")
 
 
 def table(one: Structure, weights: Tensor, leaves: Tensor) -> tuple[Tensor, Tensor]:

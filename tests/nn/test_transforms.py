@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ import torch
 from torch import Tensor, nn
 
 import semprola as sp
-from semprola.engine import choice
 
 CONSTRAINT = sp.constraints.permutation(3)
 KINDS = {
@@ -30,14 +28,7 @@ QUERIES = {
 }
 
 
-@pytest.fixture(params=["torch", "native"], autouse=True)
-def engine(request: pytest.FixtureRequest) -> Iterator[str]:
-    if request.param == "native" and choice.library() is None:
-        pytest.skip("semprola was built without its native module")
-    before = sp.get_engine()
-    sp.set_engine(request.param)
-    yield request.param
-    sp.set_engine(before)
+pytestmark = pytest.mark.usefixtures("each_engine")
 
 
 class Network(nn.Module):

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib.util
 import itertools
 import math
 import os
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from semprola._library import open_library
 from semprola.compile._topdown_python import BudgetExceeded, NotDetermined, compile_arrays
 from semprola.errors import CompilationBudgetError, FormatError, SemprolaError, UnsatisfiableError
 
@@ -157,21 +157,14 @@ def compile_cnf(
 
 @functools.lru_cache(maxsize=1)
 def native_library() -> ctypes.CDLL | None:
-    """The native module with the compiler's functions declared, or None where it is absent.
-
-    The environment variable SEMPROLA_NATIVE_LIBRARY names a library to use instead of `semprola._native`.
-    """
-    path = os.environ.get("SEMPROLA_NATIVE_LIBRARY")
-    if path is None:
-        spec = importlib.util.find_spec("semprola._native")
-        path = spec.origin if spec is not None else None
-    if path is None:
+    """The native module with the compiler's functions declared, or None where there is none that fits this code."""
+    library = open_library()
+    if library is None:
         return None
     try:
-        library = ctypes.CDLL(path)
         _declare(library)
-    except (OSError, AttributeError):
-        return None  # not loadable here, or built before these functions existed
+    except AttributeError:
+        return None  # built before these functions existed
     return library
 
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import importlib.util
 import os
 
 import torch
 from torch import Tensor
 
-from semprola._version import __version__
+from semprola._library import open_library
 from semprola.errors import SemprolaError
 
 _ENGINES = ("auto", "native", "torch")
@@ -77,21 +76,15 @@ def use_directly(*tensors: Tensor) -> bool:
 
 @functools.lru_cache(maxsize=1)
 def library() -> ctypes.CDLL | None:
-    """The native module, or None where it is absent, cannot be loaded, or belongs to another version."""
-    path = os.environ.get("SEMPROLA_NATIVE_LIBRARY")
-    if path is None:
-        spec = importlib.util.find_spec("semprola._native")
-        path = spec.origin if spec is not None else None
-    if path is None:
+    """The native module with the engine's functions declared, or None where there is none that fits this code."""
+    loaded = open_library()
+    if loaded is None:
         return None
     try:
-        loaded = ctypes.CDLL(path)
-        loaded.semprola_native_version.restype = ctypes.c_char_p
         _declare(loaded)
-        matches = loaded.semprola_native_version() == __version__.encode()
-        matches = matches and loaded.semprola_engine_interface() == _INTERFACE
-    except (OSError, AttributeError):
-        return None  # not loadable here, or built before these functions existed
+        matches = loaded.semprola_engine_interface() == _INTERFACE
+    except AttributeError:
+        return None  # built before these functions existed
     return loaded if matches else None
 
 
