@@ -148,7 +148,7 @@ def _summary(circuit: Circuit) -> _Scene:
     rows = -(-layers // step)
     colours = {SUM: _SUM_COLOURS[1], PRODUCT: _PRODUCT_COLOURS[1], LITERAL: _LITERAL_COLOURS[1]}
     counts = {kind: np.bincount(height[circuit.kind == kind] // step, minlength=rows) for kind in colours}
-    widest = max(int(sum(counts.values()).max()), 1)  # type: ignore[union-attr]
+    widest = max(int(np.sum(list(counts.values()), axis=0).max()), 1)
     scene = _Scene(760, 170 + rows * 16)
     given = f", {len(circuit.given):,} given" if circuit.given else ""
     title = f"{circuit.num_labels:,} labels{given}, {circuit.num_nodes:,} nodes, {circuit.num_edges:,} edges"

@@ -163,9 +163,9 @@ def draw_command(
     if out.suffix.lower() not in (".svg", ".png", ".dot"):
         raise FormatError(f"{out}: a picture is an .svg, .png or .dot file")
     constraint = read_constraint(source, vtree)
-    compiled = isinstance(constraint, Circuit)
-    circuit = constraint if compiled else compile_constraint(constraint, timeout=timeout, progress=True)
-    circuit.draw(out)  # type: ignore[union-attr]
+    if not isinstance(constraint, Circuit):
+        constraint = compile_constraint(constraint, timeout=timeout, progress=True)
+    constraint.draw(out)
 
 
 def _summary(circuit: Circuit) -> dict[str, Any]:

@@ -150,13 +150,11 @@ def _narrowest(near: list[list[int]], start: int) -> list[int]:
         if not boundary:
             boundary = {next(v for v, done in enumerate(taken) if not done): step}
 
-        chosen = min(
-            boundary,
-            key=lambda v, seen=boundary: (  # type: ignore[misc]
-                (outside[v] > 0) - sum(taken[other] and outside[other] == 1 for other in near[v]),
-                seen[v],
-            ),
-        )
+        rank = {
+            v: ((outside[v] > 0) - sum(taken[w] and outside[w] == 1 for w in near[v]), seen)
+            for v, seen in boundary.items()
+        }
+        chosen = min(rank, key=rank.__getitem__)
         del boundary[chosen]
         taken[chosen] = True
         order.append(chosen)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import operator
 from abc import abstractmethod
 from collections.abc import Callable, Iterable
+from typing import SupportsIndex
 
 import numpy as np
 
@@ -105,9 +106,9 @@ def whole_number(value: object, name: str, what: str, least: int = 0) -> int:
 
 def as_whole(value: object) -> int | None:
     """A Python or numpy integer as an int, anything else as None; True and False are not numbers here."""
-    if isinstance(value, bool | np.bool_):
+    if isinstance(value, bool | np.bool_) or not isinstance(value, SupportsIndex):
         return None
     try:
-        return operator.index(value)  # type: ignore[arg-type]
+        return operator.index(value)
     except TypeError:
-        return None
+        return None  # an array of several numbers

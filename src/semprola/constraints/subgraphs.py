@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -75,8 +76,9 @@ class _EdgeFamily(Family):
     def key(self) -> Hashable:
         return self.graph
 
+    @abstractmethod
     def _machine(self, order: Sequence[int]) -> Transition:
-        raise NotImplementedError
+        """How a state changes at each edge of an order."""
 
     def _build(self, budget: Budget) -> Circuit:
         orders = candidate_orders(self.graph)
