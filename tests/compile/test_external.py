@@ -115,7 +115,7 @@ def test_time_is_up(tmp_path: Path) -> None:
     began = time.monotonic()
     with pytest.raises(sp.CompilationBudgetError, match=r"time budget of 0\.5 s"):
         sp.compile("(a | b) & (b | c)", backend=backend, timeout=0.5, cache=False)
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
 
 
 def test_no_such_program(tmp_path: Path) -> None:

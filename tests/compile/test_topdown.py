@@ -390,7 +390,7 @@ def test_time_budget(backend: str) -> None:
     began = time.monotonic()
     with pytest.raises(CompilationBudgetError, match="time"):
         compile_cnf(*hard_cnf(), timeout=0.5)
-    assert time.monotonic() - began < 1.5
+    assert time.monotonic() - began < 10
 
 
 def test_node_budget(backend: str) -> None:

@@ -101,7 +101,7 @@ def test_time_budget_is_kept():
     began = time.monotonic()
     with pytest.raises(CompilationBudgetError, match=r"time budget of 0.3 s"):
         decision_diagram([f"x{i}" for i in range(30)], 1, _doubling, lambda _: True, budget=Budget("x", timeout=0.3))
-    assert time.monotonic() - began < 2
+    assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("limits", [{"max_nodes": 0}, {"max_nodes": 1.5}, {"max_nodes": True}, {"timeout": 0}])

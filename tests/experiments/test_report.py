@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 import subprocess
@@ -75,6 +76,20 @@ def test_wide_figures_fit_a_terminal(capsys: pytest.CaptureFixture[str], low: fl
         assert max(len(line.rstrip()) for line in text.splitlines()) <= 80
         assert spread([21.11, low]).replace(" ", "") in text
         assert "37.6/88.5/100.0" in text
+
+
+def test_a_decoder_that_is_behind_is_counted(content: dict[str, Any]) -> None:
+    results = copy.deepcopy(content["results"])
+    for result in results:
+        for part in ("valid", "test"):
+            result[part]["hamming_decoder"] = {**result[part], "gain": 0.0, "gain_error": 0.0}
+    decoder = results[0]["test"]["hamming_decoder"]
+    decoder.update(hamming=decoder["hamming"] - 0.1, gain=-0.1, gain_error=0.25)
+    text = report.markdown_report({**content, "results": results})
+    assert f"behind the mode in 1 of {len(results)} runs, by at most 0.10 points (0.4 standard errors)" in text
+    del decoder["gain"]
+    text = report.markdown_report({**content, "results": results})
+    assert "by at most 0.10 points; chosen" in text
 
 
 def test_html_is_one_file(content: dict[str, Any]) -> None:

@@ -139,11 +139,21 @@ def _notes(results: Sequence[Mapping[str, Any]]) -> list[str]:
     behind = [-gain for gain in gains["test"] if gain < -_TIE]
     chosen = [gain for gain, seen in zip(gains["test"], gains["valid"], strict=True) if seen > _TIE and gain < -_TIE]
     loss = f", by at most {max(behind):.2f} points" if behind else ""
+    errors = [_in_errors(result["test"]["hamming_decoder"]) for result in results]
+    if behind and None not in errors:
+        loss += f" ({max(-error for error in errors if error is not None):.1f} standard errors)"
     notes.append(
         f"The decoder for the Hamming score is behind the mode in {len(behind)} of {len(results)} runs{loss}; chosen "
         f"by run on validation rows, in {len(chosen)}."
     )
     return notes
+
+
+def _in_errors(decoder: Mapping[str, float]) -> float | None:
+    """How far the decoder is ahead of the mode in standard errors of that difference; None where it is not recorded."""
+    if "gain" not in decoder:
+        return None
+    return decoder["gain"] / decoder["gain_error"] if decoder["gain_error"] > 0 else 0.0
 
 
 def _of(results: Sequence[Mapping[str, Any]], method: str) -> list[Mapping[str, Any]]:

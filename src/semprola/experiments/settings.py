@@ -43,7 +43,7 @@ def starting_point(experiment: str, net: str) -> Candidate:
         raise SemprolaError(f"no network {net!r}: choose from {', '.join(NETS)}")
     if net == "paper":
         if experiment == "simple-path":
-            return ModelSettings(hidden=(50,) * 6), TrainSettings(steps=4000, lr=5e-3, evaluate_every=50)
+            return ModelSettings(hidden=(50,) * 6), TrainSettings(steps=20_000, lr=5e-3, evaluate_every=50)
         training = TrainSettings(steps=2000, lr=5e-3, evaluate_every=10, patience=40)
         return ModelSettings(hidden=(25, 25, 25, 50)), training
     if experiment == "simple-path":
@@ -115,9 +115,9 @@ _PUBLISHED: dict[str, Options] = {
 _SMALL: dict[tuple[str, str], dict[str, Options]] = {
     ("simple-path", "paper"): {
         "fil": {"lr": (1e-3, 5e-3)},
-        "semantic-loss": {"semantic_weight": (0.1, 0.3, 1.0)},
-        "nesy-entropy": {"semantic_weight": (0.3,), "steps": (2000,)},
-        "spl": {"gate": ((),)},
+        "semantic-loss": {"semantic_weight": (0.3, 1.0, 2.0, 3.0)},
+        "nesy-entropy": {"semantic_weight": (1.0, 2.0), "steps": (6000,)},
+        "spl": {"gate": ((),), "lr": (1e-3, 5e-3)},
         "product-spl": {"gate": ((),)},
     },
     ("simple-path", "wide"): {
