@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import pytest
 import torch
 import zoo
@@ -10,6 +12,14 @@ from engine_cases import INF, leaves_of, states, structure
 import semprola as sp
 from semprola.engine import encode, likelihood, log_softmax, log_value
 
+LARGER = {
+    "tree": lambda: sp.constraints.hierarchy([(f"n{i}", f"n{(i - 1) // 2}") for i in range(1, 12)]),
+    "permutation": lambda: sp.constraints.permutation(4),
+    "count": lambda: sp.constraints.cardinality([f"y{i}" for i in range(9)], exactly=4),
+    "table": lambda: sp.constraints.table(
+        [[i >> j & 1 for j in range(8)] for i in range(0, 256, 7)], labels=list("abcdefgh")
+    ),
+}
 CASES = [case.name for case in zoo.CASES if not case.given and not case.large]
 
 
@@ -17,8 +27,9 @@ pytestmark = pytest.mark.usefixtures("each_engine")
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_all_states(name: str) -> None:
+def test_all_states(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several samples and components at once, plain and encoded, values and gradients."""
+    monkeypatch.setattr(sys.modules["semprola.engine.likelihood"], "_WEIGHTS_A_CODE", 0)  # read codes, however long
     plan = structure(name).layer_explicit
     rows = states(plan)
     labels, count = rows.shape
@@ -42,6 +53,26 @@ def test_all_states(name: str) -> None:
     expected = torch.autograd.grad((dense * factor)[holds].sum(), logits)[0]
     for value in (sparse, encoded):
         torch.testing.assert_close(torch.autograd.grad((value * factor)[holds].sum(), logits)[0], expected)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("name", ["tree", "permutation", "count", "table"])
+def test_many_columns(name: str, dtype: torch.dtype) -> None:
+    """Whole words and a part of one, states inside and outside of the support, on circuits of decisions and others."""
+    circuit = sp.compile(LARGER[name]())
+    plan = sp.SPL(2, circuit).structure.layer_explicit
+    models = torch.from_numpy(circuit.enumerate(limit=100)).to(dtype)
+    rows = torch.cat([models, models, torch.randint(0, 2, (160, circuit.num_labels)).to(dtype)])
+    rows = rows[torch.randperm(len(rows))[:224]].T
+    logits = torch.randn((plan.num_weights, 1, rows.shape[1]), dtype=dtype, requires_grad=True)
+    value = likelihood(plan, logits, rows[:, None], None, circuit.num_labels)
+    dense = log_value(plan, log_softmax(plan, logits[:, 0]), leaves_of(rows))
+    assert (dense == -INF).any()
+    assert (dense > -INF).any()
+    torch.testing.assert_close(value[0, 0], dense, rtol=1e-4 if dtype == torch.float32 else 1e-9, atol=1e-4)
+    factor = torch.randn_like(dense)
+    gradients = [torch.autograd.grad((v * factor)[dense > -INF].sum(), logits)[0] for v in (value[0, 0], dense)]
+    torch.testing.assert_close(*gradients, rtol=1e-4, atol=1e-4)
 
 
 def test_second_derivatives() -> None:

@@ -177,6 +177,26 @@ class Arranger {
     Lists factors_;                   // of each of these edges
 };
 
+// Whether two edges have opposite literals among their factors; literals 2 v and 2 v + 1 are opposite.
+bool are_opposed(const Circuit &c, int32_t a, int32_t b) {
+    for (int32_t f = c.factor_start[a]; f < c.factor_start[a + 1]; ++f)
+        for (int32_t g = c.factor_start[b]; c.factors[f] < c.num_leaves && g < c.factor_start[b + 1]; ++g)
+            if (c.factors[g] == (c.factors[f] ^ 1)) return true;
+    return false;
+}
+
+bool decides(const Circuit &c) {
+    constexpr int32_t kMostEdges = 8, kMostFactors = 256;  // beyond, finding out takes longer than it saves
+    for (int32_t s = 0; s < c.num_sums; ++s) {
+        const int32_t begin = c.edge_start[s], end = c.edge_start[s + 1];
+        if (end - begin > kMostEdges || c.factor_start[end] - c.factor_start[begin] > kMostFactors) return false;
+        for (int32_t a = begin; a < end; ++a)
+            for (int32_t b = a + 1; b < end; ++b)
+                if (!are_opposed(c, a, b)) return false;
+    }
+    return true;
+}
+
 }  // namespace
 
 void OwnedCircuit::look() {
@@ -204,6 +224,7 @@ void OwnedCircuit::look() {
     c.sum_of_weight = sum_of_weight.data();
     c.used_leaves = used_leaves.data();
     c.has_default = has_default.data();
+    c.decides = decides(c);
 }
 
 OwnedCircuit arrange(const Circuit &given, bool weighted) { return Arranger(given, weighted).run(); }

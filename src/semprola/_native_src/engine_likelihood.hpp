@@ -5,11 +5,12 @@
 SEMPROLA_INLINE void transpose(Word *words) {
     Word mask = 0x00000000ffffffffu;
     for (int width = 32; width; width >>= 1, mask ^= mask << width)
-        for (int i = 0; i < kWordBits; i = ((i | width) + 1) & ~width) {
-            const Word moved = ((words[i] >> width) ^ words[i | width]) & mask;
-            words[i] ^= moved << width;
-            words[i | width] ^= moved;
-        }
+        for (int block = 0; block < kWordBits; block += 2 * width)
+            for (int i = block; i < block + width; ++i) {
+                const Word moved = ((words[i] >> width) ^ words[i + width]) & mask;
+                words[i] ^= moved << width;
+                words[i + width] ^= moved;
+            }
 }
 
 // Which of up to 64 numbers, side by side in memory, are ones.
@@ -168,15 +169,16 @@ void likelihood_of(const LikelihoodJob<typename O::T> &job, const Reached *reach
     for (int shift = 0; total && shift < count; shift += O::N) O::store(total + shift, word.total[shift / O::N].value());
 }
 
-template <class O>
+// Broad tiles where they fit: a chain of dependent instructions keeps one register waiting, two wait side by side.
+template <class O, class Broad>
 void likelihood_word(const LikelihoodJob<typename O::T> &job, const Reached *reached, int64_t number, const Word *used,
                      const Word *open, int64_t first, int count, typename O::T *total,
                      const typename O::T *cotangent) {
-    const bool full = job.logits.column_stride == 1 && count % O::N == 0;
-    const auto run = open ? (job.gradient ? likelihood_of<O, true, false, true> : likelihood_of<O, true, false, false>)
-                     : full
-                         ? (job.gradient ? likelihood_of<O, false, true, true> : likelihood_of<O, false, true, false>)
-                         : (job.gradient ? likelihood_of<O, false, false, true> : likelihood_of<O, false, false, false>);
+    const bool full = job.logits.column_stride == 1 && count % Broad::N == 0;
+    const auto run =
+        open   ? (job.gradient ? likelihood_of<O, true, false, true> : likelihood_of<O, true, false, false>)
+        : full ? (job.gradient ? likelihood_of<Broad, false, true, true> : likelihood_of<Broad, false, true, false>)
+               : (job.gradient ? likelihood_of<O, false, false, true> : likelihood_of<O, false, false, false>);
     run(job, reached, number, used, open, first, count, total, cotangent);
 }
 
@@ -210,8 +212,8 @@ template <class O> void add_scaled(typename O::T *to, const typename O::T *a, ty
 
 // What goes by tiles for any width of tile, the rest for one.
 template <class O, class Wide> constexpr Kernels<typename O::T> kernels_of() {
-    return {O::N,       scratch_numbers<O>,    evaluate_tile<O>,    maximize_tile<O>, sample_tile<O>,
-            ones<Wide>, likelihood_word<Wide>, scale_columns<Wide>, dot<Wide>,        add_scaled<Wide>};
+    return {O::N,       scratch_numbers<O>,                 evaluate_tile<O>,    maximize_tile<O>, sample_tile<O>,
+            ones<Wide>, likelihood_word<Wide, Twice<Wide>>, scale_columns<Wide>, dot<Wide>,        add_scaled<Wide>};
 }
 
 const KernelSet set = {kernels_of<WideFloat, WideFloat>(),    kernels_of<BroadFloat, WideFloat>(),

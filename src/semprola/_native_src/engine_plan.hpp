@@ -25,6 +25,7 @@ struct Circuit {
     const int32_t *sum_of_weight;  // [W]
     const int32_t *used_leaves;    // leaves that are a factor of some edge
     const uint8_t *has_default;    // [variables]: a branch may leave it out, and then either value is possible
+    bool decides;                  // any two edges of a sum have opposite literals: literals alone tell which one is used
 
     int64_t num_rows() const { return int64_t(num_leaves) + num_sums; }
     // Whether the shares of edges are kept from the upward to the downward pass: where they stay in a cache.

@@ -36,8 +36,7 @@ template <class T> class Likelihood {
         has_given_ = 2 * job.labels < c_.num_leaves;
         if (has_given_) open_words_.resize(c_.num_weights);
         if (job.codes) states_.resize(c_.num_sums);
-        if (job.gradient) is_reached_.resize(c_.num_sums);
-        reached_.reserve(c_.num_sums);
+        reached_.resize(c_.num_sums);
     }
 
     void run(int64_t sample, int64_t first, int count) {
@@ -48,12 +47,12 @@ template <class T> class Likelihood {
             bits_of_rows(k_, job_.rows, column, count, job_.labels, true, open_);
             bits_up(open_);
         }
-        reached_.clear();
+        number_ = 0;
         const Word possible = job_.codes ? from_codes(column) : from_rows(column);
         load_cotangent(sample);
-        if (job_.gradient && job_.samples == 1) clear_unreached();
+        if (job_.codes) clear_unreached();
         for (int64_t component = 0; component < job_.components; ++component)
-            k_.likelihood(job_, reached_.data(), int64_t(reached_.size()), used_.template as<Word>(),
+            k_.likelihood(job_, reached_.data(), number_, used_.template as<Word>(),
                           has_given_ ? open_words_.data() : nullptr, component * job_.batch + first, count,
                           job_.value ? total_.data() + component * kWordBits : nullptr,
                           cotangent_.data() + component * kWordBits);
@@ -65,16 +64,54 @@ template <class T> class Likelihood {
     }
 
    private:
-    // Exactly one edge of a sum that a state reaches is part of it, so the last takes what the others leave.
     Word from_rows(int64_t column) {
         bits_of_rows(k_, job_.rows, column, count_, job_.labels, false, bits_);
+        return c_.decides ? decide() : search();
+    }
+
+    // Literals tell which edge of a sum is used: one pass downward. A state is impossible if they rule out all edges of
+    // a sum that it reaches.
+    Word decide() {
+        Word *used = used_.template as<Word>(), *reach = bits_.reach;
+        std::fill(reach + c_.num_leaves, reach + c_.num_rows(), Word(0));
+        const Word all = count_ == kWordBits ? ~Word(0) : (Word(1) << count_) - 1;
+        Word possible = reach[c_.root_row] = all;
+        for (int32_t s = c_.num_sums - 1; s >= 0; --s) {
+            const Word here = reach[c_.num_leaves + s];
+            if (!here) {
+                clear(s);
+                continue;
+            }
+            Word left = here;
+            const int32_t w = c_.first_weight[s], begin = c_.edge_start[s], end = c_.edge_start[s + 1];
+            if (w >= 0) add(s, here);
+            for (int32_t e = begin; e < end; ++e) {
+                const int32_t from = c_.factor_start[e], to = c_.factor_start[e + 1];
+                Word through = here;
+                for (int32_t f = from; f < to; ++f)
+                    if (c_.factors[f] < c_.num_leaves) through &= bits_.alive[c_.factors[f]];
+                left &= ~through;
+                if (w >= 0) used[w + (e - begin)] = through;
+                for (int32_t f = from; f < to; ++f) reach[c_.factors[f]] |= through;
+            }
+            possible &= ~left;
+        }
+        for (int64_t i = 0; possible != all && i < number_; ++i) reached_[i].states &= possible;
+        return possible;
+    }
+
+    // Exactly one edge of a sum that a state reaches is part of it, so the last takes what the others leave.
+    Word search() {
         bits_up(bits_);
         Word *used = used_.template as<Word>(), *reach = bits_.reach;
         std::fill(reach + c_.num_leaves, reach + c_.num_rows(), Word(0));
         reach[c_.root_row] = bits_.alive[c_.root_row];
         for (int32_t s = c_.num_sums - 1; s >= 0; --s) {
             Word left = reach[c_.num_leaves + s];
-            if (!left) continue;
+            if (!left) {
+                clear(s);
+                continue;
+            }
             const int32_t w = c_.first_weight[s], begin = c_.edge_start[s], end = c_.edge_start[s + 1];
             if (w >= 0) add(s, left);
             for (int32_t e = begin; e < end; ++e) {
@@ -106,15 +143,15 @@ template <class T> class Likelihood {
                 used[code[j]] |= Word(1) << i;
             }
         }
-        for (Reached &reached : reached_) {
-            reached.states = states_[reached.sum] & possible;
-            states_[reached.sum] = 0;
+        for (int64_t i = 0; i < number_; ++i) {
+            reached_[i].states = states_[reached_[i].sum] & possible;
+            states_[reached_[i].sum] = 0;
         }
         return possible;
     }
 
     void add(int32_t s, Word states) {
-        reached_.push_back({s, states});
+        reached_[number_++] = {s, states};
         if (!has_given_) return;
         const int32_t w = c_.first_weight[s];
         for (int32_t e = c_.edge_start[s]; e < c_.edge_start[s + 1]; ++e)
@@ -122,16 +159,19 @@ template <class T> class Likelihood {
     }
 
     // Gradients of logits that play no part: what the kernel does not write.
+    void clear(int32_t s) {
+        const int32_t w = c_.first_weight[s], fan_in = c_.edge_start[s + 1] - c_.edge_start[s];
+        if (w < 0 || !job_.gradient || job_.samples > 1) return;
+        const int64_t from = job_.paired ? w / 2 : w, to = job_.paired ? from + 1 : from + fan_in;
+        for (int64_t row = from * job_.components; row < to * job_.components; ++row)
+            std::fill_n(job_.gradient + row * job_.batch + first_, count_, T(0));
+    }
+
     void clear_unreached() {
-        for (const Reached &reached : reached_) is_reached_[reached.sum] = 1;
-        for (int32_t s = 0; s < c_.num_sums; ++s) {
-            const int32_t w = c_.first_weight[s], fan_in = c_.edge_start[s + 1] - c_.edge_start[s];
-            if (w < 0 || is_reached_[s]) continue;
-            const int64_t from = job_.paired ? w / 2 : w, to = job_.paired ? from + 1 : from + fan_in;
-            for (int64_t row = from * job_.components; row < to * job_.components; ++row)
-                std::fill_n(job_.gradient + row * job_.batch + first_, count_, T(0));
-        }
-        for (const Reached &reached : reached_) is_reached_[reached.sum] = 0;
+        for (int64_t i = 0; i < number_; ++i) states_[reached_[i].sum] = 1;
+        for (int32_t s = 0; s < c_.num_sums; ++s)
+            if (!states_[s]) clear(s);
+        for (int64_t i = 0; i < number_; ++i) states_[reached_[i].sum] = 0;
     }
 
     void load_cotangent(int64_t sample) {
@@ -147,9 +187,9 @@ template <class T> class Likelihood {
     const Circuit &c_;
     Scratch words_, used_;            // used_: the states that use each weight, where its sum is reached
     std::vector<Word> open_words_;    // the states whose given values leave each weight possible
-    std::vector<Word> states_;        // that use each sum, while codes are read; zero otherwise
-    std::vector<Reached> reached_;
-    std::vector<uint8_t> is_reached_;  // each sum, while gradients are cleared; zero otherwise
+    std::vector<Word> states_;        // that use each sum, while codes are at work; zero otherwise
+    std::vector<Reached> reached_;    // the first number_ of them
+    int64_t number_ = 0;
     std::vector<T> total_, cotangent_;
     Bits bits_{}, open_{};
     bool has_given_ = false;
@@ -246,10 +286,13 @@ template <class T> bool is_binary(const T *numbers, int64_t length) {
     return true;
 }
 
-template <class T> void scale(T *numbers, int64_t rows, int64_t columns, const T *factors) {
+// Multiplies columns by factors; with a stride of zero, all by the same.
+template <class T> void scale(T *numbers, int64_t rows, int64_t columns, const T *factors, int64_t stride) {
     bool ones = true;
-    for (int64_t i = 0; i < columns; ++i) ones = ones && factors[i] == T(1);
-    if (!ones) wide_kernels(factors).scale_columns(numbers, rows, columns, factors);
+    for (int64_t i = 0; i < (stride ? columns : 1); ++i) ones = ones && factors[i] == T(1);
+    if (ones) return;
+    const std::vector<T> repeated(stride ? 0 : columns, factors[0]);
+    wide_kernels(factors).scale_columns(numbers, rows, columns, stride ? factors : repeated.data());
 }
 
 }  // namespace
@@ -279,9 +322,9 @@ using namespace semprola;
             *longest = encode<T_>(circuit_of(plan, true), SEMPROLA_AS_MATRIX(rows), labels, columns, codes, width);       \
         });                                                                                                               \
     }                                                                                                                     \
-    SEMPROLA_EXPORT int semprola_scale_##suffix(T_ *numbers, int64_t rows, int64_t columns,             \
-                                                const T_ *factors) {                                                      \
-        return guarded([&] { scale<T_>(numbers, rows, columns, factors); });                      \
+    SEMPROLA_EXPORT int semprola_scale_##suffix(T_ *numbers, int64_t rows, int64_t columns, const T_ *factors,            \
+                                                int64_t stride) {                                                         \
+        return guarded([&] { scale<T_>(numbers, rows, columns, factors, stride); });                                      \
     }                                                                                                                     \
     SEMPROLA_EXPORT int semprola_is_binary_##suffix(const T_ *numbers, int64_t length) {                                  \
         return is_binary<T_>(numbers, length);                                                                            \

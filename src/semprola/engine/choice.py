@@ -15,7 +15,7 @@ from semprola.errors import SemprolaError
 _ENGINES = ("auto", "native", "torch")
 _NATIVE_TYPES = (torch.float32, torch.float64)
 _PLAIN = (Tensor, torch.nn.Parameter)
-_INTERFACE = 3
+_INTERFACE = 4
 """Of the native functions' parameters; a library that was built from other sources has another."""
 
 
@@ -65,13 +65,15 @@ def use_directly(*tensors: Tensor) -> bool:
     Operators are for whoever looks into the computation: tracing compilers, function transforms, dispatch modes and
     subclasses of tensors. They cost more than the kernels on a small circuit.
     """
-    return (
-        not torch.compiler.is_compiling()
-        and use_native(*tensors)
-        and torch._C._functorch.peek_interpreter_stack() is None
-        and not torch._C._len_torch_dispatch_stack()
-        and all(type(t) in _PLAIN for t in tensors)
-    )
+    if torch.compiler.is_compiling() or _chosen[0] == "torch" or library() is None:
+        return False
+    kind = tensors[0].dtype
+    if kind not in _NATIVE_TYPES:
+        return False
+    for t in tensors:
+        if t.dtype != kind or not t.is_cpu or type(t) not in _PLAIN:
+            return False
+    return torch._C._functorch.peek_interpreter_stack() is None and not torch._C._len_torch_dispatch_stack()
 
 
 @functools.lru_cache(maxsize=1)
@@ -114,7 +116,7 @@ def _declare(loaded: ctypes.CDLL) -> None:
         ],
         "support": [pointer, *matrix, int64, ctypes.c_int, pointer, pointer, ctypes.c_int],
         "encode": [pointer, *matrix, int32, int64, pointer, int64, pointer],
-        "scale": [pointer, int64, int64, pointer],
+        "scale": [pointer, int64, int64, pointer, int64],
         "is_binary": [pointer, int64],
     }
     for name, arguments in functions.items():

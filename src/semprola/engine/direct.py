@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from semprola.engine import native
+from semprola.engine.operators import apply_of
 from semprola.engine.plan import Plan
 
 Posterior = Callable[[Plan, Tensor | None, Tensor], tuple[Tensor, Tensor]]
@@ -34,7 +35,7 @@ class _LogValue(torch.autograd.Function):
     def forward(ctx: Any, weights: Tensor | None, leaves: Tensor, plan: Plan, posterior: Posterior) -> Tensor:
         value, *ctx.flows = native.evaluate(plan, weights, leaves, flows=True)
         ctx.save_for_backward(weights, leaves)
-        ctx.plan, ctx.posterior, ctx.weighted = plan, posterior, weights is not None
+        ctx.plan, ctx.posterior = plan, posterior
         return value
 
     @staticmethod
@@ -50,7 +51,7 @@ class _LogValue(torch.autograd.Function):
             weights, leaves = ctx.saved_tensors
             _, *flows = native.evaluate(ctx.plan, weights, leaves, flows=True)
         edges, literals = flows
-        return native.scale(edges, cotangent) if ctx.weighted else None, native.scale(literals, cotangent), None, None
+        return None if edges is None else native.scale(edges, cotangent), native.scale(literals, cotangent), None, None
 
 
-_apply: Any = _LogValue.apply
+_apply = apply_of(_LogValue)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from semprola.engine import native
 from semprola.engine.choice import use_directly
-from semprola.engine.likelihood import encode, likelihood
+from semprola.engine.likelihood import encode, likelihood, shortest
 from semprola.engine.operators import alias
 from semprola.engine.plan import Plan
 
@@ -102,7 +102,7 @@ def paired_likelihood(
     Returns:
         [1, 1, batch]
     """
-    result: Tensor = _paired(matrix, bias, features, rows.to(features.dtype), codes, plan)
+    result: Tensor = _paired(matrix, bias, features, rows.to(features.dtype), shortest(plan, rows, codes), plan)
     return result
 
 

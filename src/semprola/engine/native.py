@@ -21,13 +21,14 @@ from semprola.engine.choice import library
 from semprola.engine.plan import Plan
 
 
-def evaluate(plan: Plan, weights: Tensor | None, leaves: Tensor, *, flows: bool) -> tuple[Tensor, Tensor, Tensor]:
+def evaluate(
+    plan: Plan, weights: Tensor | None, leaves: Tensor, *, flows: bool
+) -> tuple[Tensor, Tensor | None, Tensor | None]:
     """Log-values [columns], and if asked for the flows through weighted edges [W, columns] and into literals."""
     columns = leaves.shape[1]
     value = leaves.new_empty(columns)
-    nothing = leaves.new_empty((0, columns))
-    edges = leaves.new_empty(weights.shape) if flows and weights is not None else nothing
-    literals = leaves.new_empty(leaves.shape) if flows else nothing
+    literals = leaves.new_empty(leaves.shape) if flows else None
+    edges = leaves.new_empty(weights.shape) if flows and weights is not None else None
     if columns:
         _call(
             *("evaluate", leaves, _handle(plan), *_matrix(weights), *_matrix(leaves), columns),
@@ -151,17 +152,17 @@ def likelihood(
         rows = rows.flatten(1).unsqueeze(1)
     values = logits.new_empty((samples, components, batch)) if value else None
     slopes = (logits.new_empty if samples == 1 else logits.new_zeros)(logits.shape) if gradient else None
-    codes, cotangent = (None if t is None else t.contiguous() for t in (codes, cotangent))
+    width = 0
+    if codes is not None:
+        codes, width = codes.contiguous(), codes.shape[-1]
+    if cotangent is not None:
+        cotangent = cotangent.contiguous()
+    weight_stride, _, column_stride = logits.stride()
+    row_stride, _, state_stride = rows.stride()
     if batch:
         _call(
-            *("likelihood", logits, _handle(plan), logits.data_ptr(), logits.stride(0), logits.stride(2)),
-            *(
-                rows.data_ptr(),
-                rows.stride(0),
-                rows.stride(2),
-                _pointer(codes),
-                0 if codes is None else codes.shape[-1],
-            ),
+            *("likelihood", logits, _handle(plan), logits.data_ptr(), weight_stride, column_stride),
+            *(rows.data_ptr(), row_stride, state_stride, _pointer(codes), width),
             *(labels, paired, samples, components, batch),
             *(_pointer(values), _pointer(cotangent), _pointer(slopes), torch.get_num_threads()),
         )
@@ -176,9 +177,10 @@ def is_binary(values: Tensor) -> bool:
 def scale(numbers: Tensor, factors: Tensor) -> Tensor:
     """Multiply the columns of a contiguous tensor [rows, *columns] in place by factors [*columns]."""
     if numbers.numel():
-        factors = factors.contiguous()
-        rows, columns = numbers.shape[0], factors.numel()
-        _call("scale", numbers, numbers.data_ptr(), rows, columns, factors.data_ptr())
+        same = not any(factors.stride())  # one number for all of them, as the gradient of a sum is
+        if not same:
+            factors = factors.contiguous()
+        _call("scale", numbers, numbers.data_ptr(), len(numbers), factors.numel(), factors.data_ptr(), int(not same))
     return numbers
 
 
@@ -268,7 +270,8 @@ def _matrix(values: Tensor | None) -> tuple[int | None, int, int]:
     """Address and strides of a matrix [rows, columns]."""
     if values is None:
         return None, 0, 0
-    return values.data_ptr(), values.stride(0), values.stride(1)
+    row, column = values.stride()
+    return values.data_ptr(), row, column
 
 
 def _pointer(values: Tensor | None) -> int | None:

@@ -60,6 +60,15 @@ def alias(*tensors: Tensor) -> list[Tensor]:
     return [t.view_as(t) if t.requires_grad else t.detach().requires_grad_() for t in tensors]
 
 
+def apply_of(function: type[torch.autograd.Function]) -> Any:
+    """What applies an autograd function where no function transform is under way.
+
+    `Function.apply` asks about transforms, unwraps what they left behind, and then calls this.
+    """
+    base: Any = super(torch.autograd.Function, function)
+    return base.apply
+
+
 def transforming() -> bool:
     """Whether a function transform (torch.func) is under way; tracing compilers handle them in their own way."""
     return not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None

@@ -136,7 +136,9 @@ def _evaluate(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tenso
     """Log-value and posterior flows at once: the gradient is at hand when the value is."""
     layout = Plan.of(plan)
     if use_native(leaves, weights):
-        return native.evaluate(layout, _weights(weights), leaves, flows=True)
+        value, edges, literals = native.evaluate(layout, _weights(weights), leaves, flows=True)
+        assert literals is not None
+        return value, torch.empty_like(weights) if edges is None else edges, literals
     return plain.evaluate(layout, _weights(weights), leaves)
 
 
