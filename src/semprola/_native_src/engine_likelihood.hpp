@@ -32,20 +32,27 @@ template <class O> void ones(const Matrix<const typename O::T> &rows, int64_t fi
         for (int32_t v = from; v < variables; ++v) result[v] = ones_of<O>(&rows.at(v, first), count);
         return;
     }
-    for (int32_t v = from; v < variables; v += kWordBits) {
-        const int width = variables - v < kWordBits ? variables - v : kWordBits;
-        Word block[kWordBits] = {};
-        for (int i = 0; i < count; ++i) {
+    // a state's values are side by side: whole words of them where the result will be, to be turned, the rest beside
+    const int32_t whole = from + (variables - from) / kWordBits * kWordBits;
+    const int rest = variables - whole;
+    Word last[kWordBits] = {};
+    for (int i = 0; i < count; ++i) {
+        const auto word = [&](int32_t v, int width) {
             const T *state = &rows.at(v, first + i);
-            if (rows.row_stride == 1) {
-                block[i] = ones_of<O>(state, width);
-            } else {
-                for (int j = 0; j < width; ++j) block[i] |= Word(state[j * rows.row_stride] > T(0.5)) << j;
-            }
-        }
-        transpose(block);
-        for (int j = 0; j < width; ++j) result[v + j] = block[j];
+            if (rows.row_stride == 1) return ones_of<O>(state, width);
+            Word bits = 0;
+            for (int j = 0; j < width; ++j) bits |= Word(state[j * rows.row_stride] > T(0.5)) << j;
+            return bits;
+        };
+        for (int32_t v = from; v < whole; v += kWordBits) result[v + i] = word(v, kWordBits);
+        if (rest) last[i] = word(whole, rest);
     }
+    for (int32_t v = from; v < whole; v += kWordBits) {
+        for (int i = count; i < kWordBits; ++i) result[v + i] = 0;
+        transpose(result + v);
+    }
+    transpose(last);
+    for (int j = 0; j < rest; ++j) result[whole + j] = last[j];
 }
 
 // Logarithms cost more than all the rest, so they are taken of the product of all sums' partition functions.
@@ -69,7 +76,7 @@ template <class O> struct LogProduct {
 
 // All sums that up to 64 states reach, for one component. Sum by sum, since a sum's logits are side by side in memory.
 // Given: some variables are no labels. Full: whole tiles, side by side in memory. Slopes: with the gradient.
-template <class O, bool Given, bool Full, bool Slopes> struct LikelihoodWord {
+template <class O, bool Given, bool Full, bool Slopes> struct WordOfStates {
     using T = typename O::T;
     using V = typename O::V;
     static constexpr int N = O::N;
@@ -78,26 +85,21 @@ template <class O, bool Given, bool Full, bool Slopes> struct LikelihoodWord {
     const Word *used, *open;
     const int64_t first;
     const int count;
-    const T *cotangent;
+    const T *cotangent;  // null: ones
     const int64_t columns;
     const bool alone;  // one sample: gradients are written, not added
     LogProduct<O> total[kWordBits / N];
 
-    void run(const Reached *reached, int64_t number) {
-        const Circuit &c = *job.circuit;
-        int bits = 0;  // by how much the mantissas may have grown
-        for (int64_t i = 0; i < number; ++i) {
-            const int32_t s = reached[i].sum, fan_in = c.edge_start[s + 1] - c.edge_start[s];
-            for (int shift = 0; shift < count; shift += N) {
-                const uint32_t lanes = uint32_t((reached[i].states >> shift) & ((Word(1) << N) - 1));
-                if (fan_in == 2 && !Given) pair(c.first_weight[s], lanes, shift);
-                else many(c.first_weight[s], fan_in, lanes, shift);
-            }
-            bits += fan_in == 2 ? 1 : 31;
-            if (bits < 90) continue;
-            for (LogProduct<O> &part : total) part.normalize();
-            bits = 0;
+    SEMPROLA_INLINE void add(const Reached &reached, int32_t fan_in, int64_t w) {
+        for (int shift = 0; shift < count; shift += N) {
+            const Word lanes = (reached.states >> shift) & (~Word(0) >> (kWordBits - N));
+            if (fan_in == 2 && !Given) pair(w, lanes, shift);
+            else many(w, fan_in, lanes, shift);
         }
+    }
+
+    void normalize() {
+        for (LogProduct<O> &part : total) part.normalize();
     }
 
     SEMPROLA_INLINE int width(int shift) const { return Full || count - shift >= N ? N : count - shift; }
@@ -105,7 +107,11 @@ template <class O, bool Given, bool Full, bool Slopes> struct LikelihoodWord {
     SEMPROLA_INLINE V logit(int64_t w, int shift) const {
         const V x = Full ? O::load(job.logits.data + w * job.logits.row_stride + first + shift)
                          : load<O>(job.logits, w, first + shift, width(shift));
-        return Given ? O::select(uint32_t(open[w] >> shift), x, O::set(-T(HUGE_VAL))) : x;
+        return Given ? O::select(open[w] >> shift, x, O::set(-T(HUGE_VAL))) : x;
+    }
+
+    SEMPROLA_INLINE V times(V part, int shift) const {
+        return cotangent ? O::mul(part, O::load(cotangent + shift)) : part;
     }
 
     SEMPROLA_INLINE void slope(int64_t w, int shift, V part) const {
@@ -117,9 +123,9 @@ template <class O, bool Given, bool Full, bool Slopes> struct LikelihoodWord {
     }
 
     // log p = min(lead, 0) - log(1 + exp(-|lead|)) for the lead of the chosen edge over the other.
-    SEMPROLA_INLINE void pair(int64_t w, uint32_t lanes, int shift) {
+    SEMPROLA_INLINE void pair(int64_t w, Word lanes, int shift) {
         const V zero = O::set(T(0)), one = O::set(T(1));
-        const uint32_t second = uint32_t(used[w + 1] >> shift);
+        const Word second = used[w + 1] >> shift;
         const V above = job.paired ? logit(w / 2, shift) : O::sub(logit(w + 1, shift), logit(w, shift));
         const V below = O::sub(zero, above);
         const V lead = O::select(second, above, below);
@@ -131,20 +137,20 @@ template <class O, bool Given, bool Full, bool Slopes> struct LikelihoodWord {
         if (!Slopes) return;
         // the other's probability is what the chosen edge gains and the other loses
         const V other = O::mul(O::select(O::greater(lead, zero), small, one), O::inverse(sum));
-        const V gain = O::select(lanes, O::mul(other, O::load(cotangent + shift)), zero), loss = O::sub(zero, gain);
+        const V gain = O::select(lanes, times(other, shift), zero), loss = O::sub(zero, gain);
         const V of_second = O::select(second, gain, loss);
         if (job.paired) return slope(w / 2, shift, of_second);
         slope(w, shift, O::sub(zero, of_second));
         slope(w + 1, shift, of_second);
     }
 
-    SEMPROLA_INLINE void many(int64_t w, int32_t fan_in, uint32_t lanes, int shift) {
+    SEMPROLA_INLINE void many(int64_t w, int32_t fan_in, Word lanes, int shift) {
         const V zero = O::set(T(0)), one = O::set(T(1));
         V top = logit(w, shift), chosen = top, sum = zero;
         for (int32_t i = 1; i < fan_in; ++i) {
             const V x = logit(w + i, shift);
             top = O::max(x, top);
-            chosen = O::select(uint32_t(used[w + i] >> shift), x, chosen);
+            chosen = O::select(used[w + i] >> shift, x, chosen);
         }
         for (int32_t i = 0; i < fan_in; ++i) sum = O::add(sum, exp_negative<O>(O::sub(logit(w + i, shift), top)));
         LogProduct<O> &all = total[shift / N];
@@ -154,32 +160,58 @@ template <class O, bool Given, bool Full, bool Slopes> struct LikelihoodWord {
         const V scale = O::div(O::set(T(-1)), sum);
         for (int32_t i = 0; i < fan_in; ++i) {
             V part = O::mul(exp_negative<O>(O::sub(logit(w + i, shift), top)), scale);
-            part = O::select(uint32_t(used[w + i] >> shift), O::add(part, one), part);
-            slope(w + i, shift, O::select(lanes, O::mul(part, O::load(cotangent + shift)), zero));
+            part = O::select(used[w + i] >> shift, O::add(part, one), part);
+            slope(w + i, shift, O::select(lanes, times(part, shift), zero));
         }
     }
 };
 
-template <class O, bool Given, bool Full, bool Slopes>
-void likelihood_of(const LikelihoodJob<typename O::T> &job, const Reached *reached, int64_t number, const Word *used,
-                   const Word *open, int64_t first, int count, typename O::T *total, const typename O::T *cotangent) {
-    LikelihoodWord<O, Given, Full, Slopes> word{job,   used,      open, first, count,
-                                                cotangent, job.components * job.batch, job.samples == 1, {}};
-    word.run(reached, number);
-    for (int shift = 0; total && shift < count; shift += O::N) O::store(total + shift, word.total[shift / O::N].value());
+// Sum by sum, so that memory is gone through in order, for all words.
+template <class O, bool Given, bool Full, bool Slopes, int Words>
+void likelihood_of(const LikelihoodJob<typename O::T> &job, const LikelihoodWord<typename O::T> *words, int64_t number,
+                   const Word *open) {
+    using States = WordOfStates<O, Given, Full, Slopes>;
+    const Circuit &c = *job.circuit;
+    const auto make = [&](const LikelihoodWord<typename O::T> &word) {
+        return States{job, word.used, open, word.first, word.count, word.cotangent, job.components * job.batch,
+                      job.samples == 1, {}};
+    };
+    States states[2] = {make(words[0]), make(words[Words - 1])};
+    int bits = 0;  // by how much the mantissas may have grown
+    for (int64_t i = 0; i < number; ++i) {
+        const int32_t s = words[0].reached[i].sum, fan_in = c.edge_start[s + 1] - c.edge_start[s];
+        for (int k = 0; k < Words; ++k) states[k].add(words[k].reached[i], fan_in, c.first_weight[s]);
+        bits += fan_in == 2 ? 1 : 31;
+        if (bits < 90) continue;
+        for (int k = 0; k < Words; ++k) states[k].normalize();
+        bits = 0;
+    }
+    for (int k = 0; k < Words; ++k)
+        for (int shift = 0; words[k].total && shift < words[k].count; shift += O::N)
+            O::store(words[k].total + shift, states[k].total[shift / O::N].value());
 }
 
-// Broad tiles where they fit: a chain of dependent instructions keeps one register waiting, two wait side by side.
-template <class O, class Broad>
-void likelihood_word(const LikelihoodJob<typename O::T> &job, const Reached *reached, int64_t number, const Word *used,
-                     const Word *open, int64_t first, int count, typename O::T *total,
-                     const typename O::T *cotangent) {
-    const bool full = job.logits.column_stride == 1 && count % Broad::N == 0;
-    const auto run =
-        open   ? (job.gradient ? likelihood_of<O, true, false, true> : likelihood_of<O, true, false, false>)
-        : full ? (job.gradient ? likelihood_of<Broad, false, true, true> : likelihood_of<Broad, false, true, false>)
-               : (job.gradient ? likelihood_of<O, false, false, true> : likelihood_of<O, false, false, false>);
-    run(job, reached, number, used, open, first, count, total, cotangent);
+// Several registers side by side (Chain) where they fit.
+template <class O, class Chain>
+void likelihood_of_words(const LikelihoodJob<typename O::T> &job, const LikelihoodWord<typename O::T> *words, int count,
+                         int64_t number, const Word *open) {
+    bool full = job.logits.column_stride == 1 && !open;
+    for (int k = 0; k < count; ++k) full = full && words[k].count % Chain::N == 0;
+    if (full && count == 2)
+        return job.gradient ? likelihood_of<Chain, false, true, true, 2>(job, words, number, open)
+                            : likelihood_of<Chain, false, true, false, 2>(job, words, number, open);
+    if (full)
+        return job.gradient ? likelihood_of<Chain, false, true, true, 1>(job, words, number, open)
+                            : likelihood_of<Chain, false, true, false, 1>(job, words, number, open);
+    if (count == 2) {
+        for (int k = 0; k < 2; ++k) likelihood_of_words<O, Chain>(job, words + k, 1, number, open);
+        return;
+    }
+    if (open)
+        return job.gradient ? likelihood_of<O, true, false, true, 1>(job, words, number, open)
+                            : likelihood_of<O, true, false, false, 1>(job, words, number, open);
+    return job.gradient ? likelihood_of<O, false, false, true, 1>(job, words, number, open)
+                        : likelihood_of<O, false, false, false, 1>(job, words, number, open);
 }
 
 template <class O> void scale_columns(typename O::T *numbers, int64_t rows, int64_t columns, const typename O::T *factors) {
@@ -211,12 +243,12 @@ template <class O> void add_scaled(typename O::T *to, const typename O::T *a, ty
 }
 
 // What goes by tiles for any width of tile, the rest for one.
-template <class O, class Wide> constexpr Kernels<typename O::T> kernels_of() {
-    return {O::N,       scratch_numbers<O>,                 evaluate_tile<O>,    maximize_tile<O>, sample_tile<O>,
-            ones<Wide>, likelihood_word<Wide, Twice<Wide>>, scale_columns<Wide>, dot<Wide>,        add_scaled<Wide>};
+template <class O, class Wide, class Chain> constexpr Kernels<typename O::T> kernels_of() {
+    return {O::N,       scratch_numbers<O>,               evaluate_tile<O>,    maximize_tile<O>, sample_tile<O>,
+            ones<Wide>, likelihood_of_words<Wide, Chain>, scale_columns<Wide>, dot<Wide>,        add_scaled<Wide>};
 }
 
-const KernelSet set = {kernels_of<WideFloat, WideFloat>(),    kernels_of<BroadFloat, WideFloat>(),
-                       kernels_of<OneFloat, WideFloat>(),     kernels_of<NarrowFloat, WideFloat>(),
-                       kernels_of<WideDouble, WideDouble>(),  kernels_of<BroadDouble, WideDouble>(),
-                       kernels_of<OneDouble, WideDouble>(),   kernels_of<NarrowDouble, WideDouble>()};
+const KernelSet set = {kernels_of<WideFloat, WideFloat, ChainFloat>(),    kernels_of<BroadFloat, WideFloat, ChainFloat>(),
+                       kernels_of<OneFloat, WideFloat, ChainFloat>(),     kernels_of<NarrowFloat, WideFloat, ChainFloat>(),
+                       kernels_of<WideDouble, WideDouble, ChainDouble>(), kernels_of<BroadDouble, WideDouble, ChainDouble>(),
+                       kernels_of<OneDouble, WideDouble, ChainDouble>(),  kernels_of<NarrowDouble, WideDouble, ChainDouble>()};

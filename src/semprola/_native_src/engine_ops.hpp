@@ -293,10 +293,12 @@ template <class O> struct Twice {
     static SEMPROLA_INLINE V min(V x, V y) { return {O::min(x.a, y.a), O::min(x.b, y.b)}; }
     static SEMPROLA_INLINE V unless_zero(V x, V y) { return {O::unless_zero(x.a, y.a), O::unless_zero(x.b, y.b)}; }
     static SEMPROLA_INLINE V one_if_zero(V x, V y) { return {O::one_if_zero(x.a, y.a), O::one_if_zero(x.b, y.b)}; }
-    static SEMPROLA_INLINE V select(uint32_t mask, V x, V y) {
-        return {O::select(mask & ((1u << O::N) - 1), x.a, y.a), O::select(mask >> O::N, x.b, y.b)};
+    static SEMPROLA_INLINE V select(Word mask, V x, V y) {
+        return {O::select(mask & ((Word(1) << O::N) - 1), x.a, y.a), O::select(mask >> O::N, x.b, y.b)};
     }
-    static SEMPROLA_INLINE uint32_t greater(V x, V y) { return O::greater(x.a, y.a) | O::greater(x.b, y.b) << O::N; }
+    static SEMPROLA_INLINE Word greater(V x, V y) {
+        return Word(O::greater(x.a, y.a)) | Word(O::greater(x.b, y.b)) << O::N;
+    }
     static SEMPROLA_INLINE bool any(V x) { return O::any(x.a) || O::any(x.b); }
     static SEMPROLA_INLINE V round(V x) { return {O::round(x.a), O::round(x.b)}; }
     static SEMPROLA_INLINE V scale(V x, V power) { return {O::scale(x.a, power.a), O::scale(x.b, power.b)}; }
@@ -307,6 +309,14 @@ template <class O> struct Twice {
 };
 using BroadFloat = Twice<WideFloat>;
 using BroadDouble = Twice<WideDouble>;
+// Four side by side where there are registers enough: a chain of instructions that wait for each other leaves room.
+#if defined(SEMPROLA_AVX512)
+using ChainFloat = Twice<BroadFloat>;
+using ChainDouble = Twice<BroadDouble>;
+#else
+using ChainFloat = BroadFloat;
+using ChainDouble = BroadDouble;
+#endif
 
 // exp(x) as mantissa * 2^exponent for finite x; the mantissa is between 0.7 and 1.42.
 template <class O> SEMPROLA_INLINE void exp_finite(typename O::V x, typename O::V &mantissa, typename O::V &exponent) {
@@ -316,19 +326,16 @@ template <class O> SEMPROLA_INLINE void exp_finite(typename O::V x, typename O::
     // log 2 in two parts, the first with so few digits that its product with the exponent is exact
     V r = O::fma(exponent, O::set(T(-0.693145751953125)), x);
     r = O::fma(exponent, O::set(T(-1.42860682030941723212e-6)), r);
-    // Taylor series on |r| <= 0.35: 7 terms for single, 13 for double precision
-    constexpr int terms = sizeof(T) == 4 ? 7 : 13;
-    constexpr double inverse[] = {1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
-                                  1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};
-    if (terms == 7) {
-        // in pairs: the chain of instructions that wait for each other is half as long
-        const V r2 = O::mul(r, r);
-        const auto pair = [&](int i) { return O::fma(O::set(T(inverse[i + 1])), r, O::set(T(inverse[i]))); };
-        mantissa = O::fma(O::fma(pair(6), r2, pair(4)), O::mul(r2, r2), O::fma(pair(2), r2, pair(0)));
-        return;
-    }
-    V sum = O::set(T(inverse[terms]));
-    for (int i = terms - 1; i >= 0; --i) sum = O::fma(sum, r, O::set(T(inverse[i])));
+    // on |r| <= 0.35: for single precision 1 + r + r^2 q(r) with q fitted to a relative error of 3e-9, for double
+    // precision 13 terms of the Taylor series
+    constexpr double fitted[] = {1.0, 1.0, 0.4999999344683955, 0.16666520620537945, 0.04166838822378951,
+                                 0.008368717992153465, 0.0013814591426863057};
+    constexpr double taylor[] = {1.0, 1.0, 1.0 / 2, 1.0 / 6, 1.0 / 24, 1.0 / 120, 1.0 / 720, 1.0 / 5040, 1.0 / 40320,
+                                 1.0 / 362880, 1.0 / 3628800, 1.0 / 39916800, 1.0 / 479001600, 1.0 / 6227020800};
+    constexpr int terms = sizeof(T) == 4 ? 6 : 13;
+    const double *coefficients = sizeof(T) == 4 ? fitted : taylor;
+    V sum = O::set(T(coefficients[terms]));
+    for (int i = terms - 1; i >= 0; --i) sum = O::fma(sum, r, O::set(T(coefficients[i])));
     mantissa = sum;
 }
 
@@ -358,7 +365,7 @@ template <class O> SEMPROLA_INLINE typename O::V log_positive(typename O::V x) {
     V m, e;
     O::split(x, m, e);
     // to [1/sqrt 2, sqrt 2), where log m = 2 artanh((m - 1) / (m + 1))
-    const uint32_t high = O::greater(m, O::set(T(1.41421356237309504880)));
+    const Word high = O::greater(m, O::set(T(1.41421356237309504880)));
     m = O::select(high, O::mul(m, O::set(T(0.5))), m);
     e = O::select(high, O::add(e, O::set(T(1))), e);
     const V s = O::div(O::sub(m, O::set(T(1))), O::add(m, O::set(T(1))));

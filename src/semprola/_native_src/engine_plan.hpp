@@ -111,6 +111,16 @@ struct Reached {
     Word states;
 };
 
+// Up to 64 states and what they use; for a component of their likelihood.
+template <class T> struct LikelihoodWord {
+    const Reached *reached;  // the same sums for all words that are worked on together
+    const Word *used;        // by weight, where its sum is reached
+    int64_t first;           // column
+    int count;
+    T *total;            // the result, or null
+    const T *cotangent;  // null for ones
+};
+
 // The likelihood of encoded states whose logits are rows of a linear map of features; only rows in use are computed.
 template <class T> struct GatedJob {
     const Circuit *circuit;
@@ -133,8 +143,7 @@ template <class T> struct Kernels {
     void (*maximize)(const MaximizeJob<T> &, int64_t first, int count, T *scratch, uint32_t *used);
     void (*sample)(const SampleJob<T> &, int64_t first, int count, T *scratch, uint32_t *used);
     void (*ones)(const Matrix<const T> &rows, int64_t first, int count, int32_t from, int32_t variables, Word *ones);
-    void (*likelihood)(const LikelihoodJob<T> &, const Reached *, int64_t reached, const Word *used, const Word *open,
-                       int64_t first, int count, T *total, const T *cotangent);
+    void (*likelihood)(const LikelihoodJob<T> &, const LikelihoodWord<T> *, int words, int64_t reached, const Word *open);
     void (*scale_columns)(T *numbers, int64_t rows, int64_t columns, const T *factors);
     T (*dot)(const T *a, const T *b, int64_t length);
     void (*add_scaled)(T *to, const T *a, T factor, int64_t length);

@@ -9,11 +9,13 @@
 namespace semprola {
 namespace {
 
+Word all_of(int count) { return count == kWordBits ? ~Word(0) : (Word(1) << count) - 1; }
+
 // Literals' bits from the variables' values. Those before `labels` may be left open: then both literals are possible.
 template <class T>
 void bits_of_rows(const Kernels<T> &k, const Matrix<const T> &rows, int64_t first, int count, int32_t labels, bool open,
                   Bits &bits) {
-    const Word all = count == kWordBits ? ~Word(0) : (Word(1) << count) - 1;
+    const Word all = all_of(count);
     const int32_t variables = bits.c->num_leaves / 2, from = open ? labels : 0;
     Word *ones = bits.reach;  // not needed yet
     k.ones(rows, first, count, from, variables, ones);
@@ -23,21 +25,36 @@ void bits_of_rows(const Kernels<T> &k, const Matrix<const T> &rows, int64_t firs
     }
 }
 
-// The states of one word of columns, and what they use of the circuit.
+// The states of one or two words of columns, and what they use of the circuit.
 template <class T> class Likelihood {
    public:
+    static constexpr int kWords = 2;  // found together where literals decide: each index that is read serves both
+
     Likelihood(const LikelihoodJob<T> &job, const Kernels<T> &k)
-        : job_(job), k_(k), c_(*job.circuit), words_(4 * c_.num_rows() * int64_t(sizeof(Word))),
-          used_(c_.num_weights * int64_t(sizeof(Word))), total_(job.components * kWordBits),
-          cotangent_(job.components * kWordBits, T(1)) {
+        : job_(job), k_(k), c_(*job.circuit), together_(c_.decides && !job.codes),
+          words_((together_ ? 2 * kWords : 4) * c_.num_rows() * int64_t(sizeof(Word))), total_(job.components * kWords * kWordBits),
+          cotangent_(job.cotangent ? job.components * kWords * kWordBits : 0) {
         Word *p = words_.template as<Word>();
-        bits_ = {&c_, p, p + c_.num_rows()};
-        open_ = {&c_, p + 2 * c_.num_rows(), p + 3 * c_.num_rows()};
+        for (Found &found : found_) {
+            found.bits = {&c_, p, p + c_.num_rows()};
+            p += 2 * c_.num_rows();
+            if (!together_) break;
+        }
+        for (int i = 0; i < (together_ ? kWords : 1); ++i) {
+            found_[i].reached.resize(c_.num_sums);
+            found_[i].used.resize(c_.num_weights);
+        }
         has_given_ = 2 * job.labels < c_.num_leaves;
-        if (has_given_) open_words_.resize(c_.num_weights);
+        if (has_given_) {
+            open_memory_.resize(2 * c_.num_rows());
+            open_ = {&c_, open_memory_.data(), open_memory_.data() + c_.num_rows()};
+            open_words_.resize(c_.num_weights);
+        }
         if (job.codes) states_.resize(c_.num_sums);
-        reached_.resize(c_.num_sums);
     }
+
+    // Columns that are worked on together.
+    int step() const { return together_ && !has_given_ ? kWords * kWordBits : kWordBits; }
 
     void run(int64_t sample, int64_t first, int count) {
         first_ = first;
@@ -48,64 +65,104 @@ template <class T> class Likelihood {
             bits_up(open_);
         }
         number_ = 0;
-        const Word possible = job_.codes ? from_codes(column) : from_rows(column);
+        if (job_.codes) from_codes(column);
+        else from_rows(column);
+        const int words = (count + kWordBits - 1) / kWordBits;
         load_cotangent(sample);
-        if (job_.codes) clear_unreached();
-        for (int64_t component = 0; component < job_.components; ++component)
-            k_.likelihood(job_, reached_.data(), number_, used_.template as<Word>(),
-                          has_given_ ? open_words_.data() : nullptr, component * job_.batch + first, count,
-                          job_.value ? total_.data() + component * kWordBits : nullptr,
-                          cotangent_.data() + component * kWordBits);
-        if (!job_.value) return;
-        for (int64_t component = 0; component < job_.components; ++component)
-            for (int i = 0; i < count; ++i)
-                job_.value[(sample * job_.components + component) * job_.batch + first + i] =
-                    (possible >> i) & 1 ? total_[component * kWordBits + i] : -std::numeric_limits<T>::infinity();
+        for (int64_t component = 0; component < job_.components; ++component) {
+            LikelihoodWord<T> word[kWords];
+            for (int i = 0; i < words; ++i) {
+                const int64_t from = i * kWordBits, place = component * kWords * kWordBits + from;
+                word[i] = {found_[i].reached.data(), found_[i].used.data(), component * job_.batch + first + from,
+                           std::min(kWordBits, count - int(from)), job_.value ? total_.data() + place : nullptr,
+                           job_.cotangent ? cotangent_.data() + place : nullptr};
+            }
+            k_.likelihood(job_, word, words, number_, has_given_ ? open_words_.data() : nullptr);
+        }
+        if (job_.value) store(sample);
     }
 
    private:
-    Word from_rows(int64_t column) {
-        bits_of_rows(k_, job_.rows, column, count_, job_.labels, false, bits_);
-        return c_.decides ? decide() : search();
+    // Of the sums that are reached by any state, the states of one word that reach them and that use their weights.
+    struct Found {
+        Bits bits{};
+        std::vector<Reached> reached;  // the first number_ of them
+        std::vector<Word> used;        // by weight, where its sum is reached
+        Word possible = 0;
+    };
+
+    void store(int64_t sample) const {
+        for (int64_t component = 0; component < job_.components; ++component)
+            for (int i = 0; i < count_; ++i)
+                job_.value[(sample * job_.components + component) * job_.batch + first_ + i] =
+                    (found_[i / kWordBits].possible >> (i % kWordBits)) & 1
+                        ? total_[component * kWords * kWordBits + i]
+                        : -std::numeric_limits<T>::infinity();
+    }
+
+    void from_rows(int64_t column) {
+        for (int word = 0; word * kWordBits < count_; ++word)
+            bits_of_rows(k_, job_.rows, column + word * kWordBits, std::min(kWordBits, count_ - word * kWordBits),
+                         job_.labels, false, found_[word].bits);
+        if (!c_.decides) search();
+        else if (count_ > kWordBits) decide<2>();
+        else decide<1>();
     }
 
     // Literals tell which edge of a sum is used: one pass downward. A state is impossible if they rule out all edges of
     // a sum that it reaches.
-    Word decide() {
-        Word *used = used_.template as<Word>(), *reach = bits_.reach;
-        std::fill(reach + c_.num_leaves, reach + c_.num_rows(), Word(0));
-        const Word all = count_ == kWordBits ? ~Word(0) : (Word(1) << count_) - 1;
-        Word possible = reach[c_.root_row] = all;
+    template <int Words> void decide() {
+        const Word *alive[Words];
+        Word *reach[Words], *used[Words], possible[Words];
+        for (int i = 0; i < Words; ++i) {
+            alive[i] = found_[i].bits.alive;
+            reach[i] = found_[i].bits.reach;
+            used[i] = found_[i].used.data();
+            std::fill(reach[i] + c_.num_leaves, reach[i] + c_.num_rows(), Word(0));
+            possible[i] = reach[i][c_.root_row] = all_of(std::min(kWordBits, count_ - i * kWordBits));
+        }
         for (int32_t s = c_.num_sums - 1; s >= 0; --s) {
-            const Word here = reach[c_.num_leaves + s];
-            if (!here) {
+            Word here[Words], left[Words], some = 0;
+            for (int i = 0; i < Words; ++i) some |= left[i] = here[i] = reach[i][c_.num_leaves + s];
+            if (!some) {
                 clear(s);
                 continue;
             }
-            Word left = here;
             const int32_t w = c_.first_weight[s], begin = c_.edge_start[s], end = c_.edge_start[s + 1];
-            if (w >= 0) add(s, here);
+            if (w >= 0) {
+                for (int i = 0; i < Words; ++i) found_[i].reached[number_] = {s, here[i]};
+                leave_open(s);
+                ++number_;
+            }
             for (int32_t e = begin; e < end; ++e) {
                 const int32_t from = c_.factor_start[e], to = c_.factor_start[e + 1];
-                Word through = here;
+                Word through[Words];
+                for (int i = 0; i < Words; ++i) through[i] = here[i];
                 for (int32_t f = from; f < to; ++f)
-                    if (c_.factors[f] < c_.num_leaves) through &= bits_.alive[c_.factors[f]];
-                left &= ~through;
-                if (w >= 0) used[w + (e - begin)] = through;
-                for (int32_t f = from; f < to; ++f) reach[c_.factors[f]] |= through;
+                    for (int i = 0; c_.factors[f] < c_.num_leaves && i < Words; ++i) through[i] &= alive[i][c_.factors[f]];
+                for (int i = 0; i < Words; ++i) {
+                    left[i] &= ~through[i];
+                    if (w >= 0) used[i][w + (e - begin)] = through[i];
+                }
+                for (int32_t f = from; f < to; ++f)
+                    for (int i = 0; i < Words; ++i) reach[i][c_.factors[f]] |= through[i];
             }
-            possible &= ~left;
+            for (int i = 0; i < Words; ++i) possible[i] &= ~left[i];
         }
-        for (int64_t i = 0; possible != all && i < number_; ++i) reached_[i].states &= possible;
-        return possible;
+        for (int i = 0; i < Words; ++i) {
+            found_[i].possible = possible[i];
+            if (possible[i] == all_of(std::min(kWordBits, count_ - i * kWordBits))) continue;
+            for (int64_t j = 0; j < number_; ++j) found_[i].reached[j].states &= possible[i];
+        }
     }
 
     // Exactly one edge of a sum that a state reaches is part of it, so the last takes what the others leave.
-    Word search() {
-        bits_up(bits_);
-        Word *used = used_.template as<Word>(), *reach = bits_.reach;
+    void search() {
+        Bits &bits = found_[0].bits;
+        bits_up(bits);
+        Word *used = found_[0].used.data(), *reach = bits.reach;
         std::fill(reach + c_.num_leaves, reach + c_.num_rows(), Word(0));
-        reach[c_.root_row] = bits_.alive[c_.root_row];
+        found_[0].possible = reach[c_.root_row] = bits.alive[c_.root_row];
         for (int32_t s = c_.num_sums - 1; s >= 0; --s) {
             Word left = reach[c_.num_leaves + s];
             if (!left) {
@@ -115,18 +172,16 @@ template <class T> class Likelihood {
             const int32_t w = c_.first_weight[s], begin = c_.edge_start[s], end = c_.edge_start[s + 1];
             if (w >= 0) add(s, left);
             for (int32_t e = begin; e < end; ++e) {
-                const Word through = e + 1 < end ? left & bits_.edge(e) : left;
+                const Word through = e + 1 < end ? left & bits.edge(e) : left;
                 left &= ~through;
                 if (w >= 0) used[w + (e - begin)] = through;
                 for (int32_t f = c_.factor_start[e]; f < c_.factor_start[e + 1]; ++f) reach[c_.factors[f]] |= through;
             }
         }
-        return bits_.alive[c_.root_row];
     }
 
-    Word from_codes(int64_t column) {
-        Word possible = count_ == kWordBits ? ~Word(0) : (Word(1) << count_) - 1;
-        Word *used = used_.template as<Word>();
+    void from_codes(int64_t column) {
+        Word possible = all_of(count_), *used = found_[0].used.data();
         for (int i = 0; i < count_; ++i) {
             const int32_t *code = job_.codes + (column + i) * job_.width;
             for (int64_t j = 0; j < job_.width && code[j] != -1; ++j) {
@@ -143,15 +198,22 @@ template <class T> class Likelihood {
                 used[code[j]] |= Word(1) << i;
             }
         }
+        found_[0].possible = possible;
         for (int64_t i = 0; i < number_; ++i) {
-            reached_[i].states = states_[reached_[i].sum] & possible;
-            states_[reached_[i].sum] = 0;
+            Reached &reached = found_[0].reached[i];
+            reached.states = states_[reached.sum] & possible;
         }
-        return possible;
+        for (int32_t s = 0; job_.gradient && s < c_.num_sums; ++s)
+            if (!states_[s]) clear(s);
+        for (int64_t i = 0; i < number_; ++i) states_[found_[0].reached[i].sum] = 0;
     }
 
     void add(int32_t s, Word states) {
-        reached_[number_++] = {s, states};
+        found_[0].reached[number_++] = {s, states};
+        leave_open(s);
+    }
+
+    void leave_open(int32_t s) {
         if (!has_given_) return;
         const int32_t w = c_.first_weight[s];
         for (int32_t e = c_.edge_start[s]; e < c_.edge_start[s + 1]; ++e)
@@ -167,45 +229,39 @@ template <class T> class Likelihood {
             std::fill_n(job_.gradient + row * job_.batch + first_, count_, T(0));
     }
 
-    void clear_unreached() {
-        for (int64_t i = 0; i < number_; ++i) states_[reached_[i].sum] = 1;
-        for (int32_t s = 0; s < c_.num_sums; ++s)
-            if (!states_[s]) clear(s);
-        for (int64_t i = 0; i < number_; ++i) states_[reached_[i].sum] = 0;
-    }
-
     void load_cotangent(int64_t sample) {
         if (!job_.cotangent) return;
         for (int64_t component = 0; component < job_.components; ++component)
-            for (int i = 0; i < count_; ++i)
-                cotangent_[component * kWordBits + i] =
-                    job_.cotangent[(sample * job_.components + component) * job_.batch + first_ + i];
+            std::copy_n(job_.cotangent + (sample * job_.components + component) * job_.batch + first_, count_,
+                        cotangent_.data() + component * kWords * kWordBits);
     }
 
     const LikelihoodJob<T> &job_;
     const Kernels<T> &k_;
     const Circuit &c_;
-    Scratch words_, used_;            // used_: the states that use each weight, where its sum is reached
-    std::vector<Word> open_words_;    // the states whose given values leave each weight possible
-    std::vector<Word> states_;        // that use each sum, while codes are at work; zero otherwise
-    std::vector<Reached> reached_;    // the first number_ of them
-    int64_t number_ = 0;
+    const bool together_;
+    Scratch words_;
+    Found found_[kWords];
+    std::vector<Word> open_memory_, open_words_;  // the states whose given values leave each weight possible
+    std::vector<Word> states_;                    // that use each sum, while codes are at work; zero otherwise
     std::vector<T> total_, cotangent_;
-    Bits bits_{}, open_{};
+    Bits open_{};
     bool has_given_ = false;
-    int64_t first_ = 0;
+    int64_t number_ = 0, first_ = 0;
     int count_ = 0;
 };
 
 template <class T> void likelihood(const LikelihoodJob<T> &job, int threads) {
     const Kernels<T> &k = wide_kernels(job.logits.data);
-    const int64_t tiles = (job.batch + kWordBits - 1) / kWordBits;
-    run_tiles(useful_threads(threads, *job.circuit, job.samples * job.batch), tiles, [&](const auto &next) {
+    const int step = job.batch > kWordBits ? 2 * kWordBits : kWordBits;
+    run_tiles(useful_threads(threads, *job.circuit, job.samples * job.batch), (job.batch + step - 1) / step,
+              [&](const auto &next) {
         Likelihood<T> worker(job, k);
         for (int64_t tile = next(); tile >= 0; tile = next()) {
-            const int64_t first = tile * kWordBits;
+            const int64_t end = std::min(job.batch, (tile + 1) * step);
             for (int64_t s = 0; s < job.samples; ++s)
-                worker.run(s, first, int(std::min<int64_t>(kWordBits, job.batch - first)));
+                for (int64_t first = tile * step; first < end; first += worker.step())
+                    worker.run(s, first, int(std::min<int64_t>(worker.step(), end - first)));
         }
     });
 }
@@ -288,11 +344,12 @@ template <class T> bool is_binary(const T *numbers, int64_t length) {
 
 // Multiplies columns by factors; with a stride of zero, all by the same.
 template <class T> void scale(T *numbers, int64_t rows, int64_t columns, const T *factors, int64_t stride) {
+    if (!rows || !columns) return;
     bool ones = true;
     for (int64_t i = 0; i < (stride ? columns : 1); ++i) ones = ones && factors[i] == T(1);
     if (ones) return;
-    const std::vector<T> repeated(stride ? 0 : columns, factors[0]);
-    wide_kernels(factors).scale_columns(numbers, rows, columns, stride ? factors : repeated.data());
+    if (stride) return wide_kernels(factors).scale_columns(numbers, rows, columns, factors);
+    for (int64_t i = 0; i < rows * columns; ++i) numbers[i] *= *factors;
 }
 
 }  // namespace

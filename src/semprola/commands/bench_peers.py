@@ -47,14 +47,23 @@ class Peers:
     def klay_step(self, y: Tensor) -> tuple[Callable[[], Tensor], list[Tensor]]:
         """KLay's likelihood of states y [batch, labels] with one weight an edge, each an input for each sample.
 
-        Its own weighted circuits have the same weights for a whole batch. Normalising the weights is not counted.
+        Its own weighted circuits have the same weights for a whole batch, so weights are literals here, and made from
+        logits by one softmax for all sums with the same number of edges.
         """
-        module, edges = self._klay_weighted
+        module, blocks = self._klay_weighted
         log_ones = torch.zeros_like(y).masked_fill(y == 0, -torch.inf)
         log_zeros = torch.zeros_like(y).masked_fill(y == 1, -torch.inf)
-        weights = torch.full((len(y), edges), -0.5, requires_grad=True)
-        nothing = torch.zeros(len(y), edges)
-        return lambda: module(torch.cat([log_ones, weights], 1), torch.cat([log_zeros, nothing], 1)).sum(), [weights]
+        sizes = [edges * sums for edges, sums in blocks]
+        logits = torch.randn((len(y), sum(sizes)), generator=torch.Generator().manual_seed(0)).requires_grad_()
+        nothing = torch.zeros_like(logits)
+
+        def run() -> Tensor:
+            parts = zip(blocks, logits.split(sizes, 1), strict=True)
+            weights = [torch.log_softmax(part.unflatten(1, block), 1).flatten(1) for block, part in parts]
+            value: Tensor = module(torch.cat([log_ones, *weights], 1), torch.cat([log_zeros, nothing], 1))
+            return value.sum()
+
+        return run, [logits]
 
     def cirkit_step(self, y: Tensor) -> tuple[Callable[[], Tensor], list[Tensor]]:
         """cirkit's likelihood of states y [batch, labels] with one weight an edge (the same for all of the batch)."""
@@ -68,14 +77,16 @@ class Peers:
         raise Unable("pyjuice needs a CUDA device and circuits built in its own blocks")
 
     @cached_property
-    def _klay_alone(self) -> tuple[Any, int]:
-        return _klay(self.circuit, weigh_edges=False)
+    def _klay_alone(self) -> tuple[Any, bool]:
+        module, _, spelled_out = _klay(self.circuit, weigh_edges=False)
+        return module, spelled_out
 
     @cached_property
-    def _klay_weighted(self) -> tuple[Any, int]:
+    def _klay_weighted(self) -> tuple[Any, list[tuple[int, int]]]:
         if self.circuit.num_edges > _MOST_KLAY_EDGES:
             raise Unable(f"a weight for each edge of the smoothed circuit takes minutes above {_MOST_KLAY_EDGES} edges")
-        return _klay(self.circuit, weigh_edges=True)
+        module, blocks, _ = _klay(self.circuit, weigh_edges=True)
+        return module, blocks
 
     @cached_property
     def _cirkit(self) -> Any:
@@ -114,8 +125,9 @@ def _cirkit(circuit: Circuit) -> Any:
     )
 
 
-def _klay(circuit: Circuit, *, weigh_edges: bool) -> tuple[Any, int]:
-    """A KLay module, and how many weights it has (without weights: whether all labels were spelled out)."""
+def _klay(circuit: Circuit, *, weigh_edges: bool) -> tuple[Any, list[tuple[int, int]], bool]:
+    """A KLay module; its weights as blocks of sums alike (edges of each, number of sums), of which first come the
+    weights of all first edges, then of all second ones, ...; and whether all labels had to be spelled out."""
     if importlib.util.find_spec("klay") is None:
         raise Unable("klaycircuits is not installed")
     klay = importlib.import_module("klay")
@@ -125,7 +137,11 @@ def _klay(circuit: Circuit, *, weigh_edges: bool) -> tuple[Any, int]:
         circuit = _smooth(circuit)
     made = klay.Circuit()
     nodes: list[Any] = []
-    weights = 0
+    fan_ins = np.diff(circuit.child_start)[(circuit.kind != LITERAL) & (circuit.kind != PRODUCT)]
+    blocks = [(int(k), int((fan_ins == k).sum())) for k in np.unique(fan_ins[fan_ins > 1])] if weigh_edges else []
+    sums_of = dict(blocks)
+    ends = np.cumsum([edges * sums for edges, sums in blocks])
+    next_weight = {edges: int(end) - edges * sums for (edges, sums), end in zip(blocks, ends, strict=True)}
     for n in range(circuit.num_nodes):
         children = [nodes[child] for child in circuit.children_of(n).tolist()]
         if circuit.kind[n] == LITERAL:
@@ -136,14 +152,18 @@ def _klay(circuit: Circuit, *, weigh_edges: bool) -> tuple[Any, int]:
             nodes.append(made.and_node(children))
         else:
             if weigh_edges:
-                first = circuit.num_variables + weights + 1
-                children = [made.and_node([made.literal_node(first + i), c]) for i, c in enumerate(children)]
-                weights += len(children)
+                fan_in = len(children)
+                first = circuit.num_variables + 1 + next_weight[fan_in]
+                next_weight[fan_in] += 1
+                children = [
+                    made.and_node([made.literal_node(first + i * sums_of[fan_in]), child])
+                    for i, child in enumerate(children)
+                ]
             nodes.append(made.or_node(children))
     made.set_root(nodes[circuit.root])
     made.remove_unused_nodes()
     module = made.to_torch_module(semiring="log", compile=False)
-    return module, weights if weigh_edges else int(empty)
+    return module, blocks, empty or weigh_edges
 
 
 def _smooth(circuit: Circuit) -> Circuit:

@@ -170,27 +170,26 @@ class _Direct(torch.autograd.Function):
     def forward(ctx: Any, logits: Tensor, rows: Tensor, codes: Tensor | None, labels: int, plan: Plan) -> Tensor:
         # with several samples a gradient depends on all their cotangents, so that it has to wait for them
         eager = ctx.needs_input_grad[0] and rows.shape[1] == 1
-        value, ctx.slopes = native.likelihood(plan, logits, rows, codes, labels, gradient=eager)
+        value, slopes = native.likelihood(plan, logits, rows, codes, labels, gradient=eager)
         ctx.save_for_backward(logits, rows, codes)
-        ctx.labels, ctx.plan = labels, plan
+        ctx.kept = slopes, labels, plan
         assert value is not None
         return value
 
     @staticmethod
     def backward(ctx: Any, *cotangents: Tensor) -> Any:
         (cotangent,) = cotangents
+        slopes, labels, plan = ctx.kept
         if torch.is_grad_enabled():  # the gradient is to be differentiated again
             logits, rows, codes = ctx.saved_tensors
             codes = rows.new_empty((*rows.shape[1:], 0), dtype=torch.int32) if codes is None else codes
-            return _gradient(logits, rows, codes, cotangent, ctx.labels, ctx.plan.handle), None, None, None, None
-        # scaled in place and given away: a second backward pass works it out again
-        slopes, ctx.slopes = ctx.slopes, None
+            return _gradient(logits, rows, codes, cotangent, labels, plan.handle), None, None, None, None
         if slopes is None:
             logits, rows, codes = ctx.saved_tensors
-            slopes = _slopes(ctx.plan, logits, rows, codes, ctx.labels, cotangent)
-        else:
-            native.scale(slopes, cotangent)
-        return slopes, None, None, None, None
+            return _slopes(plan, logits, rows, codes, labels, cotangent), None, None, None, None
+        # scaled in place and given away: a second backward pass works it out again
+        ctx.kept = None, labels, plan
+        return native.scale(slopes, cotangent), None, None, None, None
 
 
 _direct = apply_of(_Direct)

@@ -162,9 +162,9 @@ def likelihood(
     if batch:
         _call(
             *("likelihood", logits, _handle(plan), logits.data_ptr(), weight_stride, column_stride),
-            *(rows.data_ptr(), row_stride, state_stride, _pointer(codes), width),
-            *(labels, paired, samples, components, batch),
-            *(_pointer(values), _pointer(cotangent), _pointer(slopes), torch.get_num_threads()),
+            *(rows.data_ptr(), row_stride, state_stride, codes if codes is None else codes.data_ptr(), width),
+            *(labels, paired, samples, components, batch, values if values is None else values.data_ptr()),
+            *(_pointer(cotangent), slopes if slopes is None else slopes.data_ptr(), torch.get_num_threads()),
         )
     return values, slopes
 
@@ -176,11 +176,11 @@ def is_binary(values: Tensor) -> bool:
 
 def scale(numbers: Tensor, factors: Tensor) -> Tensor:
     """Multiply the columns of a contiguous tensor [rows, *columns] in place by factors [*columns]."""
-    if numbers.numel():
-        same = not any(factors.stride())  # one number for all of them, as the gradient of a sum is
-        if not same:
-            factors = factors.contiguous()
-        _call("scale", numbers, numbers.data_ptr(), len(numbers), factors.numel(), factors.data_ptr(), int(not same))
+    rows, columns, stride = 1, numbers.numel(), 0
+    if any(factors.stride()):  # else one number for all of them, as the gradient of a sum is
+        factors = factors.contiguous()
+        rows, columns, stride = len(numbers), factors.numel(), 1
+    _function("scale", numbers.dtype)(numbers.data_ptr(), rows, columns, factors.data_ptr(), stride)
     return numbers
 
 
