@@ -7,6 +7,7 @@ import torch
 from engine_cases import INF, NAMES, leaves_of, numbers, states, structure
 from torch import Tensor
 
+import semprola as sp
 from semprola.engine import Literals, Structure, log_value, ranking, search
 
 pytestmark = pytest.mark.usefixtures("each_engine")
@@ -35,15 +36,28 @@ def test_maximize(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_top_k(name: str) -> None:
     one = structure(name)
-    plan, carried = one.ranked
     weights, leaves = numbers(one.layer_explicit)
     rows, scores = table(one, weights, leaves)
     best, order = scores.sort(0, descending=True)
-    found, values = ranking.top_k(plan, weights[carried], leaves, 3)
+    found, values = ranking.top_k(one, weights, leaves, 3)
     torch.testing.assert_close(values, best[:3])
     for rank in range(3):
         real = values[rank] > -INF
         torch.testing.assert_close(found[:, rank, real], rows[:, order[rank]][:, real])
+
+
+@pytest.mark.parametrize("k", [7, 60])
+def test_top_k_of_a_deep_circuit(k: int) -> None:
+    """A chain of 120 sums: fewer and more states are asked for than there are."""
+    circuit = sp.compile(sp.constraints.cardinality([f"y{i}" for i in range(120)], exactly=119) & sp.Bool("y0"))
+    one = sp.SPL(1, circuit).structure
+    weights, leaves = numbers(one.layer_explicit, 35)
+    found, values = ranking.top_k(one, weights, leaves, k)
+    sp.set_engine("torch")
+    expected, best = ranking.top_k(one, weights, leaves, k)
+    torch.testing.assert_close(values, best)
+    torch.testing.assert_close(found, expected)
+    assert (values[:-1] >= values[1:]).all()
 
 
 @pytest.mark.parametrize("name", ["cat_dog_animal", "exactly_two_of_five", "free_labels"])

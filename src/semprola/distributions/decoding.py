@@ -90,12 +90,8 @@ def top_k(p: ConstrainedDistribution, k: int) -> tuple[Tensor, Tensor]:
 
 def _ranked(p: ConstrainedDistribution, k: int) -> Tensor:
     """The k best paths of every component, as candidate states [labels, components * k, batch]."""
-    plan, carried = p._structure.ranked
-    weights = p._weights
-    if weights is not None:
-        weights = weights[carried.to(weights.device)]
-    literals = Literals.of(plan, *p._observed_scores(), maximize=True)
-    states, _ = ranked_states(plan, weights, literals.leaves, k)
+    literals = Literals.of(p._structure.layer_explicit, *p._observed_scores(), maximize=True)
+    states, _ = ranked_states(p._structure, p._weights, literals.leaves, k)
     labels = p.circuit.num_labels
     return states[:labels].view(labels, k * p._components, p._batch)
 

@@ -102,6 +102,7 @@ def _declare(loaded: ctypes.CDLL) -> None:
     functions = {
         "evaluate": [pointer, *matrix, *matrix, int64, pointer, pointer, pointer, ctypes.c_int],
         "maximize": [pointer, *matrix, *matrix, pointer, int64, pointer, pointer, pointer, ctypes.c_int],
+        "rank": [pointer, *matrix, *matrix, int64, int32, pointer, pointer, ctypes.c_int],
         "sample": [
             *[pointer, *matrix, *matrix, pointer, int64, pointer, int64],
             *[ctypes.c_uint64, pointer, ctypes.c_int],

@@ -68,6 +68,24 @@ def _maximize(
         )
 
 
+def top_k(plan: Plan, weights: Tensor | None, leaves: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k paths of largest value: states [variables, k, columns] and log-values [k, columns], -inf beyond the last.
+
+    Args:
+        plan: the plan.
+        weights: log-weights [W, columns], or None for weights of one.
+        leaves: log-values of the literals [2 variables, columns].
+        k: how many; a whole number below 2**31.
+    """
+    columns = leaves.shape[1]
+    states, values = leaves.new_zeros((len(leaves) // 2, k, columns)), leaves.new_empty((k, columns))
+    _call(
+        *("rank", leaves, _handle(plan), *_matrix(weights), *_matrix(leaves), columns, k),
+        *(values.data_ptr(), states.data_ptr(), torch.get_num_threads()),
+    )
+    return states, values
+
+
 def sample(plan: Plan, weights: Tensor | None, leaves: Tensor, default: Tensor, column: Tensor, seed: int) -> Tensor:
     """A sample of each listed column, 0/1 [variables, samples]; the same for the same seed.
 

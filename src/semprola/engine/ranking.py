@@ -5,25 +5,45 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from semprola.engine import native
+from semprola.engine.choice import use_native
 from semprola.engine.plan import Bucket, Plan
+from semprola.engine.structure import Structure
 
 _NEGATIVE_INFINITY = float("-inf")
 _MOST_NUMBERS = 2**25
 
 
-def top_k(plan: Plan, weights: Tensor | None, leaves: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k states of largest value, best first.
+def top_k(structure: Structure, weights: Tensor | None, leaves: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k paths of largest value through a layer's circuit, best first; in a deterministic one, each is a state.
 
-    Every row keeps its k best values; a product merges the lists of its (at most two) sums, a sum those of its edges.
+    Args:
+        structure: whose circuit.
+        weights: of `structure.layer_explicit` [W, columns], or None.
+        leaves: [2 variables, columns]
+        k: how many.
+
+    Returns:
+        states [variables, k, columns] and log-values [k, columns], -inf beyond the last path.
+    """
+    if use_native(leaves, *([] if weights is None else [weights])) and not torch.compiler.is_compiling():
+        return native.top_k(structure.layer_explicit, weights, leaves, k)
+    plan, carried = structure.ranked
+    if weights is not None:
+        weights = weights[carried.to(weights.device)]
+    return merge_lists(plan, weights, leaves, k)
+
+
+def merge_lists(plan: Plan, weights: Tensor | None, leaves: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The same by torch: every row keeps its k best values.
+
+    A product merges the lists of its (at most two) sums, a sum those of its edges.
 
     Args:
         plan: a plan that mentions every label and has at most two sums in each product.
         weights: [W, columns] or None.
         leaves: [2 variables, columns]
         k: how many.
-
-    Returns:
-        states [variables, k, columns] and log-values [k, columns], -inf beyond the last state.
     """
     step = max(1, _MOST_NUMBERS // max(1, plan.num_edges * k * k))
     parts = [
