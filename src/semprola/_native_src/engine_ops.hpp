@@ -4,7 +4,7 @@
 // A number is a mantissa and an exponent, both floating point: x = mantissa * 2^exponent. Zero has the exponent
 // minus infinity and any finite mantissa.
 
-// Any processor: loops of fixed length, which compilers turn into vector instructions.
+// Any processor and compiler: loops of fixed length, which some compilers turn into vector instructions.
 template <class Scalar, class Integer, int Lanes> struct PlainOps {
     using T = Scalar;
     static constexpr int N = Lanes;
@@ -84,6 +84,109 @@ template <class Scalar, class Integer, int Lanes> struct PlainOps {
     }
 #undef SEMPROLA_LANES
     static constexpr T kInfinity = T(HUGE_VAL);
+};
+
+#if defined(__GNUC__)
+// Any processor, by vectors that GCC and Clang turn into what it has: NEON, SSE, or registers one by one.
+template <class Scalar, class Integer, int Lanes> struct VectorOps {
+    using T = Scalar;
+    static constexpr int N = Lanes;
+    typedef Scalar V __attribute__((vector_size(Lanes * sizeof(Scalar))));
+    typedef Integer I __attribute__((vector_size(Lanes * sizeof(Scalar))));
+    static constexpr int kMantissa = sizeof(T) == 4 ? 23 : 52;
+    static constexpr Integer kBias = sizeof(T) == 4 ? 127 : 1023;
+    static constexpr T kInfinity = T(HUGE_VAL);
+
+    static SEMPROLA_INLINE V load(const T *p) { V r; std::memcpy(&r, p, sizeof(V)); return r; }
+    static SEMPROLA_INLINE void store(T *p, V a) { std::memcpy(p, &a, sizeof(V)); }
+    static SEMPROLA_INLINE V set(T a) { return V{} + a; }
+    static SEMPROLA_INLINE V add(V a, V b) { return a + b; }
+    static SEMPROLA_INLINE V sub(V a, V b) { return a - b; }
+    static SEMPROLA_INLINE V mul(V a, V b) { return a * b; }
+    static SEMPROLA_INLINE V div(V a, V b) { return a / b; }
+    static SEMPROLA_INLINE V inverse(V a) { return T(1) / a; }
+    static SEMPROLA_INLINE V fma(V a, V b, V c) { return a * b + c; }
+    static SEMPROLA_INLINE V choose(I mask, V a, V b) { return V((I(a) & mask) | (I(b) & ~mask)); }
+    static SEMPROLA_INLINE V max(V a, V b) { return choose(a > b, a, b); }
+    static SEMPROLA_INLINE V min(V a, V b) { return choose(a < b, a, b); }
+    // Minus infinity where x is that, else a; and one where x is minus infinity, else a.
+    static SEMPROLA_INLINE V unless_zero(V x, V a) { return choose(x == set(-kInfinity), set(-kInfinity), a); }
+    static SEMPROLA_INLINE V one_if_zero(V x, V a) { return choose(x == set(-kInfinity), set(T(1)), a); }
+    static SEMPROLA_INLINE V select(uint32_t mask, V a, V b) {
+        I bit;
+        for (int i = 0; i < N; ++i) bit[i] = Integer(1) << i;
+        return choose((bit & Integer(mask)) != I{}, a, b);
+    }
+    static SEMPROLA_INLINE uint32_t greater(V a, V b) {
+        const I above = a > b;
+        uint32_t mask = 0;
+        for (int i = 0; i < N; ++i) mask |= uint32_t(above[i] & 1) << i;
+        return mask;
+    }
+    static SEMPROLA_INLINE bool any(V a) {
+        const I other = a != V{};
+        Integer some = 0;
+        for (int i = 0; i < N; ++i) some |= other[i];
+        return some != 0;
+    }
+    static SEMPROLA_INLINE V round(V a) {
+        // adding and taking away 1.5 * 2^mantissa rounds to the nearest whole number
+        const T big = T(1.5) * T(Integer(1) << kMantissa);
+        return (a + big) - big;
+    }
+    // a * 2^power for whole numbers power up to 100; zero where that is below the smallest normal number
+    static SEMPROLA_INLINE V scale(V a, V power) {
+        const I tiny = ~(power > set(T(1 - kBias)));
+        const I bits = (__builtin_convertvector(choose(tiny, V{}, power), I) + kBias) << kMantissa;
+        return choose(power != power, power, choose(tiny, V{}, a * V(bits)));
+    }
+    // Mantissa in [1, 2) and exponent; zero has the exponent minus infinity.
+    static SEMPROLA_INLINE void split(V a, V &mantissa, V &exponent) {
+        const I bits = I(a), good = a > V{};
+        const V power = __builtin_convertvector(((bits >> kMantissa) & (2 * kBias + 1)) - kBias, V);
+        const I one = (bits & ((Integer(1) << kMantissa) - 1)) | (kBias << kMantissa);
+        mantissa = choose(good, V(one), choose(a != a, a, set(T(1))));
+        exponent = choose(good, power, set(-kInfinity));
+    }
+};
+#endif
+
+// Two registers side by side: twice the work for every index that is read and every branch that is taken.
+template <class O> struct Twice {
+    using T = typename O::T;
+    static constexpr int N = 2 * O::N;
+    struct V {
+        typename O::V a, b;
+    };
+    static SEMPROLA_INLINE V load(const T *p) { return {O::load(p), O::load(p + O::N)}; }
+    static SEMPROLA_INLINE void store(T *p, V x) {
+        O::store(p, x.a);
+        O::store(p + O::N, x.b);
+    }
+    static SEMPROLA_INLINE V set(T x) { return {O::set(x), O::set(x)}; }
+    static SEMPROLA_INLINE V add(V x, V y) { return {O::add(x.a, y.a), O::add(x.b, y.b)}; }
+    static SEMPROLA_INLINE V sub(V x, V y) { return {O::sub(x.a, y.a), O::sub(x.b, y.b)}; }
+    static SEMPROLA_INLINE V mul(V x, V y) { return {O::mul(x.a, y.a), O::mul(x.b, y.b)}; }
+    static SEMPROLA_INLINE V div(V x, V y) { return {O::div(x.a, y.a), O::div(x.b, y.b)}; }
+    static SEMPROLA_INLINE V inverse(V x) { return {O::inverse(x.a), O::inverse(x.b)}; }
+    static SEMPROLA_INLINE V fma(V x, V y, V z) { return {O::fma(x.a, y.a, z.a), O::fma(x.b, y.b, z.b)}; }
+    static SEMPROLA_INLINE V max(V x, V y) { return {O::max(x.a, y.a), O::max(x.b, y.b)}; }
+    static SEMPROLA_INLINE V min(V x, V y) { return {O::min(x.a, y.a), O::min(x.b, y.b)}; }
+    static SEMPROLA_INLINE V unless_zero(V x, V y) { return {O::unless_zero(x.a, y.a), O::unless_zero(x.b, y.b)}; }
+    static SEMPROLA_INLINE V one_if_zero(V x, V y) { return {O::one_if_zero(x.a, y.a), O::one_if_zero(x.b, y.b)}; }
+    static SEMPROLA_INLINE V select(Word mask, V x, V y) {
+        return {O::select(mask & ((Word(1) << O::N) - 1), x.a, y.a), O::select(mask >> O::N, x.b, y.b)};
+    }
+    static SEMPROLA_INLINE Word greater(V x, V y) {
+        return Word(O::greater(x.a, y.a)) | Word(O::greater(x.b, y.b)) << O::N;
+    }
+    static SEMPROLA_INLINE bool any(V x) { return O::any(x.a) || O::any(x.b); }
+    static SEMPROLA_INLINE V round(V x) { return {O::round(x.a), O::round(x.b)}; }
+    static SEMPROLA_INLINE V scale(V x, V power) { return {O::scale(x.a, power.a), O::scale(x.b, power.b)}; }
+    static SEMPROLA_INLINE void split(V x, V &mantissa, V &exponent) {
+        O::split(x.a, mantissa.a, exponent.a);
+        O::split(x.b, mantissa.b, exponent.b);
+    }
 };
 
 #if defined(SEMPROLA_AVX2)
@@ -262,51 +365,19 @@ using WideDouble = HalfDouble;
 using NarrowFloat = HalfFloat;
 using NarrowDouble = HalfDouble;
 #else
+#if defined(__GNUC__)
+using WideFloat = Twice<VectorOps<float, int32_t, 4>>;
+using WideDouble = Twice<VectorOps<double, int64_t, 2>>;
+#else
 using WideFloat = PlainOps<float, int32_t, 8>;
 using WideDouble = PlainOps<double, int64_t, 4>;
-using NarrowFloat = PlainOps<float, int32_t, 8>;
-using NarrowDouble = PlainOps<double, int64_t, 4>;
+#endif
+using NarrowFloat = WideFloat;
+using NarrowDouble = WideDouble;
 #endif
 using OneFloat = PlainOps<float, int32_t, 1>;
 using OneDouble = PlainOps<double, int64_t, 1>;
 
-// Two registers side by side: twice the work for every index that is read and every branch that is taken.
-template <class O> struct Twice {
-    using T = typename O::T;
-    static constexpr int N = 2 * O::N;
-    struct V {
-        typename O::V a, b;
-    };
-    static SEMPROLA_INLINE V load(const T *p) { return {O::load(p), O::load(p + O::N)}; }
-    static SEMPROLA_INLINE void store(T *p, V x) {
-        O::store(p, x.a);
-        O::store(p + O::N, x.b);
-    }
-    static SEMPROLA_INLINE V set(T x) { return {O::set(x), O::set(x)}; }
-    static SEMPROLA_INLINE V add(V x, V y) { return {O::add(x.a, y.a), O::add(x.b, y.b)}; }
-    static SEMPROLA_INLINE V sub(V x, V y) { return {O::sub(x.a, y.a), O::sub(x.b, y.b)}; }
-    static SEMPROLA_INLINE V mul(V x, V y) { return {O::mul(x.a, y.a), O::mul(x.b, y.b)}; }
-    static SEMPROLA_INLINE V div(V x, V y) { return {O::div(x.a, y.a), O::div(x.b, y.b)}; }
-    static SEMPROLA_INLINE V inverse(V x) { return {O::inverse(x.a), O::inverse(x.b)}; }
-    static SEMPROLA_INLINE V fma(V x, V y, V z) { return {O::fma(x.a, y.a, z.a), O::fma(x.b, y.b, z.b)}; }
-    static SEMPROLA_INLINE V max(V x, V y) { return {O::max(x.a, y.a), O::max(x.b, y.b)}; }
-    static SEMPROLA_INLINE V min(V x, V y) { return {O::min(x.a, y.a), O::min(x.b, y.b)}; }
-    static SEMPROLA_INLINE V unless_zero(V x, V y) { return {O::unless_zero(x.a, y.a), O::unless_zero(x.b, y.b)}; }
-    static SEMPROLA_INLINE V one_if_zero(V x, V y) { return {O::one_if_zero(x.a, y.a), O::one_if_zero(x.b, y.b)}; }
-    static SEMPROLA_INLINE V select(Word mask, V x, V y) {
-        return {O::select(mask & ((Word(1) << O::N) - 1), x.a, y.a), O::select(mask >> O::N, x.b, y.b)};
-    }
-    static SEMPROLA_INLINE Word greater(V x, V y) {
-        return Word(O::greater(x.a, y.a)) | Word(O::greater(x.b, y.b)) << O::N;
-    }
-    static SEMPROLA_INLINE bool any(V x) { return O::any(x.a) || O::any(x.b); }
-    static SEMPROLA_INLINE V round(V x) { return {O::round(x.a), O::round(x.b)}; }
-    static SEMPROLA_INLINE V scale(V x, V power) { return {O::scale(x.a, power.a), O::scale(x.b, power.b)}; }
-    static SEMPROLA_INLINE void split(V x, V &mantissa, V &exponent) {
-        O::split(x.a, mantissa.a, exponent.a);
-        O::split(x.b, mantissa.b, exponent.b);
-    }
-};
 using BroadFloat = Twice<WideFloat>;
 using BroadDouble = Twice<WideDouble>;
 // Four side by side where there are registers enough: a chain of instructions that wait for each other leaves room.

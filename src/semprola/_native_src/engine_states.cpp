@@ -28,11 +28,13 @@ void bits_of_rows(const Kernels<T> &k, const Matrix<const T> &rows, int64_t firs
 // The states of one or two words of columns, and what they use of the circuit.
 template <class T> class Likelihood {
    public:
-    static constexpr int kWords = 2;  // found together where literals decide: each index that is read serves both
+    // found together where literals decide, since each index that is read serves both; not where memory is the limit
+    static constexpr int kWords = 2;
+    static constexpr int32_t kMostSums = 4096;
 
     Likelihood(const LikelihoodJob<T> &job, const Kernels<T> &k)
-        : job_(job), k_(k), c_(*job.circuit), together_(c_.decides && !job.codes),
-          words_((together_ ? 2 * kWords : 4) * c_.num_rows() * int64_t(sizeof(Word))), total_(job.components * kWords * kWordBits),
+        : job_(job), k_(k), c_(*job.circuit), together_(c_.decides && !job.codes && c_.num_sums <= kMostSums),
+          words_((together_ ? 2 * kWords : 2) * c_.num_rows() * int64_t(sizeof(Word))), total_(job.components * kWords * kWordBits),
           cotangent_(job.cotangent ? job.components * kWords * kWordBits : 0) {
         Word *p = words_.template as<Word>();
         for (Found &found : found_) {
