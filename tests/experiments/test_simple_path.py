@@ -43,6 +43,17 @@ def test_unknown_names() -> None:
         simple_path_task(split="random")
 
 
+def test_only_the_single_circuit_reads_all_end_points_first() -> None:
+    task = simple_path_task("paper", ends="first")
+    assert task.circuit_for("spl") is task.circuit
+    other = task.circuit_for("nesy-entropy")
+    assert other.num_edges < task.circuit.num_edges
+    assert other.labels == task.circuit.labels
+    assert other.model_count() == task.circuit.model_count() == 14_248
+    early = simple_path_task("paper")
+    assert early.circuit_for("spl") is early.circuit_for("product-spl") is early.circuit
+
+
 @pytest.mark.parametrize("method", ["fil", "semantic-loss", "nesy-entropy", "spl", "product-spl"])
 @pytest.mark.parametrize("setting", ["paper", "given"])
 def test_a_short_run(setting: str, method: str) -> None:

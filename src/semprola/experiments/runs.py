@@ -47,7 +47,7 @@ def run(
         The result, ready for JSON, and the model with its best parameters.
     """
     torch.manual_seed(seed)
-    model = Model(method, task.x.shape[1], task.circuit, model_settings)
+    model = Model(method, task.x.shape[1], task.circuit_for(method), model_settings)
     with Progress(f"{TITLES[method]}, seed {seed}", train_settings.steps, quiet=quiet) as progress:
         history = train(
             model, task.rows("train"), task.rows("valid"), train_settings,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -58,4 +59,5 @@ def simple_path_task(
     else:
         constraint = simple_paths(graph, endpoints="labels")
         y, given = np.concatenate([dataset.y, dataset.x[:, : len(graph)]], axis=1), None
-    return make_task(NAME, setting, split, dataset, constraint, path_circuit(constraint, ends), y, given)
+    task = make_task(NAME, setting, split, dataset, constraint, path_circuit(constraint, ends), y, given)
+    return task if ends == "early" else replace(task, smaller=path_circuit(constraint, "early"))

@@ -29,7 +29,8 @@ class Task:
         split: how rows are divided.
         data: where the rows come from.
         constraint: the formula that labels (and given inputs) obey; the referee of consistency.
-        circuit: the same, compiled.
+        circuit: the same, compiled; a single-circuit layer depends on the order in which it reads the variables.
+        smaller: another circuit of the same constraint, for methods that do not; None for the same.
         x: inputs of the network [rows, inputs].
         y: labels [rows, labels].
         given: inputs of the constraint [rows, given], if it has any.
@@ -46,6 +47,11 @@ class Task:
     y: Tensor
     given: Tensor | None
     parts: Split
+    smaller: Circuit | None = None
+
+    def circuit_for(self, method: str) -> Circuit:
+        """The circuit that a method is to use."""
+        return self.circuit if method == "spl" or self.smaller is None else self.smaller
 
     def rows(self, part: str) -> Rows:
         """The rows of "train", "valid" or "test"."""
