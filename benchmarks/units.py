@@ -1,0 +1,57 @@
+"""How much of a training step is the gate, for layers with several units: python benchmarks/units.py [data folder]."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch import nn
+
+import semprola as sp
+from semprola.commands.bench_cases import cases
+
+FEATURES, BATCH = 128, 128
+CASES = [("cellcycle", 2), ("cellcycle", 4), ("grid-4x4-sdd", 2), ("permutation-12", 2)]
+
+
+def milliseconds(run: Callable[[], None], repeats: int = 5) -> float:
+    """The shortest of a few runs, of processor time."""
+    run()
+    times = []
+    for _ in range(repeats):
+        started = time.process_time()
+        run()
+        times.append(time.process_time() - started)
+    return 1e3 * min(times)
+
+
+def main(data: Path) -> None:
+    """Print, for each circuit, a step of the layer and a linear map to as many numbers, forward and backward."""
+    torch.set_num_threads(1)
+    z = torch.randn(BATCH, FEATURES)
+    for name, units in CASES:
+        layer = sp.SPL(FEATURES, cases([name])[0].make(data), units=units)
+        with torch.no_grad():
+            y = layer(z).sample()
+        weights = layer.structure.layer_explicit.num_weights
+        gate = nn.Linear(FEATURES, weights)
+
+        def multiply(gate: nn.Linear = gate) -> None:
+            gate.zero_grad()
+            gate(z.clone().requires_grad_()).sum().backward()
+
+        def step(layer: sp.SPL = layer, y: torch.Tensor = y) -> None:
+            layer.zero_grad()
+            (-layer(z.clone().requires_grad_()).log_prob(y).mean()).backward()
+
+        alone, whole = milliseconds(multiply), milliseconds(step)
+        print(
+            f"{name}, k = {units}: {weights:,} logits; gate {alone:.1f} ms, step {whole:.1f} ms, {whole / alone:.2f} x"
+        )
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data"))
