@@ -71,10 +71,10 @@ class Peers:
         return lambda: module(states).sum(), [w for w in module.parameters() if w.requires_grad]
 
     def pyjuice_step(self, y: Tensor) -> tuple[Callable[[], Tensor], list[Tensor]]:
-        """PyJuice compiles its kernels for CUDA only."""
-        if importlib.util.find_spec("pyjuice") is None:
-            raise Unable("pyjuice is not installed" if torch.cuda.is_available() else "pyjuice needs a CUDA device")
-        raise Unable("pyjuice needs a CUDA device and circuits built in its own blocks")
+        """PyJuice has kernels for CUDA only: version 2.6.3 asks for a device as soon as it is given a circuit."""
+        if not torch.cuda.is_available():
+            raise Unable("pyjuice needs a CUDA device")
+        raise Unable("pyjuice wants circuits built in its own blocks, which these are not")
 
     @cached_property
     def _klay_alone(self) -> tuple[Any, bool]:
