@@ -28,7 +28,7 @@ const KernelSet &kernels() {
     return level == kAvx512 ? *avx512_kernels() : level == kAvx2 ? *avx2_kernels() : *plain_kernels();
 }
 
-constexpr int64_t kMostScratch = int64_t(512) << 20, kCached = int64_t(640) << 10;
+constexpr int64_t kMostScratch = int64_t(512) << 20, kCached = int64_t(768) << 10;
 
 template <class T>
 const Kernels<T> &fitting(const Kernels<T> &wide, const Kernels<T> &broad, const Kernels<T> &one,
