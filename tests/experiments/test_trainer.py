@@ -52,6 +52,21 @@ def test_the_best_parameters_are_kept() -> None:
     assert history.best_step in history.step
 
 
+def test_penalties_may_come_later() -> None:
+    rows, valid = _rows(100, 1), _rows(60, 2)
+    alone = train(_model("fil"), rows, valid, _SETTINGS, seed=1)
+    later = train(_model("semantic-loss"), rows, valid, replace(_SETTINGS, penalty_from=30), seed=1)
+    before = [step <= 30 for step in alone.step]
+    assert later.loss[: sum(before)] == alone.loss[: sum(before)]
+    assert all(b > a for a, b in zip(alone.loss[sum(before) :], later.loss[sum(before) :], strict=True))
+
+
+def test_patience_does_not_count_what_is_before_the_penalties() -> None:
+    settings = replace(_SETTINGS, lr=0.0, steps=1000, patience=3, penalty_from=20)
+    history = train(_model("semantic-loss"), _rows(50, 1), _rows(50, 2), settings)
+    assert history.step[-1] == 35
+
+
 def test_patience_stops() -> None:
     settings = replace(_SETTINGS, lr=0.0, steps=1000, patience=3)
     history = train(_model(), _rows(50, 1), _rows(50, 2), settings)

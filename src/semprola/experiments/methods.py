@@ -103,11 +103,11 @@ class Model(nn.Module):
         prediction: Prediction = self.head(features, given=given) if self.uses_given else self.head(features)
         return prediction
 
-    def loss(self, x: Tensor, y: Tensor, given: Tensor | None = None) -> Tensor:
-        """Mean negative log-likelihood of y [rows, labels], and the penalties that the method adds."""
+    def loss(self, x: Tensor, y: Tensor, given: Tensor | None = None, *, penalize: bool = True) -> Tensor:
+        """Mean negative log-likelihood of y [rows, labels], and if wanted the penalties that the method adds."""
         p = self(x, given)
         total: Tensor = -p.log_prob(y).mean()
-        if self.penalties and isinstance(p, ProductDistribution):
+        if penalize and self.penalties and isinstance(p, ProductDistribution):
             logits = p.logits.squeeze(-2)
             for weight, penalty in self.penalties:
                 total += weight * penalty(logits, given=given)

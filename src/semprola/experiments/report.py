@@ -168,8 +168,9 @@ def _settings(results: Sequence[Mapping[str, Any]], method: str) -> str:
     if method in ("semantic-loss", "nesy-entropy"):
         names = ("semantic_weight", "entropy_weight")[: 1 + (method == "nesy-entropy")]
     chosen = {name: model[name] for name in (*names, "dropout")} | {"lr": training["lr"]}
-    if training["weight_decay"]:
-        chosen["weight_decay"] = training["weight_decay"]
+    for name in ("weight_decay", "penalty_from"):
+        if training.get(name):
+            chosen[name] = training[name]
     return f"{TITLES[method]} {described(chosen)}, up to {training['steps']:,} steps"
 
 

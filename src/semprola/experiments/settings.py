@@ -115,15 +115,15 @@ _PUBLISHED: dict[str, Options] = {
 _SMALL: dict[tuple[str, str], dict[str, Options]] = {
     ("simple-path", "paper"): {
         "fil": {"lr": (1e-3, 5e-3)},
-        "semantic-loss": {"semantic_weight": (0.3, 1.0, 2.0, 3.0)},
-        "nesy-entropy": {"semantic_weight": (1.0, 2.0), "steps": (6000,)},
+        "semantic-loss": {"semantic_weight": (1.0, 10.0), "penalty_from": (0, 5000)},
+        "nesy-entropy": {"semantic_weight": (1.0, 10.0), "penalty_from": (5000,), "steps": (8000,)},
         "spl": {"gate": ((),), "lr": (1e-3, 5e-3)},
         "product-spl": {"gate": ((),)},
     },
     ("simple-path", "wide"): {
         "fil": {"dropout": (0.0, 0.2), "lr": (1e-3, 5e-4)},
-        "semantic-loss": {"semantic_weight": (0.3, 1.0, 3.0), "dropout": (0.2,)},
-        "nesy-entropy": {"semantic_weight": (1.0, 3.0), "dropout": (0.2,), "steps": (3000,)},
+        "semantic-loss": {"semantic_weight": (1.0, 3.0, 10.0), "penalty_from": (0, 2000), "dropout": (0.2,)},
+        "nesy-entropy": {"semantic_weight": (1.0, 10.0), "penalty_from": (2000,), "dropout": (0.2,), "steps": (4000,)},
         "spl": {"dropout": (0.2, 0.4)},
         "product-spl": {"dropout": (0.2, 0.4)},
     },

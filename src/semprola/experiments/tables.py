@@ -91,6 +91,7 @@ _NAMES = {
     "replicas": "m",
     "units": "k",
     "semantic_weight": "weight",
+    "penalty_from": "from step",
     "entropy_weight": "entropy weight",
     "weight_decay": "weight decay",
 }

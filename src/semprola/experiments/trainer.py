@@ -36,6 +36,8 @@ class TrainSettings:
         patience: looks without better parameters before training stops; None to go on to the end.
         choose: what makes parameters better on the validation rows: "exact" (match; among equal ones the
             log-likelihood) or "likelihood".
+        penalty_from: step from which the losses that a method adds count. From the start, a large weight makes every
+            prediction the same, which obeys the constraint.
     """
 
     steps: int = 2000
@@ -45,6 +47,7 @@ class TrainSettings:
     evaluate_every: int = 20
     patience: int | None = None
     choose: str = "exact"
+    penalty_from: int = 0
 
 
 @dataclass
@@ -59,9 +62,9 @@ class History:
     best_log_prob: float = float("-inf")
     seconds: float = 0.0
 
-    def stale(self) -> int:
-        """Looks since the best one."""
-        return sum(step > self.best_step for step in self.step)
+    def stale(self, since: int = 0) -> int:
+        """Looks since the best one, and since some step."""
+        return sum(step > max(since, self.best_step) for step in self.step)
 
 
 def train(
@@ -152,7 +155,7 @@ def _step(
     if settings.batch_size is not None and settings.batch_size < len(x):
         index = _batch(len(x), settings.batch_size, seed, step)
         x, y, given = x[index], y[index], None if given is None else given[index]
-    loss = model.loss(x, y, given)
+    loss = model.loss(x, y, given, penalize=step >= settings.penalty_from)
     optimizer.zero_grad()
     loss.backward()
     optimizer.step()
@@ -194,7 +197,7 @@ def _look(
 
 
 def _gives_up(history: History, settings: TrainSettings) -> bool:
-    return settings.patience is not None and history.stale() >= settings.patience
+    return settings.patience is not None and history.stale(settings.penalty_from) >= settings.patience
 
 
 def _copy(state: dict[str, Any]) -> dict[str, Any]:
