@@ -214,7 +214,8 @@ void likelihood_of_words(const LikelihoodJob<typename O::T> &job, const Likeliho
                         : likelihood_of<O, false, false, false, 1>(job, words, number, open);
 }
 
-template <class O> void scale_columns(typename O::T *numbers, int64_t rows, int64_t columns, const typename O::T *factors) {
+template <class O>
+void scale_columns(typename O::T *numbers, int64_t rows, int64_t columns, const typename O::T *factors) {
     for (int64_t row = 0; row < rows; ++row) {
         typename O::T *p = numbers + row * columns;
         int64_t i = 0;
@@ -248,7 +249,8 @@ template <class O, class Wide, class Chain> constexpr Kernels<typename O::T> ker
             ones<Wide>, likelihood_of_words<Wide, Chain>, scale_columns<Wide>, dot<Wide>,        add_scaled<Wide>};
 }
 
-const KernelSet set = {kernels_of<WideFloat, WideFloat, ChainFloat>(),    kernels_of<BroadFloat, WideFloat, ChainFloat>(),
-                       kernels_of<OneFloat, WideFloat, ChainFloat>(),     kernels_of<NarrowFloat, WideFloat, ChainFloat>(),
-                       kernels_of<WideDouble, WideDouble, ChainDouble>(), kernels_of<BroadDouble, WideDouble, ChainDouble>(),
-                       kernels_of<OneDouble, WideDouble, ChainDouble>(),  kernels_of<NarrowDouble, WideDouble, ChainDouble>()};
+template <class O> constexpr Kernels<float> for_float() { return kernels_of<O, WideFloat, ChainFloat>(); }
+template <class O> constexpr Kernels<double> for_double() { return kernels_of<O, WideDouble, ChainDouble>(); }
+
+const KernelSet set = {for_float<WideFloat>(),   for_float<BroadFloat>(),   for_float<OneFloat>(),   for_float<NarrowFloat>(),
+                       for_double<WideDouble>(), for_double<BroadDouble>(), for_double<OneDouble>(), for_double<NarrowDouble>()};

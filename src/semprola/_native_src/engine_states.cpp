@@ -34,17 +34,13 @@ template <class T> class Likelihood {
 
     Likelihood(const LikelihoodJob<T> &job, const Kernels<T> &k)
         : job_(job), k_(k), c_(*job.circuit), together_(c_.decides && !job.codes && c_.num_sums <= kMostSums),
-          words_((together_ ? 2 * kWords : 2) * c_.num_rows() * int64_t(sizeof(Word))), total_(job.components * kWords * kWordBits),
+          memory_((together_ ? kWords : 1) * memory_of_word()), total_(job.components * kWords * kWordBits),
           cotangent_(job.cotangent ? job.components * kWords * kWordBits : 0) {
-        Word *p = words_.template as<Word>();
-        for (Found &found : found_) {
-            found.bits = {&c_, p, p + c_.num_rows()};
-            p += 2 * c_.num_rows();
-            if (!together_) break;
-        }
         for (int i = 0; i < (together_ ? kWords : 1); ++i) {
-            found_[i].reached.resize(c_.num_sums);
-            found_[i].used.resize(c_.num_weights);
+            char *const p = memory_.template as<char>() + i * memory_of_word();
+            Word *const words = reinterpret_cast<Word *>(p + c_.num_sums * int64_t(sizeof(Reached)));
+            const Bits bits{&c_, words, words + c_.num_rows()};
+            found_[i] = {bits, reinterpret_cast<Reached *>(p), words + 2 * c_.num_rows(), 0};
         }
         has_given_ = 2 * job.labels < c_.num_leaves;
         if (has_given_) {
@@ -75,7 +71,7 @@ template <class T> class Likelihood {
             LikelihoodWord<T> word[kWords];
             for (int i = 0; i < words; ++i) {
                 const int64_t from = i * kWordBits, place = component * kWords * kWordBits + from;
-                word[i] = {found_[i].reached.data(), found_[i].used.data(), component * job_.batch + first + from,
+                word[i] = {found_[i].reached, found_[i].used, component * job_.batch + first + from,
                            std::min(kWordBits, count - int(from)), job_.value ? total_.data() + place : nullptr,
                            job_.cotangent ? cotangent_.data() + place : nullptr};
             }
@@ -87,11 +83,16 @@ template <class T> class Likelihood {
    private:
     // Of the sums that are reached by any state, the states of one word that reach them and that use their weights.
     struct Found {
-        Bits bits{};
-        std::vector<Reached> reached;  // the first number_ of them
-        std::vector<Word> used;        // by weight, where its sum is reached
-        Word possible = 0;
+        Bits bits;
+        Reached *reached;  // the first number_ of them
+        Word *used;        // by weight, where its sum is reached
+        Word possible;
     };
+
+    // Not cleared: everything is written before it is read.
+    int64_t memory_of_word() const {
+        return c_.num_sums * int64_t(sizeof(Reached)) + (2 * c_.num_rows() + c_.num_weights) * int64_t(sizeof(Word));
+    }
 
     void store(int64_t sample) const {
         for (int64_t component = 0; component < job_.components; ++component)
@@ -119,7 +120,7 @@ template <class T> class Likelihood {
         for (int i = 0; i < Words; ++i) {
             alive[i] = found_[i].bits.alive;
             reach[i] = found_[i].bits.reach;
-            used[i] = found_[i].used.data();
+            used[i] = found_[i].used;
             std::fill(reach[i] + c_.num_leaves, reach[i] + c_.num_rows(), Word(0));
             possible[i] = reach[i][c_.root_row] = all_of(std::min(kWordBits, count_ - i * kWordBits));
         }
@@ -140,8 +141,10 @@ template <class T> class Likelihood {
                 const int32_t from = c_.factor_start[e], to = c_.factor_start[e + 1];
                 Word through[Words];
                 for (int i = 0; i < Words; ++i) through[i] = here[i];
-                for (int32_t f = from; f < to; ++f)
-                    for (int i = 0; c_.factors[f] < c_.num_leaves && i < Words; ++i) through[i] &= alive[i][c_.factors[f]];
+                for (int32_t f = from; f < to; ++f) {
+                    const int32_t row = c_.factors[f];
+                    for (int i = 0; row < c_.num_leaves && i < Words; ++i) through[i] &= alive[i][row];
+                }
                 for (int i = 0; i < Words; ++i) {
                     left[i] &= ~through[i];
                     if (w >= 0) used[i][w + (e - begin)] = through[i];
@@ -162,7 +165,7 @@ template <class T> class Likelihood {
     void search() {
         Bits &bits = found_[0].bits;
         bits_up(bits);
-        Word *used = found_[0].used.data(), *reach = bits.reach;
+        Word *used = found_[0].used, *reach = bits.reach;
         std::fill(reach + c_.num_leaves, reach + c_.num_rows(), Word(0));
         found_[0].possible = reach[c_.root_row] = bits.alive[c_.root_row];
         for (int32_t s = c_.num_sums - 1; s >= 0; --s) {
@@ -183,7 +186,7 @@ template <class T> class Likelihood {
     }
 
     void from_codes(int64_t column) {
-        Word possible = all_of(count_), *used = found_[0].used.data();
+        Word possible = all_of(count_), *used = found_[0].used;
         for (int i = 0; i < count_; ++i) {
             const int32_t *code = job_.codes + (column + i) * job_.width;
             for (int64_t j = 0; j < job_.width && code[j] != -1; ++j) {
@@ -242,8 +245,8 @@ template <class T> class Likelihood {
     const Kernels<T> &k_;
     const Circuit &c_;
     const bool together_;
-    Scratch words_;
-    Found found_[kWords];
+    Scratch memory_;
+    Found found_[kWords] = {};
     std::vector<Word> open_memory_, open_words_;  // the states whose given values leave each weight possible
     std::vector<Word> states_;                    // that use each sum, while codes are at work; zero otherwise
     std::vector<T> total_, cotangent_;
