@@ -14,9 +14,10 @@ const Kernels<double> &kernels_for(const double *, const Circuit &, int64_t colu
 const Kernels<float> &wide_kernels(const float *);
 const Kernels<double> &wide_kernels(const double *);
 
-// Starting a thread costs some ten microseconds: small work stays on the caller's.
+// Starting a thread takes some ten microseconds, and a core that has to wake up for it some hundreds: what is done in
+// half a millisecond stays on the caller's thread.
 inline int useful_threads(int threads, const Circuit &c, int64_t columns) {
-    return (int64_t(c.num_edges) + c.num_leaves) * columns < 200000 ? 1 : threads;
+    return (int64_t(c.num_edges) + c.num_leaves) * columns < 2000000 ? 1 : threads;
 }
 
 // Runs a C function's body; no exception may reach the caller.
