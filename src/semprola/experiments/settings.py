@@ -129,8 +129,8 @@ _SMALL: dict[tuple[str, str], dict[str, Options]] = {
     },
     ("preference", "paper"): {
         "fil": {"lr": (1e-3, 5e-3)},
-        "semantic-loss": {"semantic_weight": (0.01, 0.03, 0.1, 0.3, 1.0)},
-        "nesy-entropy": {"semantic_weight": (0.03, 0.1, 0.3), "entropy_weight": (0.1, 1.0)},
+        "semantic-loss": {"semantic_weight": (0.1, 0.3, 1.0), "penalty_from": (0, 300)},
+        "nesy-entropy": {"semantic_weight": (0.1, 0.3, 1.0), "penalty_from": (0, 300)},
         "spl": {"gate": ((),), "replicas": (1, 4), "units": (1, 2), "weight_decay": (0.0, 1.0)},
         "product-spl": {"gate": ((),), "replicas": (1, 4), "weight_decay": (0.0, 1.0)},
     },
