@@ -143,15 +143,17 @@ _SMALL: dict[tuple[str, str], dict[str, Options]] = {
     },
 }
 
+_WIDE_ENTROPY = {"semantic_weight": 10.0, "penalty_from": 2000, "dropout": 0.2, "steps": 4000}
+
 _BEST: dict[tuple[str, str, str, str], dict[str, Any]] = {
     ("simple-path", "paper", "wide", "fil"): {"dropout": 0.2},
     ("simple-path", "paper", "wide", "semantic-loss"): {"semantic_weight": 1.0, "dropout": 0.2},
-    ("simple-path", "paper", "wide", "nesy-entropy"): {"semantic_weight": 1.0, "dropout": 0.2, "steps": 3000},
+    ("simple-path", "paper", "wide", "nesy-entropy"): _WIDE_ENTROPY,
     ("simple-path", "paper", "wide", "spl"): {"dropout": 0.2},
     ("simple-path", "paper", "wide", "product-spl"): {"dropout": 0.2},
     ("simple-path", "given", "wide", "fil"): {"dropout": 0.2},
     ("simple-path", "given", "wide", "semantic-loss"): {"semantic_weight": 3.0, "dropout": 0.2},
-    ("simple-path", "given", "wide", "nesy-entropy"): {"semantic_weight": 1.0, "dropout": 0.2, "steps": 3000},
+    ("simple-path", "given", "wide", "nesy-entropy"): _WIDE_ENTROPY,
     ("simple-path", "given", "wide", "spl"): {"dropout": 0.4},
     ("simple-path", "given", "wide", "product-spl"): {"dropout": 0.2},
     ("simple-path", "paper", "paper", "semantic-loss"): {"semantic_weight": 0.1},
@@ -162,8 +164,8 @@ _BEST: dict[tuple[str, str, str, str], dict[str, Any]] = {
         ("preference", setting, "paper", method): changes
         for setting in ("paper", "given")
         for method, changes in (
-            ("semantic-loss", {"semantic_weight": 0.3}),
-            ("nesy-entropy", {"semantic_weight": 0.3}),
+            ("semantic-loss", {"semantic_weight": 1.0, "penalty_from": 300}),
+            ("nesy-entropy", {"semantic_weight": 1.0, "penalty_from": 300}),
             ("spl", {"gate": (), "replicas": 4, "units": 2, "weight_decay": 1.0, "choose": "likelihood"}),
             ("product-spl", {"gate": (), "replicas": 4, "choose": "likelihood"}),
         )
