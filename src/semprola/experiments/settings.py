@@ -156,8 +156,8 @@ _BEST: dict[tuple[str, str, str, str], dict[str, Any]] = {
     ("simple-path", "given", "wide", "nesy-entropy"): _WIDE_ENTROPY,
     ("simple-path", "given", "wide", "spl"): {"dropout": 0.4},
     ("simple-path", "given", "wide", "product-spl"): {"dropout": 0.2},
-    ("simple-path", "paper", "paper", "semantic-loss"): {"semantic_weight": 0.1},
-    ("simple-path", "paper", "paper", "nesy-entropy"): {"semantic_weight": 0.3, "steps": 2000},
+    ("simple-path", "paper", "paper", "semantic-loss"): {"semantic_weight": 10.0, "penalty_from": 5000},
+    ("simple-path", "paper", "paper", "nesy-entropy"): {"semantic_weight": 10.0, "penalty_from": 5000, "steps": 8000},
     ("simple-path", "paper", "paper", "spl"): {"gate": ()},
     ("simple-path", "paper", "paper", "product-spl"): {"gate": ()},
     **{
