@@ -6,12 +6,14 @@ import torch
 from torch import Tensor
 
 from semprola.engine import native
-from semprola.engine.choice import use_native
+from semprola.engine.choice import use_directly
 from semprola.engine.plan import Bucket, Plan
 from semprola.engine.structure import Structure
 
 _NEGATIVE_INFINITY = float("-inf")
 _MOST_NUMBERS = 2**25
+_MOST_NATIVE = 2**31 - 1
+"""The native module counts states in 32 bits."""
 
 
 def top_k(structure: Structure, weights: Tensor | None, leaves: Tensor, k: int) -> tuple[Tensor, Tensor]:
@@ -26,7 +28,7 @@ def top_k(structure: Structure, weights: Tensor | None, leaves: Tensor, k: int) 
     Returns:
         states [variables, k, columns] and log-values [k, columns], -inf beyond the last path.
     """
-    if use_native(leaves, *([] if weights is None else [weights])) and not torch.compiler.is_compiling():
+    if k <= _MOST_NATIVE and use_directly(leaves, *([] if weights is None else [weights])):
         return native.top_k(structure.layer_explicit, weights, leaves, k)
     plan, carried = structure.ranked
     if weights is not None:
