@@ -14,7 +14,7 @@ from semprola.experiments import jobs as jobs_module
 from semprola.experiments.jobs import Job, TaskSettings, execute, execute_all
 from semprola.experiments.methods import METHODS, ModelSettings
 from semprola.experiments.search import _job, search
-from semprola.experiments.settings import EXPERIMENTS, NETS, best_known, candidates, starting_point
+from semprola.experiments.settings import EXPERIMENTS, GRIDS, NETS, best_known, candidates, starting_point
 from semprola.experiments.trainer import TrainSettings
 
 _TASK = TaskSettings("preference")
@@ -123,21 +123,26 @@ def test_grids_and_best_known_settings() -> None:
     for experiment in EXPERIMENTS:
         for net in NETS:
             for method in METHODS:
-                small, published = (candidates(experiment, net, method, grid) for grid in ("small", "published"))
+                small, *large = (candidates(experiment, net, method, grid) for grid in GRIDS)
                 assert 1 <= len(small) == len(set(small))
-                assert {training.lr for _, training in published} == {1e-3, 5e-3, 1e-4, 5e-4}
+                for tried in large:
+                    assert {training.lr for _, training in tried} == {1e-3, 5e-3, 1e-4, 5e-4}
                 for setting in ("paper", "given"):
                     model, training = best_known(experiment, setting, net, method)
                     assert model.hidden
                     assert training.steps <= 20_000
     spl = candidates("simple-path", "paper", "spl", "published")
     assert {(model.replicas, model.units) for model, _ in spl} == {(m, k) for m in (2, 4, 8) for k in (2, 4, 8)}
+    spl = candidates("simple-path", "paper", "spl", "released")
+    assert {(model.replicas, model.units, model.gate, training.steps) for model, training in spl} == {
+        (m, 1, (), 2000) for m in (2, 4, 8)
+    }
 
 
 def test_unknown_names() -> None:
     with pytest.raises(SemprolaError, match="no experiment 'chess': choose from simple-path, preference"):
         starting_point("chess", "paper")
-    with pytest.raises(SemprolaError, match="no network 'deep': choose from paper, wide"):
+    with pytest.raises(SemprolaError, match="no network 'deep': choose from paper, scaled, wide"):
         starting_point("preference", "deep")
     with pytest.raises(SemprolaError, match="no method 'svm'"):
         candidates("preference", "paper", "svm")

@@ -190,9 +190,9 @@ def test_the_command_is_one_that_runs() -> None:
         "--data-seed 3 --methods fil,semantic-loss --quick"
     )
     plan = Plan(TaskSettings("preference"), seeds=3, search_seeds=2, methods=("spl",), choose="likelihood")
-    words = "--net paper --seeds 3 --methods spl --grid small --search-seeds 2 --choose likelihood"
+    words = "--net scaled --seeds 3 --methods spl --grid small --search-seeds 2 --choose likelihood"
     assert plan.command.endswith(words)
-    assert plan.name == "preference-paper-published-paper-generated-small-search-by-likelihood"
+    assert plan.name == "preference-paper-published-scaled-generated-small-search-by-likelihood"
 
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

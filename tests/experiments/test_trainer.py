@@ -15,7 +15,7 @@ import torch
 
 import semprola as sp
 from semprola.errors import FormatError, SemprolaError
-from semprola.experiments.methods import METHODS, Model, ModelSettings
+from semprola.experiments.methods import METHODS, STARTS, Model, ModelSettings, perceptron
 from semprola.experiments.trainer import Rows, TrainSettings, train
 
 _SETTINGS = TrainSettings(steps=60, lr=1e-2, batch_size=16, evaluate_every=5)
@@ -152,3 +152,18 @@ def test_unknown_names() -> None:
         Model("svm", 2, circuit, _MODEL)
     with pytest.raises(SemprolaError, match="no activation 'step': choose from relu, sigmoid"):
         Model("fil", 2, circuit, ModelSettings(activation="step"))
+    with pytest.raises(SemprolaError, match="no start 'zero': choose from torch, scaled"):
+        Model("fil", 2, circuit, ModelSettings(start="zero"))
+
+
+@pytest.mark.parametrize("activation", ["sigmoid", "relu"])
+def test_a_scaled_start_lets_signals_through(activation: str) -> None:
+    """After six layers, units still differ from row to row, as they hardly do with weights as PyTorch draws them."""
+    torch.manual_seed(0)
+    x = torch.randint(0, 2, (200, 40)).float()
+    nets = {start: perceptron(40, (50,) * 6, activation, start=start) for start in STARTS}
+    spread = {start: float(net(x).std(0).mean().detach()) for start, net in nets.items()}
+    assert spread["scaled"] > 0.1
+    assert spread["torch"] < 0.1 * spread["scaled"]
+    with_dropout = perceptron(40, (50,), activation, 0.5, "scaled")
+    assert [type(layer).__name__ for layer in with_dropout][-1] == "Dropout"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
 from semprola.baselines import FIL
@@ -30,6 +31,10 @@ SHORT_TITLES = {**TITLES, "semantic-loss": "semantic loss", "nesy-entropy": "NeS
 
 _ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "sigmoid": nn.Sigmoid}
 
+STARTS = ("torch", "scaled")
+_GAINS = {"relu": 2**0.5, "sigmoid": 4.0}
+"""One over the slope of the activation where its inputs lie, for ReLU as a root mean square."""
+
 
 @dataclass(frozen=True)
 class ModelSettings:
@@ -44,6 +49,7 @@ class ModelSettings:
         units: k of the paper (copies of each sum).
         semantic_weight: weight of the semantic loss beside the log-likelihood.
         entropy_weight: weight of the neuro-symbolic entropy.
+        start: first weights of the network, see `perceptron`.
     """
 
     hidden: tuple[int, ...] = (50, 50, 50, 50, 50)
@@ -54,6 +60,7 @@ class ModelSettings:
     units: int = 1
     semantic_weight: float = 0.5
     entropy_weight: float = 0.1
+    start: str = "torch"
 
 
 class Model(nn.Module):
@@ -66,7 +73,7 @@ class Model(nn.Module):
         settings: see `ModelSettings`.
 
     Raises:
-        SemprolaError: there is no such method or activation.
+        SemprolaError: there is no such method, activation or start.
 
     Example:
         >>> import torch, semprola as sp
@@ -80,7 +87,7 @@ class Model(nn.Module):
         if method not in METHODS:
             raise SemprolaError(f"no method {method!r}: choose from {', '.join(METHODS)}")
         self.method, self.settings = method, settings
-        self.net = perceptron(in_features, settings.hidden, settings.activation, settings.dropout)
+        self.net = perceptron(in_features, settings.hidden, settings.activation, settings.dropout, settings.start)
         width = settings.hidden[-1] if settings.hidden else in_features
         self.penalties: list[tuple[float, SemanticLoss | NeSyEntropy]] = []
         self.uses_given = False
@@ -114,19 +121,43 @@ class Model(nn.Module):
         return total
 
 
-def perceptron(in_features: int, hidden: Sequence[int], activation: str, dropout: float = 0.0) -> nn.Sequential:
+def perceptron(
+    in_features: int, hidden: Sequence[int], activation: str, dropout: float = 0.0, start: str = "torch"
+) -> nn.Sequential:
     """Linear layers, each followed by the activation (and dropout).
 
+    Args:
+        in_features: width of the inputs.
+        hidden: widths of the layers.
+        activation: "relu" or "sigmoid".
+        dropout: share of units left out in training.
+        start: "torch": first weights as PyTorch draws them, with which a signal shrinks about sevenfold in every
+            sigmoid layer, so that a deep network learns nothing for hundreds of steps and little after. "scaled":
+            Glorot's uniform weights times one over the activation's slope, with biases that put sums of inputs in the
+            middle of the sigmoid, so that signals keep their size.
+
     Raises:
-        SemprolaError: the activation has no known name.
+        SemprolaError: the activation or the start has no known name.
     """
     if activation not in _ACTIVATIONS:
         raise SemprolaError(f"no activation {activation!r}: choose from {', '.join(_ACTIVATIONS)}")
+    if start not in STARTS:
+        raise SemprolaError(f"no start {start!r}: choose from {', '.join(STARTS)}")
     layers: list[nn.Module] = []
     width = in_features
     for size in hidden:
-        layers += [nn.Linear(width, size), _ACTIVATIONS[activation]()]
+        linear = nn.Linear(width, size)
+        if start == "scaled":
+            _scale(linear, activation)
+        layers += [linear, _ACTIVATIONS[activation]()]
         if dropout:
             layers.append(nn.Dropout(dropout))
         width = size
     return nn.Sequential(*layers)
+
+
+@torch.no_grad()
+def _scale(linear: nn.Linear, activation: str) -> None:
+    nn.init.xavier_uniform_(linear.weight, _GAINS[activation])
+    # inputs of 0 and 1 and outputs of a sigmoid lie around 1/2
+    linear.bias.copy_(-linear.weight.sum(1) / 2 if activation == "sigmoid" else torch.zeros_like(linear.bias))

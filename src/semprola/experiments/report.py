@@ -122,8 +122,9 @@ def _network(results: Sequence[Mapping[str, Any]]) -> str:
     widths = " → ".join(str(width) for width in model["hidden"])
     size = "all rows at once" if training["batch_size"] is None else f"batches of {training['batch_size']}"
     seconds = sum(result["history"]["seconds"] for result in results)
+    units = model["activation"] + (", scaled start" if model.get("start") == "scaled" else "")
     return (
-        f"{results[0]['data']}; network: {widths}, {model['activation']}; Adam, {size}; mode of the distribution, "
+        f"{results[0]['data']}; network: {widths}, {units}; Adam, {size}; mode of the distribution, "
         f"“its decoder”: least expected Hamming loss; {seconds:,.0f} s of training in total."
     )
 

@@ -15,13 +15,19 @@ from semprola.experiments.search import search
 from semprola.experiments.settings import EXPERIMENTS, NETS, Candidate, best_known, candidates
 from semprola.experiments.trainer import CHOICES
 
+_NETS = {
+    "paper": "network of the paper",
+    "scaled": "network of the paper with a scaled start",
+    "wide": "wide network",
+}
+
 
 @dataclass(frozen=True)
 class Plan:
     """What to reproduce and how thoroughly; the options of the command."""
 
     task: TaskSettings
-    net: str = "paper"
+    net: str = "scaled"
     methods: tuple[str, ...] = METHODS
     seeds: int = 5
     quick: bool = False
@@ -136,7 +142,7 @@ def _title(plan: Plan) -> str:
         data += ", a row for each person"
     group = "graph" if task.experiment == "simple-path" else "ranking"
     split = "published split" if task.split == "published" else f"split by {group}"
-    net = "network of the paper" if plan.net == "paper" else "wide network"
+    net = _NETS[plan.net]
     how = "best known settings" if plan.quick else f"{plan.grid} grid searched"
     if task.ends == "first":
         net += ", end points first in the circuit"

@@ -13,8 +13,8 @@ from semprola.experiments.trainer import TrainSettings
 Candidate = tuple[ModelSettings, TrainSettings]
 
 EXPERIMENTS = ("simple-path", "preference")
-NETS = ("paper", "wide")
-GRIDS = ("small", "published")
+NETS = ("paper", "scaled", "wide")
+GRIDS = ("small", "released", "published")
 
 Options = dict[str, tuple[Any, ...]]
 """Values to try for names of `ModelSettings` and `TrainSettings`; all combinations are tried."""
@@ -27,7 +27,8 @@ _PAPER_GATE = (128, 128)
 def starting_point(experiment: str, net: str) -> Candidate:
     """The network of an experiment and how it is trained, before anything is searched.
 
-    "paper" is the network of the released code, trained with all rows at once; "wide" is a perceptron with ReLU units,
+    "paper" is the network of the released code, trained with all rows at once; "scaled" is the same with first weights
+    that let signals through, see `semprola.experiments.methods.perceptron`; "wide" is a perceptron with ReLU units,
     trained with batches.
 
     Raises:
@@ -41,6 +42,9 @@ def starting_point(experiment: str, net: str) -> Candidate:
         raise SemprolaError(f"no experiment {experiment!r}: choose from {', '.join(EXPERIMENTS)}")
     if net not in NETS:
         raise SemprolaError(f"no network {net!r}: choose from {', '.join(NETS)}")
+    if net == "scaled":
+        model, training = starting_point(experiment, "paper")
+        return replace(model, start="scaled"), replace(training, steps=3000 if experiment == "simple-path" else 2000)
     if net == "paper":
         if experiment == "simple-path":
             return ModelSettings(hidden=(50,) * 6), TrainSettings(steps=20_000, lr=5e-3, evaluate_every=50)
@@ -58,10 +62,12 @@ def candidates(experiment: str, net: str, method: str, grid: str = "small") -> l
 
     Args:
         experiment: which one.
-        net: "paper" or "wide".
+        net: "paper", "scaled" or "wide".
         method: which one.
         grid: "published": the learning rates and, for SPL, the m and k of the paper, whose weights of the losses are
-            not known and are tried over two decades; "small": what an hour or two on two cores affords.
+            not known and are tried over two decades; "released": the same as the released code means it, in which k has
+            no effect and is 1 here, the gate is linear and there are 2,000 steps; "small": what an hour or two on two
+            cores affords.
 
     Raises:
         SemprolaError: there is no such name.
@@ -75,7 +81,7 @@ def candidates(experiment: str, net: str, method: str, grid: str = "small") -> l
     if grid not in GRIDS:
         raise SemprolaError(f"no grid {grid!r}: choose from {', '.join(GRIDS)}")
     start = _start(experiment, net, method)
-    options = _PUBLISHED[method] if grid == "published" else _SMALL[experiment, net][method]
+    options = {"small": _SMALL[experiment, net], "released": _RELEASED, "published": _PUBLISHED}[grid][method]
     combinations = itertools.product(*options.values())
     return [_changed(start, dict(zip(options, values, strict=True))) for values in combinations]
 
@@ -91,7 +97,7 @@ def best_known(experiment: str, setting: str, net: str, method: str) -> Candidat
 
 def _start(experiment: str, net: str, method: str) -> Candidate:
     model, training = starting_point(experiment, net)
-    if net == "paper" and method in ("spl", "product-spl"):
+    if net in ("paper", "scaled") and method in ("spl", "product-spl"):
         model = replace(model, gate=_PAPER_GATE)
     return model, training
 
@@ -112,6 +118,11 @@ _PUBLISHED: dict[str, Options] = {
     "product-spl": {"replicas": _SIZES, "lr": _RATES},
 }
 
+_RELEASED: dict[str, Options] = {
+    method: {name: values for name, values in options.items() if name != "units"} | {"steps": (2000,), "gate": ((),)}
+    for method, options in _PUBLISHED.items()
+}
+
 _SMALL: dict[tuple[str, str], dict[str, Options]] = {
     ("simple-path", "paper"): {
         "fil": {"lr": (1e-3, 5e-3)},
@@ -119,6 +130,13 @@ _SMALL: dict[tuple[str, str], dict[str, Options]] = {
         "nesy-entropy": {"semantic_weight": (1.0, 10.0), "penalty_from": (5000,), "steps": (8000,)},
         "spl": {"gate": ((),), "lr": (1e-3, 5e-3)},
         "product-spl": {"gate": ((),)},
+    },
+    ("simple-path", "scaled"): {
+        "fil": {"dropout": (0.0, 0.1)},
+        "semantic-loss": {"semantic_weight": (1.0, 10.0, 30.0), "penalty_from": (0, 1000)},
+        "nesy-entropy": {"semantic_weight": (1.0, 10.0, 30.0), "penalty_from": (1000,)},
+        "spl": {"gate": ((),), "dropout": (0.1, 0.2)},
+        "product-spl": {"gate": ((),), "dropout": (0.1, 0.2)},
     },
     ("simple-path", "wide"): {
         "fil": {"dropout": (0.0, 0.2), "lr": (1e-3, 5e-4)},
@@ -133,6 +151,13 @@ _SMALL: dict[tuple[str, str], dict[str, Options]] = {
         "nesy-entropy": {"semantic_weight": (0.1, 0.3, 1.0), "penalty_from": (0, 300)},
         "spl": {"gate": ((),), "replicas": (1, 4), "units": (1, 2), "weight_decay": (0.0, 1.0)},
         "product-spl": {"gate": ((),), "replicas": (1, 4), "weight_decay": (0.0, 1.0)},
+    },
+    ("preference", "scaled"): {
+        "fil": {"lr": (1e-3, 5e-3)},
+        "semantic-loss": {"semantic_weight": (0.1, 0.3, 1.0), "penalty_from": (0, 100)},
+        "nesy-entropy": {"semantic_weight": (0.1, 0.3, 1.0), "penalty_from": (0, 100)},
+        "spl": {"gate": ((),), "replicas": (1, 4), "units": (1, 2), "lr": (1e-3, 5e-3)},
+        "product-spl": {"gate": ((),), "replicas": (1, 4), "lr": (1e-3, 5e-3)},
     },
     ("preference", "wide"): {
         "fil": {"dropout": (0.2, 0.5)},
