@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from semprola.constraints import simple_paths
-from semprola.data import generate_grids, grid_graph, load_grids
+from semprola.data import generate_grids, grid_graph, load_grids, turned_grids
 from semprola.errors import FormatError
 
 
@@ -32,6 +32,22 @@ def test_generated_rows_obey_the_constraint() -> None:
     constraint = simple_paths(grid_graph(), endpoints="given")
     rows = np.concatenate([data.y, data.x], axis=1)
     assert np.asarray(constraint.evaluate(rows.astype(bool), labels=list(constraint.labels()))).all()
+
+
+def test_turned_rows_are_the_only_shortest_paths() -> None:
+    data = generate_grids(graphs=4, seed=3)
+    edges = list(grid_graph().edges)
+    turned = turned_grids(data)
+    for x, y in zip(turned.x, turned.y, strict=True):
+        graph = nx.Graph([edge for edge, there in zip(edges, x[16:], strict=True) if there])
+        (walk,) = nx.all_shortest_paths(graph, *(int(i) for i in np.flatnonzero(x[:16])))
+        steps = {frozenset(step) for step in pairwise(walk)}
+        assert {frozenset(edge) for edge, used in zip(edges, y, strict=True) if used} == steps
+    single = len(turned.x) // 7
+    assert len(turned.x) == len(turned.groups) == 7 * single
+    assert 0 < single < len(data)
+    assert len({row.tobytes() for row in turned.x[::single]}) == 7
+    assert set(turned.groups) <= set(data.groups)
 
 
 def test_the_seed_decides() -> None:

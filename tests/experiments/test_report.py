@@ -175,6 +175,9 @@ def test_the_docs_show_the_results_of_the_repository(tmp_path: Path) -> None:
         (Plan(TaskSettings(), methods=()), "no such method: none"),
         (Plan(TaskSettings(source="web")), "no source 'web'"),
         (Plan(TaskSettings(setting="hard")), "no setting 'hard'"),
+        (Plan(TaskSettings(multiplicity=True)), "multiplicity is for preference"),
+        (Plan(TaskSettings("preference", turned=True)), "turned rows and ends are for simple-path"),
+        (Plan(TaskSettings("preference", ends="first")), "turned rows and ends are for simple-path"),
     ],
 )
 def test_plans_that_make_no_sense(plan: Plan, message: str, tmp_path: Path) -> None:
@@ -189,10 +192,14 @@ def test_the_command_is_one_that_runs() -> None:
         "semprola reproduce preference --setting given --split graph --source file --net wide --seeds 7 --multiplicity "
         "--data-seed 3 --methods fil,semantic-loss --quick"
     )
+    assert (
+        Plan(TaskSettings(turned=True), "wide").name == "simple-path-paper-published-wide-generated-turned-small-search"
+    )
+    assert "--seeds 5 --turned --grid small" in Plan(TaskSettings(turned=True)).command
     plan = Plan(TaskSettings("preference"), seeds=3, search_seeds=2, methods=("spl",), choose="likelihood")
-    words = "--net scaled --seeds 3 --methods spl --grid small --search-seeds 2 --choose likelihood"
+    words = "--net paper --seeds 3 --methods spl --grid small --search-seeds 2 --choose likelihood"
     assert plan.command.endswith(words)
-    assert plan.name == "preference-paper-published-scaled-generated-small-search-by-likelihood"
+    assert plan.name == "preference-paper-published-paper-generated-small-search-by-likelihood"
 
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

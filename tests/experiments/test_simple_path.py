@@ -34,6 +34,19 @@ def test_split_by_graph_shares_no_subgraph() -> None:
     assert not graphs[0] & graphs[2]
 
 
+@pytest.mark.parametrize("setting", ["paper", "given"])
+def test_turned_rows_are_for_training_only(setting: str) -> None:
+    plain, turned = simple_path_task(setting), simple_path_task(setting, turned=True)
+    for part in ("valid", "test"):
+        for one, other in zip(plain.rows(part), turned.rows(part), strict=True):
+            assert (one is None and other is None) or torch.equal(one, other)  # type: ignore[arg-type]
+    x, y, given = turned.rows("train")
+    rows = len(plain.rows("train")[0])
+    assert len(x) > 4 * rows
+    assert torch.equal(x[:rows], plain.rows("train")[0])
+    assert turned.obeys(y, given).all()
+
+
 def test_unknown_names() -> None:
     with pytest.raises(SemprolaError, match="no setting 'hard': choose from paper, given"):
         simple_path_task("hard")

@@ -19,7 +19,10 @@ def reproduce(
     data_seed: Annotated[int, typer.Option(help="of generated data")] = 0,
     multiplicity: Annotated[bool, typer.Option(help="preference: a row for each person")] = False,
     ends: Annotated[str, typer.Option(help="simple-path: the circuit reads end points early or first")] = "early",
-    net: Annotated[str, typer.Option(help="paper, scaled: the same with a better start, or wide: ReLU")] = "scaled",
+    turned: Annotated[bool, typer.Option(help="simple-path: train with turned and mirrored rows too")] = False,
+    net: Annotated[
+        str, typer.Option(help="paper; scaled: the same with a better start, for simple-path the default; wide: ReLU")
+    ] = "",
     methods: Annotated[str, typer.Option(help="comma-separated; all by default")] = "",
     seeds: Annotated[int, typer.Option(help="runs of each method", min=1)] = 5,
     quick: Annotated[bool, typer.Option(help="use the best known settings instead of a search")] = False,
@@ -44,9 +47,16 @@ def reproduce(
         "data_seed": data_seed,
         "multiplicity": multiplicity,
         "ends": ends,
+        "turned": turned,
         "data": None if data is None else str(data),
     }
-    options = {"net": net, "seeds": seeds, "quick": quick, "grid": grid, "search_seeds": search_seeds}
+    options = {
+        "net": net or ("scaled" if experiment == "simple-path" else "paper"),
+        "seeds": seeds,
+        "quick": quick,
+        "grid": grid,
+        "search_seeds": search_seeds,
+    }
     options |= {"choose": choose, "processes": jobs, "ray": ray}
     _reproduce(task, {**options, "quiet": as_json}, methods, out, resume, as_json)
 

@@ -2,7 +2,7 @@
 
 from semprola.data.dataset import Dataset, Split, group_split, published_split
 from semprola.data.files import find_file
-from semprola.data.grids import generate_grids, grid_graph, load_grids
+from semprola.data.grids import generate_grids, grid_graph, load_grids, turned_grids
 from semprola.data.sushi import generate_rankings, load_sushi, read_preflib
 
 __all__ = [
@@ -17,4 +17,5 @@ __all__ = [
     "load_sushi",
     "published_split",
     "read_preflib",
+    "turned_grids",
 ]

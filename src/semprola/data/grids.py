@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -94,6 +94,35 @@ def generate_grids(graphs: int = 50, seed: int = 0, pairs: float = 1 / 3) -> Dat
     return Dataset(f"generated grids (seed {seed})", np.stack(x), np.stack(y), np.array(groups, np.int64))
 
 
+def turned_grids(dataset: Dataset) -> Dataset:
+    """Rows that follow from others by the seven turns and reflections of the square.
+
+    A shortest path stays one when the grid is turned. Where there are several, the label is the first by a rule that
+    depends on the numbers of nodes, so that only rows with a single shortest path are turned.
+
+    Args:
+        dataset: as :func:`generate_grids` or :func:`load_grids` gives it.
+
+    Returns:
+        The new rows, in the groups of those that they come from.
+
+    Example:
+        >>> data = generate_grids(graphs=3, seed=1)
+        >>> len(data), len(turned_grids(data)) / 7
+        (105, 80.0)
+    """
+    edges = list(grid_graph().edges)
+    column = _edge_columns(edges)
+    single = np.array([_has_one_shortest_path(row, edges) for row in dataset.x], bool)
+    x, y = [], []
+    for turn in _turns():
+        lines = np.array([column[turn[u], turn[v]] for u, v in edges], np.int64)
+        x.append(_moved(dataset.x[single], np.concatenate([turn, len(turn) + lines])))
+        y.append(_moved(dataset.y[single], lines))
+    groups = np.tile(dataset.groups[single], len(x))
+    return Dataset(f"{dataset.name}, turned", np.concatenate(x), np.concatenate(y), groups)
+
+
 def load_grids(path: str | Path) -> Dataset:
     """Read the published file: ``removed edges , source-target , path [, path …]`` a line.
 
@@ -141,6 +170,26 @@ def load_grids(path: str | Path) -> Dataset:
     if not x:
         raise FormatError(f"{path}: the file has no rows")
     return Dataset("published grids", np.stack(x), np.stack(y), np.array(groups, np.int64))
+
+
+def _turns() -> list[NDArray[np.int64]]:
+    """Where each node goes, for all symmetries of the square but the one that leaves all in place."""
+    nodes = np.arange(_SIDE * _SIDE, dtype=np.int64).reshape(_SIDE, _SIDE)
+    turned = [np.rot90(side, quarter) for side in (nodes, nodes.T) for quarter in range(4)]
+    return [square.flatten() for square in turned[1:]]
+
+
+def _moved(rows: NDArray[np.float32], places: NDArray[np.int64]) -> NDArray[np.float32]:
+    """Rows with column i at `places[i]`."""
+    moved = np.empty_like(rows)
+    moved[:, places] = rows
+    return moved
+
+
+def _has_one_shortest_path(row: NDArray[np.float32], edges: list[tuple[int, int]]) -> bool:
+    graph = nx.Graph([edge for edge, present in zip(edges, row[_SIDE * _SIDE :], strict=True) if present])
+    paths = nx.all_shortest_paths(graph, *np.flatnonzero(row[: _SIDE * _SIDE]).tolist())
+    return len(list(islice(paths, 2))) == 1
 
 
 def _edge_columns(edges: list[tuple[int, int]]) -> dict[tuple[int, int], int]:

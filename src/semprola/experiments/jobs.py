@@ -35,6 +35,7 @@ class TaskSettings:
     data_seed: int = 0
     multiplicity: bool = False
     ends: str = "early"
+    turned: bool = False
     data: str | None = field(default=None, compare=False)
 
     def task(self) -> Task:
@@ -142,7 +143,13 @@ def execute_all(
 def _task(settings: TaskSettings) -> Task:
     makers: dict[str, Callable[[], Task]] = {
         "simple-path": lambda: simple_path_task(
-            settings.setting, settings.split, settings.source, settings.data, settings.data_seed, settings.ends
+            settings.setting,
+            settings.split,
+            settings.source,
+            settings.data,
+            settings.data_seed,
+            settings.ends,
+            settings.turned,
         ),
         "preference": lambda: preference_task(
             settings.setting, settings.split, settings.source, settings.data, settings.data_seed, settings.multiplicity

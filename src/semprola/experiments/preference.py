@@ -9,7 +9,7 @@ from semprola.constraints import permutation
 from semprola.data import find_file, generate_rankings, load_sushi
 from semprola.data.sushi import SUSHI
 from semprola.errors import SemprolaError
-from semprola.experiments.task import Task, make_task
+from semprola.experiments.task import Task, divide, make_task
 
 NAME = "preference"
 SETTINGS = ("paper", "given")
@@ -51,8 +51,8 @@ def preference_task(
         dataset = load_sushi(find_file(SUSHI, data), multiplicity=multiplicity)
     else:
         dataset = generate_rankings(seed=seed)
-    constraint = permutation(4)
+    parts, constraint = divide(dataset, split), permutation(4)
     if setting == "given":
         circuit = compile(constraint, labels=constraint.labels(), given=_KNOWN)
-        return make_task(NAME, setting, split, dataset, constraint, circuit, dataset.y, dataset.x)
-    return make_task(NAME, setting, split, dataset, constraint, constraint.to_circuit(), dataset.y, None)
+        return make_task(NAME, setting, split, dataset, parts, constraint, circuit, dataset.y, dataset.x)
+    return make_task(NAME, setting, split, dataset, parts, constraint, constraint.to_circuit(), dataset.y, None)

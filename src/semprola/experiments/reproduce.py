@@ -27,7 +27,7 @@ class Plan:
     """What to reproduce and how thoroughly; the options of the command."""
 
     task: TaskSettings
-    net: str = "scaled"
+    net: str = "paper"
     methods: tuple[str, ...] = METHODS
     seeds: int = 5
     quick: bool = False
@@ -44,6 +44,7 @@ class Plan:
         task = self.task
         data = "" if task.source == "file" else "-generated"
         variant = ("-people" if task.multiplicity else "") + ("" if task.ends == "early" else f"-ends-{task.ends}")
+        variant += "-turned" if task.turned else ""
         searched = "" if self.quick else f"-{self.grid}-search"
         rule = "" if self.choose == "exact" else f"-by-{self.choose}"
         return f"{task.experiment}-{task.setting}-{task.split}-{self.net}{data}{variant}{searched}{rule}"
@@ -58,6 +59,8 @@ class Plan:
             words.append("--multiplicity")
         if task.ends != "early":
             words += ["--ends", task.ends]
+        if task.turned:
+            words.append("--turned")
         if task.data_seed:
             words += ["--data-seed", str(task.data_seed)]
         if self.methods != METHODS:
@@ -112,6 +115,9 @@ def _check(plan: Plan) -> None:
         raise SemprolaError(f"no choice by {plan.choose!r}: choose from {', '.join(CHOICES)}")
     if plan.task.source not in ("generated", "file"):
         raise SemprolaError(f"no source {plan.task.source!r}: choose from generated, file")
+    paths = plan.task.experiment == "simple-path"
+    if plan.task.multiplicity if paths else plan.task.turned or plan.task.ends != "early":
+        raise SemprolaError("multiplicity is for preference; turned rows and ends are for simple-path")
     unknown = [method for method in plan.methods if method not in METHODS]
     if unknown or not plan.methods:
         named = ", ".join(unknown) or "none"
@@ -140,6 +146,8 @@ def _title(plan: Plan) -> str:
     data = "published data" if task.source == "file" else "generated data"
     if task.multiplicity:
         data += ", a row for each person"
+    if task.turned:
+        data += ", training rows also turned"
     group = "graph" if task.experiment == "simple-path" else "ranking"
     split = "published split" if task.split == "published" else f"split by {group}"
     net = _NETS[plan.net]

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 
 from semprola.constraints import simple_paths
-from semprola.data import find_file, generate_grids, grid_graph, load_grids
+from semprola.data import Dataset, Split, find_file, generate_grids, grid_graph, load_grids, turned_grids
 from semprola.data.grids import GRIDS
 from semprola.errors import SemprolaError
 from semprola.experiments.path_circuit import path_circuit
-from semprola.experiments.task import Task, make_task
+from semprola.experiments.task import Task, divide, make_task
 
 NAME = "simple-path"
 SETTINGS = ("paper", "given")
@@ -26,6 +26,7 @@ def simple_path_task(
     data: str | Path | None = None,
     seed: int = 0,
     ends: str = "early",
+    turned: bool = False,
 ) -> Task:
     """The task of predicting a shortest path from two end points and a subgraph of the grid.
 
@@ -38,6 +39,7 @@ def simple_path_task(
         data: the folder with the published file.
         seed: of the generated data.
         ends: where the circuit reads end points, see `path_circuit`; "first" is for setting "paper".
+        turned: train also with rows that follow from the training rows by symmetry, see `turned_grids`.
 
     Raises:
         SemprolaError: there is no such setting, split or circuit, or the file cannot be had.
@@ -52,6 +54,9 @@ def simple_path_task(
     if setting == "given" and ends == "first":
         raise SemprolaError("with end points as inputs the circuit reads them early: leave ends='early'")
     dataset = load_grids(find_file(GRIDS, data)) if source == "file" else generate_grids(seed=seed)
+    parts = divide(dataset, split)
+    if turned:
+        dataset, parts = _with_turned(dataset, parts)
     graph = grid_graph()
     if setting == "given":
         constraint = simple_paths(graph, endpoints="given")
@@ -59,5 +64,19 @@ def simple_path_task(
     else:
         constraint = simple_paths(graph, endpoints="labels")
         y, given = np.concatenate([dataset.y, dataset.x[:, : len(graph)]], axis=1), None
-    task = make_task(NAME, setting, split, dataset, constraint, path_circuit(constraint, ends), y, given)
+    task = make_task(NAME, setting, split, dataset, parts, constraint, path_circuit(constraint, ends), y, given)
     return task if ends == "early" else replace(task, smaller=path_circuit(constraint, "early"))
+
+
+def _with_turned(dataset: Dataset, parts: Split) -> tuple[Dataset, Split]:
+    """The data and the split with turned training rows at the end."""
+    rows = parts.train
+    more = turned_grids(Dataset(dataset.name, dataset.x[rows], dataset.y[rows], dataset.groups[rows]))
+    joined = Dataset(
+        f"{dataset.name}, training rows also turned",
+        np.concatenate([dataset.x, more.x]),
+        np.concatenate([dataset.y, more.y]),
+        np.concatenate([dataset.groups, more.groups]),
+    )
+    added = np.arange(len(dataset), len(joined), dtype=np.int64)
+    return joined, replace(parts, train=np.concatenate([rows, added]))

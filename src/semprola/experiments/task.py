@@ -68,11 +68,25 @@ class Task:
         return obeys(self.constraint, self.columns, predicted, given)
 
 
+def divide(dataset: Dataset, split: str) -> Split:
+    """Who may see which rows.
+
+    Raises:
+        SemprolaError: there is no such split.
+    """
+    if split == "published":
+        return published_split(len(dataset))
+    if split == "graph":
+        return group_split(dataset.groups)
+    raise SemprolaError(f"no split {split!r}: choose from {', '.join(SPLITS)}")
+
+
 def make_task(
     name: str,
     setting: str,
     split: str,
     dataset: Dataset,
+    parts: Split,
     constraint: Formula,
     circuit: Circuit,
     y: NDArray[np.float32],
@@ -81,14 +95,8 @@ def make_task(
     """Put a task together, and check that every label vector in the data obeys the constraint.
 
     Raises:
-        SemprolaError: there is no such split, or a row of the data violates the constraint.
+        SemprolaError: a row of the data violates the constraint.
     """
-    if split == "published":
-        parts = published_split(len(dataset))
-    elif split == "graph":
-        parts = group_split(dataset.groups)
-    else:
-        raise SemprolaError(f"no split {split!r}: choose from {', '.join(SPLITS)}")
     inputs = None if given is None else torch.from_numpy(given)
     task = Task(
         name, setting, split, dataset.name, constraint, circuit,
