@@ -44,7 +44,9 @@ def starting_point(experiment: str, net: str) -> Candidate:
         raise SemprolaError(f"no network {net!r}: choose from {', '.join(NETS)}")
     if net == "scaled":
         model, training = starting_point(experiment, "paper")
-        return replace(model, start="scaled"), replace(training, steps=3000 if experiment == "simple-path" else 2000)
+        if experiment == "simple-path":
+            training = replace(training, steps=6000, patience=30)
+        return replace(model, start="scaled"), training
     if net == "paper":
         if experiment == "simple-path":
             return ModelSettings(hidden=(50,) * 6), TrainSettings(steps=20_000, lr=5e-3, evaluate_every=50)
@@ -133,10 +135,10 @@ _SMALL: dict[tuple[str, str], dict[str, Options]] = {
     },
     ("simple-path", "scaled"): {
         "fil": {"dropout": (0.0, 0.1)},
-        "semantic-loss": {"semantic_weight": (1.0, 10.0, 30.0), "penalty_from": (0, 1000)},
-        "nesy-entropy": {"semantic_weight": (1.0, 10.0, 30.0), "penalty_from": (1000,)},
-        "spl": {"gate": ((),), "dropout": (0.1, 0.2)},
-        "product-spl": {"gate": ((),), "dropout": (0.1, 0.2)},
+        "semantic-loss": {"semantic_weight": (1.0, 10.0), "penalty_from": (1000, 3000), "dropout": (0.1,)},
+        "nesy-entropy": {"semantic_weight": (1.0, 10.0), "penalty_from": (2000,), "dropout": (0.1,), "steps": (4000,)},
+        "spl": {"gate": ((),), "replicas": (1, 2), "lr": (1e-3, 5e-3), "dropout": (0.1,)},
+        "product-spl": {"gate": ((),), "replicas": (1, 2), "lr": (1e-3, 5e-3), "dropout": (0.1,)},
     },
     ("simple-path", "wide"): {
         "fil": {"dropout": (0.0, 0.2), "lr": (1e-3, 5e-4)},
