@@ -145,6 +145,9 @@ def test_the_page_is_rewritten_between_its_markers(content: dict[str, Any], tmp_
     assert text.endswith("after\n")
     assert "old" not in text
     assert text.count("### Simple paths") == 1
+    seen = [result["test"]["exact"] for result in content["results"] if result["method"] == "spl"]
+    assert f"| {content['title']} | " in text
+    assert f" | – | – | {spread(seen)} | – |" in text
     page.write_text("no markers")
     with pytest.raises(FormatError, match="expected one line"):
         report.update_page(tmp_path / "results", page)

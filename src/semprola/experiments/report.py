@@ -55,6 +55,22 @@ def markdown_report(content: Mapping[str, Any]) -> str:
     return "\n".join([*lines, f"`{content['command']}`", ""])
 
 
+def overview(contents: Sequence[Mapping[str, Any]]) -> str:
+    """Exact match of every method in several results files, a line of Markdown a file.
+
+    Args:
+        contents: of the files, as for `markdown_report`.
+    """
+    lines = ["| exact match, mean ± sd over seeds | " + " | ".join(TITLES[method] for method in METHODS) + " |"]
+    lines.append("|---|" + "---:|" * len(METHODS))
+    for content in contents:
+        seen = [[test["exact"] for test in _of(content["results"], method)] for method in METHODS]
+        lines.append(
+            f"| {content['title']} | " + " | ".join(spread(values) if values else "–" for values in seen) + " |"
+        )
+    return "\n".join(lines) + "\n"
+
+
 def html_report(content: Mapping[str, Any]) -> str:
     """A results file as one HTML page with its pictures inside (without them where matplotlib is not installed)."""
     results, title = content["results"], html.escape(content["title"])
@@ -97,12 +113,13 @@ def update_page(folder: str | Path, page: str | Path) -> int:
         FormatError: a file is not one of results, or the page lacks the markers.
     """
     files = sorted(path for name in EXPERIMENTS for path in Path(folder).glob(f"{name}-*.json"))
-    sections = []
+    contents = []
     for path in files:
         content = read_json(path)
         if not {"title", "command", "results"} <= set(content):
             raise FormatError(f"{path}: not a results file: it lacks title, command or results")
-        sections.append(markdown_report(content))
+        contents.append(content)
+    sections = [overview(contents), *map(markdown_report, contents)]
     text = Path(page).read_text(encoding="utf-8")
     if text.count(BEGIN) != 1 or text.count(END) != 1:
         raise FormatError(f"{page}: expected one line {BEGIN!r} and one {END!r}")

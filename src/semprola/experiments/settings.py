@@ -121,7 +121,8 @@ _PUBLISHED: dict[str, Options] = {
 }
 
 _RELEASED: dict[str, Options] = {
-    method: {name: values for name, values in options.items() if name != "units"} | {"steps": (2000,), "gate": ((),)}
+    method: {name: values for name, values in options.items() if name != "units"}
+    | {"gate": ((),), "steps": (2000,), "patience": (None,)}
     for method, options in _PUBLISHED.items()
 }
 
