@@ -28,7 +28,6 @@ from semprola.experiments.trainer import train
 FOLDS = 5
 CASES = (
     ("preference", "paper", "paper"),
-    ("simple-path", "paper", "scaled"),
     ("simple-path", "paper", "wide"),
     ("simple-path", "given", "wide"),
 )
