@@ -189,12 +189,33 @@ _BEST: dict[tuple[str, str, str, str], dict[str, Any]] = {
     ("simple-path", "paper", "paper", "spl"): {"gate": ()},
     ("simple-path", "paper", "paper", "product-spl"): {"gate": ()},
     **{
+        ("simple-path", setting, "scaled", method): changes | {"dropout": 0.1}
+        for setting in ("paper", "given")
+        for method, changes in (
+            ("fil", {}),
+            ("semantic-loss", {"semantic_weight": 1.0, "penalty_from": 1000}),
+            ("nesy-entropy", {"semantic_weight": 1.0, "penalty_from": 2000, "steps": 4000}),
+            ("spl", {"gate": ()}),
+            ("product-spl", {"gate": ()}),
+        )
+    },
+    **{
         ("preference", setting, "paper", method): changes
         for setting in ("paper", "given")
         for method, changes in (
             ("semantic-loss", {"semantic_weight": 1.0, "penalty_from": 300}),
             ("nesy-entropy", {"semantic_weight": 1.0, "penalty_from": 300}),
             ("spl", {"gate": (), "replicas": 4, "units": 2, "weight_decay": 1.0, "choose": "likelihood"}),
+            ("product-spl", {"gate": (), "replicas": 4, "choose": "likelihood"}),
+        )
+    },
+    **{
+        ("preference", setting, "scaled", method): changes
+        for setting in ("paper", "given")
+        for method, changes in (
+            ("semantic-loss", {"semantic_weight": 1.0, "penalty_from": 100}),
+            ("nesy-entropy", {"semantic_weight": 0.3}),
+            ("spl", {"gate": (), "replicas": 4, "units": 2, "choose": "likelihood"}),
             ("product-spl", {"gate": (), "replicas": 4, "choose": "likelihood"}),
         )
     },
