@@ -16,6 +16,7 @@ from semprola.errors import FormatError, SemprolaError
 from semprola.experiments import report
 from semprola.experiments.jobs import TaskSettings
 from semprola.experiments.methods import METHODS
+from semprola.experiments.provenance import read_json
 from semprola.experiments.reproduce import Plan, reproduce
 from semprola.experiments.tables import markdown_table, print_table, spread, summary, text_table
 
@@ -164,6 +165,20 @@ def test_the_docs_show_the_results_of_the_repository(tmp_path: Path) -> None:
     report.update_page(root / "results", copy)
     again = "run: python -m semprola.experiments.report results docs/experiments.md"
     assert copy.read_text(encoding="utf-8") == page.read_text(encoding="utf-8"), again
+
+
+def test_the_readme_quotes_the_results_of_the_repository() -> None:
+    root = Path(__file__).resolve().parents[2]
+    text = (root / "README.md").read_text(encoding="utf-8")
+    quoted = {
+        "scaled-small": ("spl", "product-spl"),
+        "wide-turned-small": ("fil", "semantic-loss", "spl", "product-spl"),
+    }
+    for name, methods in quoted.items():
+        results = read_json(root / "results" / f"simple-path-paper-published-{name}-search.json")["results"]
+        for method in methods:
+            seen = [result["test"]["exact"] for result in results if result["method"] == method]
+            assert spread(seen).split()[0] in text
 
 
 @pytest.mark.parametrize(

@@ -190,13 +190,13 @@ _BEST: dict[tuple[str, str, str, str], dict[str, Any]] = {
     ("simple-path", "paper", "paper", "product-spl"): {"gate": ()},
     **{
         ("simple-path", setting, "scaled", method): changes | {"dropout": 0.1}
-        for setting in ("paper", "given")
+        for setting, weight, layers in (("paper", 1.0, {"gate": ()}), ("given", 10.0, {"gate": (), "lr": 1e-3}))
         for method, changes in (
             ("fil", {}),
-            ("semantic-loss", {"semantic_weight": 1.0, "penalty_from": 1000}),
-            ("nesy-entropy", {"semantic_weight": 1.0, "penalty_from": 2000, "steps": 4000}),
-            ("spl", {"gate": ()}),
-            ("product-spl", {"gate": ()}),
+            ("semantic-loss", {"semantic_weight": weight, "penalty_from": 1000}),
+            ("nesy-entropy", {"semantic_weight": weight, "penalty_from": 2000, "steps": 4000}),
+            ("spl", layers),
+            ("product-spl", layers),
         )
     },
     **{
