@@ -18,6 +18,7 @@ import torch
 from torch import Tensor
 
 from semprola.data import Split
+from semprola.errors import SemprolaError
 from semprola.experiments.jobs import TaskSettings
 from semprola.experiments.methods import TITLES, Model
 from semprola.experiments.provenance import provenance, write_json
@@ -38,9 +39,12 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/decoder.json"))
     parser.add_argument("--data", type=str, help="folder with the published data (or SEMPROLA_DATA)")
     options = parser.parse_args()
+    try:
+        tasks = [TaskSettings(*names[:2], source="file", data=options.data).task() for names in CASES]
+    except SemprolaError as error:
+        parser.exit(2, f"error: {error}\n")
     found = []
-    for experiment, setting, net in CASES:
-        task = TaskSettings(experiment, setting, source="file", data=options.data).task()
+    for task, (experiment, setting, net) in zip(tasks, CASES, strict=True):
         for method in ("spl", "product-spl"):
             gains = torch.cat([gain_by_row(part, method, net) for part in folds(task)])
             case = {"experiment": experiment, "setting": setting, "net": net, "method": method, **described(gains)}

@@ -47,3 +47,25 @@ def test_every_tool_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert module.pysdd(cases[0].plain())["models"] == "720"
     pytest.importorskip("oxidd")
     assert module.measure("oxidd", 0)["models"] == "720"
+
+
+def test_folds_test_every_row_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    from semprola.experiments.preference import preference_task
+
+    module: Any = script("decoder", monkeypatch)
+    task = preference_task()
+    made = module.folds(task)
+    assert sorted(row for fold in made for row in fold.parts.test.tolist()) == list(range(len(task.x)))
+    for fold in made:
+        parts = [set(rows.tolist()) for rows in (fold.parts.train, fold.parts.valid, fold.parts.test)]
+        assert sum(map(len, parts)) == len(set.union(*parts)) == len(task.x)
+
+
+def test_what_the_docs_say_of_the_decoder() -> None:
+    """docs/experiments.md: between -0.04 and 0.02 points, at most 1.3 errors, fewer than 2 rows of 100."""
+    cases = json.loads((ROOT / "results" / "decoder.json").read_text())["cases"]
+    assert len(cases) == 6
+    for case in cases:
+        assert -0.04 <= case["gain"] <= 0.02
+        assert abs(case["gain"]) <= 1.35 * case["error"]
+        assert case["better"] + case["worse"] < 0.02 * case["rows"]

@@ -14,7 +14,7 @@ from semprola.experiments import jobs as jobs_module
 from semprola.experiments.jobs import Job, TaskSettings, execute, execute_all
 from semprola.experiments.methods import METHODS, ModelSettings
 from semprola.experiments.search import _job, search
-from semprola.experiments.settings import EXPERIMENTS, GRIDS, NETS, best_known, candidates, starting_point
+from semprola.experiments.settings import EXPERIMENTS, GRIDS, NETS, best_known, candidates, default_net, starting_point
 from semprola.experiments.trainer import TrainSettings
 
 _TASK = TaskSettings("preference")
@@ -136,6 +136,13 @@ def test_grids_and_best_known_settings() -> None:
     spl = candidates("simple-path", "paper", "spl", "released")
     assert {(model.replicas, model.units, model.gate, training.steps) for model, training in spl} == {
         (m, 1, (), 2000) for m in (2, 4, 8)
+    }
+
+
+def test_the_network_if_none_is_named() -> None:
+    assert {experiment: default_net(experiment) for experiment in EXPERIMENTS} == {
+        "simple-path": "scaled",
+        "preference": "paper",
     }
 
 

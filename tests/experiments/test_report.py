@@ -91,6 +91,10 @@ def test_a_decoder_that_is_behind_is_counted(content: dict[str, Any]) -> None:
     del decoder["gain"]
     text = report.markdown_report({**content, "results": results})
     assert "by at most 0.10 points; chosen" in text
+    results[1]["test"]["hamming_decoder"].update(gain=-0.1, gain_error=0.2)
+    assert "Both layers" not in report.overview([{**content, "results": results[:2]}])  # of FIL
+    text = report.markdown_report({**content, "results": results})
+    assert f"(0.5 standard errors, in the {len(results) - 1} runs that recorded them)" in text
 
 
 def test_html_is_one_file(content: dict[str, Any]) -> None:
@@ -149,6 +153,7 @@ def test_the_page_is_rewritten_between_its_markers(content: dict[str, Any], tmp_
     seen = [result["test"]["exact"] for result in content["results"] if result["method"] == "spl"]
     assert f"| {content['title']} | " in text
     assert f" | – | – | {spread(seen)} | – |" in text
+    assert re.search(r"Both layers, all tables: The decoder .* in \d of 2 runs", text)
     page.write_text("no markers")
     with pytest.raises(FormatError, match="expected one line"):
         report.update_page(tmp_path / "results", page)
@@ -193,9 +198,9 @@ def test_the_readme_quotes_the_results_of_the_repository() -> None:
         (Plan(TaskSettings(), methods=()), "no such method: none"),
         (Plan(TaskSettings(source="web")), "no source 'web'"),
         (Plan(TaskSettings(setting="hard")), "no setting 'hard'"),
-        (Plan(TaskSettings(multiplicity=True)), "multiplicity is for preference"),
-        (Plan(TaskSettings("preference", turned=True)), "turned rows and ends are for simple-path"),
-        (Plan(TaskSettings("preference", ends="first")), "turned rows and ends are for simple-path"),
+        (Plan(TaskSettings(multiplicity=True)), r"\(multiplicity\) is for preference: leave it out"),
+        (Plan(TaskSettings("preference", turned=True)), "are for simple-path: leave them out"),
+        (Plan(TaskSettings("preference", ends="first")), "are for simple-path: leave them out"),
     ],
 )
 def test_plans_that_make_no_sense(plan: Plan, message: str, tmp_path: Path) -> None:

@@ -50,13 +50,7 @@ def reproduce(
         "turned": turned,
         "data": None if data is None else str(data),
     }
-    options = {
-        "net": net or ("scaled" if experiment == "simple-path" else "paper"),
-        "seeds": seeds,
-        "quick": quick,
-        "grid": grid,
-        "search_seeds": search_seeds,
-    }
+    options = {"net": net, "seeds": seeds, "quick": quick, "grid": grid, "search_seeds": search_seeds}
     options |= {"choose": choose, "processes": jobs, "ray": ray}
     _reproduce(task, {**options, "quiet": as_json}, methods, out, resume, as_json)
 
@@ -68,9 +62,11 @@ def _reproduce(
     from semprola.experiments.jobs import TaskSettings
     from semprola.experiments.methods import METHODS
     from semprola.experiments.reproduce import Plan, reproduce
+    from semprola.experiments.settings import default_net
     from semprola.experiments.tables import print_table, summary
 
     chosen = tuple(name.strip() for name in methods.split(",") if name.strip()) or METHODS
+    options["net"] = options["net"] or default_net(task["experiment"])
     plan = Plan(TaskSettings(**task), methods=chosen, **options)
     if not resume:
         _forget(out / "runs" / plan.name)

@@ -15,12 +15,6 @@ from semprola.experiments.search import search
 from semprola.experiments.settings import EXPERIMENTS, NETS, Candidate, best_known, candidates
 from semprola.experiments.trainer import CHOICES
 
-_NETS = {
-    "paper": "network of the paper",
-    "scaled": "network of the paper with a scaled start",
-    "wide": "wide network",
-}
-
 
 @dataclass(frozen=True)
 class Plan:
@@ -115,9 +109,10 @@ def _check(plan: Plan) -> None:
         raise SemprolaError(f"no choice by {plan.choose!r}: choose from {', '.join(CHOICES)}")
     if plan.task.source not in ("generated", "file"):
         raise SemprolaError(f"no source {plan.task.source!r}: choose from generated, file")
-    paths = plan.task.experiment == "simple-path"
-    if plan.task.multiplicity if paths else plan.task.turned or plan.task.ends != "early":
-        raise SemprolaError("multiplicity is for preference; turned rows and ends are for simple-path")
+    if plan.task.multiplicity and plan.task.experiment != "preference":
+        raise SemprolaError("a row for each person (multiplicity) is for preference: leave it out")
+    if (plan.task.turned or plan.task.ends != "early") and plan.task.experiment != "simple-path":
+        raise SemprolaError("turned rows and ends='first' are for simple-path: leave them out")
     unknown = [method for method in plan.methods if method not in METHODS]
     if unknown or not plan.methods:
         named = ", ".join(unknown) or "none"
@@ -150,7 +145,7 @@ def _title(plan: Plan) -> str:
         data += ", training rows also turned"
     group = "graph" if task.experiment == "simple-path" else "ranking"
     split = "published split" if task.split == "published" else f"split by {group}"
-    net = _NETS[plan.net]
+    net = NETS[plan.net]
     how = "best known settings" if plan.quick else f"{plan.grid} grid searched"
     if task.ends == "first":
         net += ", end points first in the circuit"

@@ -13,7 +13,12 @@ from semprola.experiments.trainer import TrainSettings
 Candidate = tuple[ModelSettings, TrainSettings]
 
 EXPERIMENTS = ("simple-path", "preference")
-NETS = ("paper", "scaled", "wide")
+NETS = {
+    "paper": "network of the paper",
+    "scaled": "network of the paper with a scaled start",
+    "wide": "wide network",
+}
+"""Names of the networks, and what titles say of them."""
 GRIDS = ("small", "released", "published")
 
 Options = dict[str, tuple[Any, ...]]
@@ -57,6 +62,11 @@ def starting_point(experiment: str, net: str) -> Candidate:
         return model, TrainSettings(steps=6000, lr=1e-3, batch_size=64, evaluate_every=40, patience=30)
     model = ModelSettings(hidden=(64,), activation="relu")
     return model, TrainSettings(steps=2000, lr=1e-3, batch_size=256, evaluate_every=10, patience=40)
+
+
+def default_net(experiment: str) -> str:
+    """The network if none is named: that of the paper, for paths with the start that it needs."""
+    return "scaled" if experiment == "simple-path" else "paper"
 
 
 def candidates(experiment: str, net: str, method: str, grid: str = "small") -> list[Candidate]:
