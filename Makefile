@@ -11,7 +11,7 @@ help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
 
 demo: $(INSTALLED) ## Compare the layer with its alternatives on a small task
-	$(BIN)/python -m semprola.experiments.demo
+	$(BIN)/python -m experiments.demo
 
 test: lint ## Run every check: lint, types, tests, doctests, the code in README and docs
 	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
@@ -19,7 +19,7 @@ test: lint ## Run every check: lint, types, tests, doctests, the code in README 
 lint: $(INSTALLED) ## Check style, format and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy --strict src
+	$(BIN)/mypy --strict
 
 format: $(INSTALLED) ## Put every file into the project's format
 	$(BIN)/ruff check --fix .
@@ -27,7 +27,7 @@ format: $(INSTALLED) ## Put every file into the project's format
 
 # Peers want other versions of what they share with us, so they get an environment of their own.
 bench: .venv-bench/.installed ## Measure speed beside other packages; writes docs/speed.md
-	.venv-bench/bin/python benchmarks/bench.py
+	.venv-bench/bin/python -m benchmarks.engine --docs docs/speed.md
 
 .venv-bench/.installed: pyproject.toml setup.py constraints.txt $(NATIVE)
 	$(PYTHON) -m venv .venv-bench

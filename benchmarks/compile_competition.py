@@ -23,10 +23,10 @@ from pathlib import Path
 from typing import Any
 
 import semprola as sp
+from experiments.provenance import provenance, write_json
 from semprola.circuit.weighted import weighted_count
-from semprola.compile.budget import Budget
-from semprola.compile.clausal import compile_to_count
-from semprola.experiments.provenance import provenance, write_json
+from semprola.compiler.budget import Budget
+from semprola.compiler.clausal import compile_to_count
 from semprola.logic import Cnf
 
 ROOT = Path(__file__).resolve().parent.parent

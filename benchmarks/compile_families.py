@@ -354,7 +354,7 @@ def main() -> None:
     parser.add_argument("--peers", help="a Python that has graphillion")
     parser.add_argument("--only", default="", help="families whose name contains this")
     options = parser.parse_args()
-    from semprola.experiments.provenance import provenance, write_json
+    from experiments.provenance import provenance, write_json
 
     entries = []
     failures: dict[tuple[str, str], dict[str, Any]] = {}

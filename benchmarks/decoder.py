@@ -17,14 +17,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from semprola.data import Split
+from experiments.data import Split
+from experiments.jobs import TaskSettings
+from experiments.methods import TITLES, Model
+from experiments.provenance import provenance, write_json
+from experiments.settings import best_known
+from experiments.task import Task
 from semprola.errors import SemprolaError
-from semprola.experiments.jobs import TaskSettings
-from semprola.experiments.methods import TITLES, Model
-from semprola.experiments.provenance import provenance, write_json
-from semprola.experiments.settings import best_known
-from semprola.experiments.task import Task
-from semprola.experiments.trainer import train
+from semprola.training.trainer import train
 
 FOLDS = 5
 CASES = (

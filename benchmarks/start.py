@@ -14,8 +14,8 @@ from typing import Any
 import torch
 
 import semprola as sp
-from semprola.experiments.provenance import provenance, write_json
-from semprola.experiments.simple_path import simple_path_task
+from experiments.provenance import provenance, write_json
+from experiments.simple_path import simple_path_task
 
 STEPS, EVERY, BATCH = 600, 150, 64
 

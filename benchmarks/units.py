@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 import semprola as sp
-from semprola.commands.bench_cases import cases
+from benchmarks.cases import cases
 
 FEATURES, BATCH = 128, 128
 CASES = [("cellcycle", 2), ("cellcycle", 4), ("grid-4x4-sdd", 2), ("permutation-12", 2)]

@@ -28,20 +28,19 @@ ORDER = [
     {"errors"},
     {"logic"},
     {"circuit"},
-    {"compile"},
+    {"compiler"},
     {"constraints"},
     {"engine"},
     {"distributions"},
     {"nn"},
     {"losses", "baselines"},
-    {"sklearn"},
-    {"data"},
-    {"experiments"},
-    {"cli", "commands"},
+    {"training"},
+    {"sklearn", "lightning", "export"},
+    {"cli"},
 ]
 RANK = {name: rank for rank, group in enumerate(ORDER) for name in group}
-# `import semprola` runs the package's __init__, which gathers what the layers below the experiments offer.
-RANK_OF_ROOT = RANK["experiments"]
+# `import semprola` runs the package's __init__, which gathers what the layers below the command line offer.
+RANK_OF_ROOT = RANK["cli"]
 
 
 def test_one_version() -> None:

@@ -9,7 +9,7 @@ from semprola._version import __version__
 from semprola.circuit import Circuit
 from semprola.circuit.nnf_files import read_nnf
 from semprola.circuit.sdd_files import read_sdd
-from semprola.compile import compile
+from semprola.compiler import compile
 from semprola.constraints import Categorical, Integer
 from semprola.distributions import CompatibleDistribution, ProductDistribution, SPLDistribution
 from semprola.engine import get_engine, set_engine

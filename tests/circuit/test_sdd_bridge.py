@@ -200,7 +200,7 @@ class TestProcess:
     def test_after_fork(self) -> None:
         code = """
             import os
-            from semprola.compile import compile
+            from semprola.compiler import compile
             assert compile("a | b").model_count() == 3
             child = os.fork()
             if child == 0:
@@ -219,7 +219,7 @@ class TestProcess:
         code = """
             import random
             from semprola.circuit import sdd_process
-            from semprola.compile import compile
+            from semprola.compiler import compile
             from semprola.logic import And, Bool, Or
             rng = random.Random(0)
             pick = lambda: [Bool(f"v{v}") ^ (rng.random() < 0.5) for v in rng.sample(range(150), 3)]

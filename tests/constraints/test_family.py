@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from semprola import constraints as C
-from semprola.compile import compile as compile_constraint
+from semprola.compiler import compile as compile_constraint
 from semprola.errors import CompilationBudgetError
 from semprola.logic import Bool, Kind
 

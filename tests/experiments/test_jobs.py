@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
+from experiments import jobs as jobs_module
+from experiments.jobs import Job, TaskSettings, execute, execute_all
+from experiments.methods import METHODS, ModelSettings
+from experiments.search import _job, search
+from experiments.settings import EXPERIMENTS, GRIDS, NETS, best_known, candidates, default_net, starting_point
 from semprola.errors import FormatError, SemprolaError
-from semprola.experiments import jobs as jobs_module
-from semprola.experiments.jobs import Job, TaskSettings, execute, execute_all
-from semprola.experiments.methods import METHODS, ModelSettings
-from semprola.experiments.search import _job, search
-from semprola.experiments.settings import EXPERIMENTS, GRIDS, NETS, best_known, candidates, default_net, starting_point
-from semprola.experiments.trainer import TrainSettings
+from semprola.training.trainer import TrainSettings
 
 _TASK = TaskSettings("preference")
 _MODEL = ModelSettings(hidden=(8,), activation="relu")

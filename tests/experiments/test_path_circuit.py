@@ -6,10 +6,10 @@ import networkx as nx
 import numpy as np
 import pytest
 
+from experiments.data import grid_graph
+from experiments.path_circuit import ENDS, path_circuit
 from semprola.constraints import simple_paths
-from semprola.data import grid_graph
 from semprola.errors import SemprolaError
-from semprola.experiments.path_circuit import ENDS, path_circuit
 
 
 @pytest.mark.parametrize("ends", ENDS)

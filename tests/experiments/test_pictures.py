@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semprola.data import generate_grids
-from semprola.experiments import pictures
-from semprola.experiments.metrics import reliability
+from experiments import pictures
+from experiments.data import generate_grids
+from semprola.training.metrics import reliability
 
 pytest.importorskip("matplotlib")
 

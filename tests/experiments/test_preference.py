@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from experiments.methods import ModelSettings
+from experiments.preference import preference_task
+from experiments.runs import run
 from semprola.errors import SemprolaError
-from semprola.experiments.methods import ModelSettings
-from semprola.experiments.preference import preference_task
-from semprola.experiments.runs import run
-from semprola.experiments.trainer import TrainSettings
+from semprola.training.trainer import TrainSettings
 
 
 def test_inputs_of_the_constraint_change_nothing() -> None:

@@ -8,8 +8,8 @@ from typing import IO
 
 import pytest
 
+from experiments.provenance import atomic_write, provenance, read_json, write_json
 from semprola.errors import FormatError
-from semprola.experiments.provenance import atomic_write, provenance, read_json, write_json
 
 
 def test_json_comes_back(tmp_path: Path) -> None:

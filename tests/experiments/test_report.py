@@ -12,13 +12,13 @@ from typing import Any
 
 import pytest
 
+from experiments import report
+from experiments.jobs import TaskSettings
+from experiments.methods import METHODS
+from experiments.provenance import read_json
+from experiments.reproduce import Plan, reproduce
+from experiments.tables import markdown_table, print_table, spread, summary, text_table
 from semprola.errors import FormatError, SemprolaError
-from semprola.experiments import report
-from semprola.experiments.jobs import TaskSettings
-from semprola.experiments.methods import METHODS
-from semprola.experiments.provenance import read_json
-from semprola.experiments.reproduce import Plan, reproduce
-from semprola.experiments.tables import markdown_table, print_table, spread, summary, text_table
 
 typer_testing = pytest.importorskip("typer.testing")
 typer = pytest.importorskip("typer")
@@ -29,7 +29,7 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """A small results file: two methods, two seeds, a few steps."""
     from dataclasses import replace
 
-    from semprola.experiments import reproduce as module
+    from experiments import reproduce as module
 
     with pytest.MonkeyPatch.context() as patch:
         known = module.best_known
@@ -134,7 +134,7 @@ def test_nothing_names_the_machine(content: dict[str, Any]) -> None:
     text = json.dumps(content)
     assert str(Path.home()) not in text or str(Path.home()) == "/"
     assert "/tmp/" not in text
-    assert content["command"].startswith("semprola reproduce simple-path --setting paper --split published")
+    assert content["command"].startswith("python -m experiments simple-path --setting paper --split published")
 
 
 def test_the_page_is_rewritten_between_its_markers(content: dict[str, Any], tmp_path: Path) -> None:
@@ -168,7 +168,7 @@ def test_the_docs_show_the_results_of_the_repository(tmp_path: Path) -> None:
     copy = tmp_path / "experiments.md"
     copy.write_text(page.read_text(encoding="utf-8"), encoding="utf-8")
     report.update_page(root / "results", copy)
-    again = "run: python -m semprola.experiments.report results docs/experiments.md"
+    again = "run: python -m experiments.report results docs/experiments.md"
     assert copy.read_text(encoding="utf-8") == page.read_text(encoding="utf-8"), again
 
 
@@ -212,8 +212,8 @@ def test_plans_that_make_no_sense(plan: Plan, message: str, tmp_path: Path) -> N
 def test_the_command_is_one_that_runs() -> None:
     plan = Plan(TaskSettings("preference", "given", "graph", "file", 3, True), "wide", METHODS[:2], 7, True)
     assert plan.command == (
-        "semprola reproduce preference --setting given --split graph --source file --net wide --seeds 7 --multiplicity "
-        "--data-seed 3 --methods fil,semantic-loss --quick"
+        "python -m experiments preference --setting given --split graph --source file --net wide --seeds 7 "
+        "--multiplicity --data-seed 3 --methods fil,semantic-loss --quick"
     )
     assert (
         Plan(TaskSettings(turned=True), "wide").name == "simple-path-paper-published-wide-generated-turned-small-search"
@@ -226,10 +226,10 @@ def test_the_command_is_one_that_runs() -> None:
 
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from experiments import reproduce as module
+    from experiments.methods import ModelSettings
     from semprola import cli
-    from semprola.experiments import reproduce as module
-    from semprola.experiments.methods import ModelSettings
-    from semprola.experiments.trainer import TrainSettings
+    from semprola.training.trainer import TrainSettings
 
     known = ModelSettings(hidden=(8,)), TrainSettings(steps=2, evaluate_every=2)
     monkeypatch.setattr(module, "best_known", lambda *names: known)

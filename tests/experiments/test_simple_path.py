@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 import torch
 
+from experiments import demo
+from experiments.methods import ModelSettings
+from experiments.runs import run
+from experiments.simple_path import simple_path_task
 from semprola.errors import SemprolaError
-from semprola.experiments import demo
-from semprola.experiments.methods import ModelSettings
-from semprola.experiments.runs import run
-from semprola.experiments.simple_path import simple_path_task
-from semprola.experiments.trainer import TrainSettings
+from semprola.training.trainer import TrainSettings
 
 
 def test_settings_of_the_task() -> None:

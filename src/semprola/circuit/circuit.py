@@ -31,7 +31,7 @@ class Circuit:
     it is compiled. Variables are the labels, then the given ones. A variable that a branch of a sum does not mention
     is free there, unless ``zero_suppressed[v]``: then it is false there, as in a zero-suppressed decision diagram.
 
-    Users get circuits from :func:`semprola.compile`; the constructor checks the arrays.
+    Users get circuits from :func:`semprola.compiler`; the constructor checks the arrays.
 
     Args:
         labels: names of the output variables, in the column order of y.

@@ -15,9 +15,9 @@ from xml.sax.saxutils import escape
 import numpy as np
 import numpy.typing as npt
 
+from semprola._files import write_atomically
 from semprola.circuit.circuit import LITERAL, PRODUCT, SUM, Circuit
 from semprola.circuit.levels import heights
-from semprola.circuit.storage import write_atomically
 
 MOST_DRAWN = 200
 """Circuits with more nodes are summarised by pictures; .dot files have all nodes of any circuit."""

@@ -15,10 +15,11 @@ from pathlib import Path
 
 import numpy as np
 
+from semprola._files import write_atomically
 from semprola.circuit.builder import FALSE, CircuitBuilder
 from semprola.circuit.circuit import LITERAL, PRODUCT, SUM, Circuit
 from semprola.circuit.sdd_files import MOST_VARIABLES, variable_names, verified
-from semprola.circuit.storage import TextFile, write_atomically
+from semprola.circuit.storage import TextFile
 from semprola.errors import UnsatisfiableError
 
 

@@ -12,9 +12,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from semprola._files import write_atomically
 from semprola.circuit.builder import FALSE, CircuitBuilder
 from semprola.circuit.circuit import Circuit, check_names
-from semprola.circuit.storage import TextFile, write_atomically
+from semprola.circuit.storage import TextFile
 from semprola.circuit.vtree import Vtree
 from semprola.errors import FormatError, LabelError, UnsatisfiableError
 

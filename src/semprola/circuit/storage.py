@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import json
-import os
 import re
-import secrets
 import struct
 import zipfile
 import zlib
@@ -18,6 +15,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from semprola._files import write_atomically
 from semprola.circuit.circuit import Circuit
 from semprola.circuit.vtree import Vtree
 from semprola.errors import FormatError, SemprolaError
@@ -110,25 +108,6 @@ def loads(data: bytes, name: str = "circuit") -> Circuit:
     if circuit.digest != header["digest"]:
         raise FormatError(f"{name}: damaged: the digest in its header is not that of its contents")
     return circuit
-
-
-def write_atomically(path: str | Path, data: bytes) -> None:
-    """Write a file so that others see the old contents or the new ones, never a part, and no scraps are left."""
-    target = Path(path)
-    if not target.parent.is_dir():
-        raise FileNotFoundError(errno.ENOENT, "No such folder", str(target.parent))
-    if target.is_dir():
-        raise IsADirectoryError(errno.EISDIR, "Is a folder, not a file", str(target))
-    scrap = target.with_name(f".{target.name[:100]}.{secrets.token_hex(8)}")
-    try:
-        with open(scrap, "xb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(scrap, target)
-    except BaseException:
-        scrap.unlink(missing_ok=True)
-        raise
 
 
 class TextFile:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from semprola.circuit import Circuit, CircuitBuilder, Vtree
 from semprola.circuit.builder import watched
-from semprola.compile.decomposition import elimination_order
+from semprola.compiler.decomposition import elimination_order
 from semprola.constraints.budget import Budget
 from semprola.constraints.layout import VtreeBuilder
 from semprola.errors import CompilationBudgetError

@@ -155,7 +155,7 @@ class Cnf(Leaf):
 
     def to_circuit(self) -> NoReturn:
         """Refuse: there is no direct construction, clauses need a general compiler."""
-        raise PropertyError("a CNF has no direct construction as a circuit; compile it by semprola.compile")
+        raise PropertyError("a CNF has no direct construction as a circuit; compile it by semprola.compiler")
 
     def describe(self) -> str:
         """Return the numbers of variables and clauses."""

@@ -7,13 +7,11 @@ The dialects read: plain DIMACS, SATLIB (a ``%`` ends the clauses), and the mode
 from __future__ import annotations
 
 import bz2
-import contextlib
 import gzip
 import io
 import lzma
 import os
 import re
-import secrets
 import zlib
 from collections.abc import Callable
 from fractions import Fraction
@@ -22,6 +20,7 @@ from typing import IO, Any, NoReturn
 
 import numpy as np
 
+from semprola._files import write_atomically
 from semprola.errors import FormatError
 from semprola.logic.cnf import MAX_VARIABLES, Cnf
 from semprola.logic.messages import brief
@@ -85,15 +84,16 @@ def write_dimacs(cnf: Cnf, path: str | os.PathLike[str]) -> None:
         path: where; compressed when it ends in ``.gz``, ``.xz`` or ``.bz2``.
     """
     text = to_dimacs(cnf).encode("ascii")
-    target = Path(path)
-    scratch = target.with_name(f".{secrets.token_hex(8)}{target.suffix}")
-    try:
-        with _OPENERS.get(target.suffix, open)(scratch, "xb") as file:
-            file.write(text)
-        os.replace(scratch, target)
-    finally:
-        with contextlib.suppress(OSError):
-            scratch.unlink()
+    suffix = Path(path).suffix
+    if suffix not in _OPENERS:
+        write_atomically(path, text)
+        return
+
+    def packed(file: IO[bytes]) -> None:
+        with _OPENERS[suffix](file, "wb") as out:
+            out.write(text)
+
+    write_atomically(path, packed)
 
 
 def _is_text(source: str) -> bool:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from semprola.circuit import Circuit
-from semprola.compile import compile, restructure
+from semprola.compiler import compile, restructure
 from semprola.distributions import CompatibleDistribution, ProductDistribution, SPLDistribution
 from semprola.distributions.encoding import EncodedStates
 from semprola.engine import CompatibleStructure, Structure, may_gate

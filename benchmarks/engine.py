@@ -1,0 +1,181 @@
+"""How fast circuits are evaluated, beside the packages that people would use otherwise: `make bench`."""
+
+from __future__ import annotations
+
+import json as json_format
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from semprola._files import write_atomically
+from semprola.cli.app import reporting_errors
+
+if TYPE_CHECKING:
+    from semprola.circuit import Circuit
+
+_TOO_LONG = 8.0
+"""A candidate that would take more seconds for one call at the next batch size is left out there."""
+
+
+def bench(
+    circuits: Annotated[str, typer.Option(help="Names of circuits, with commas between; all by default.")] = "",
+    batch: Annotated[str, typer.Option(help="Batch sizes, with commas between.")] = "1,128,1024",
+    rounds: Annotated[int, typer.Option(help="Most rounds of measurement.", min=1)] = 15,
+    seconds: Annotated[float, typer.Option(help="About what one circuit at one batch size may take.", min=0)] = 10.0,
+    threads: Annotated[str, typer.Option(help="Threads; all but the first for batch 128 only.")] = "1,2",
+    sizes: Annotated[str, typer.Option(help="Edges of growing circuits, with commas between.")] = "1e3,1e4,1e5,1e6,1e7",
+    data: Annotated[Path, typer.Option(help="Folder of published data sets.")] = Path("../shared/data"),
+    out: Annotated[Path, typer.Option(help="Folder for bench.json and bench.svg.")] = Path("results"),
+    docs: Annotated[Path | None, typer.Option(help="Page to write the tables to.")] = None,
+    json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
+) -> None:
+    """Measure log Z, training steps, modes and samples beside KLay, cirkit and a layer without constraint.
+
+    All candidates take turns in one process; the figures are medians, of wall and of processor time. By default this
+    takes about a quarter of an hour.
+
+    Example: python -m benchmarks.engine --circuits permutation-12,paths-8x8 --batch 128 --sizes ""
+    """
+    from benchmarks import report
+    from benchmarks.cases import cases
+    from benchmarks.measure import conditions, load
+
+    started = time.monotonic()
+    chosen = cases([c.strip() for c in circuits.split(",") if c.strip()] or None)
+    edges = _wholes(sizes, "a number of edges")
+    session = _Session(
+        sorted(set(_wholes(batch, "a batch size"))), _wholes(threads, "a number of threads") or [1], rounds, seconds
+    )
+    session.result["conditions"] = conditions() | {"threads": session.threads}
+    session.total = len(chosen) + len(edges)
+    for case in chosen:
+        session.say(case.name)
+        try:
+            circuit = case.make(data)
+        except OSError as error:
+            session.result["rows"].append({"circuit": case.name, "skipped": f"needs published data: {error}"})
+            continue
+        session.circuit(case.name, circuit)
+    for wanted in edges:
+        session.say(f"a circuit of about {wanted} edges")
+        session.growth(wanted)
+    result = session.result
+    if not result["rows"] and not result["growth"]:
+        raise ValueError("nothing to measure: name a batch size or a number of edges")
+    result["conditions"] |= {"load after": load(), "minutes": round((time.monotonic() - started) / 60, 1)}
+    out.mkdir(parents=True, exist_ok=True)
+    text = json_format.dumps(result, indent=1)
+    write_atomically(out / "bench.json", f"{text}\n".encode())
+    if result["growth"]:
+        report.plot(result, out / "bench.svg")
+    if docs is not None:
+        docs.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(docs, report.page(result).encode())
+    typer.echo(text if json else report.tables(result))
+
+
+class _Session:
+    """What has been measured so far."""
+
+    def __init__(self, batches: list[int], threads: list[int], rounds: int, seconds: float) -> None:
+        self.batches, self.threads, self.rounds, self.seconds = batches, threads, rounds, seconds
+        self.result: dict[str, Any] = {"rows": [], "networks": [], "mixtures": [], "products": [], "growth": []}
+        self.total = self.done = 0
+
+    def circuit(self, name: str, circuit: Circuit) -> None:
+        """All that is asked of one circuit."""
+        from benchmarks import products
+        from benchmarks.measure import side_by_side, threads
+        from benchmarks.peers import Peers
+        from benchmarks.tasks import network_step
+
+        peers = Peers(circuit)
+        for batch in self.batches:
+            with threads(self.threads[0]):
+                self._tasks(name, circuit, peers, batch, self.threads[0])
+            for more in self.threads[1:] if batch == 128 else []:
+                with threads(more):
+                    self._tasks(name, circuit, peers, batch, more)
+        if 128 not in self.batches or circuit.given:
+            return
+        with threads(self.threads[0]):
+            steps = side_by_side(
+                {kind: network_step(circuit, 128, kind) for kind in ("spl", "fil")}, self.rounds, self.seconds / 3
+            )
+            self.result["networks"].append({"circuit": name, "batch": 128, **steps})
+            if name == "permutation-12":
+                rows = products.mixtures(circuit, 128, self.rounds, self.seconds)
+                self.result["mixtures"] += [{"circuit": name, **row} for row in rows]
+            if name == "exactly-50-of-500":
+                small, label = products.small_cardinality()
+                rows = products.compatible(small, 128, self.rounds, self.seconds)
+                self.result["products"] += [{"circuit": label, **row} for row in rows]
+
+    def _tasks(self, name: str, circuit: Circuit, peers: Any, batch: int, count: int) -> None:
+        from benchmarks.measure import side_by_side
+        from benchmarks.tasks import tasks
+        from semprola.engine import Structure
+
+        plan = Structure(circuit).constraint
+        size = {"edges": plan.num_edges, "children": len(plan.shape.factors), "labels": circuit.num_labels}
+        made = tasks(circuit, peers, batch)
+        for key, run in made.items():
+            expected = self._expected(name, *key, batch)
+            if not isinstance(run, str) and expected > _TOO_LONG:
+                made[key] = f"would take {expected:.0f} s a call at batch {batch}"
+        runs = {key: run for key, run in made.items() if not isinstance(run, str)}
+        measured = side_by_side(runs, self.rounds, self.seconds)
+        for (task, engine), run in made.items():
+            entry = {"circuit": name, **size, "batch": batch, "threads": count, "task": task, "engine": engine}
+            answer = {"unable": run} if isinstance(run, str) else measured[task, engine]
+            self.result["rows"].append(entry | answer)
+        if (name, batch, count) == ("permutation-12", 128, self.threads[0]) and ("log Z", "native") in measured:
+            self._bound(size["children"], batch, measured["log Z", "native"]["cpu_ms"])
+
+    def _bound(self, children: int, batch: int, native: float) -> None:
+        """At best, every child's mantissa and exponent come from the second-level cache once."""
+        from benchmarks.measure import cache_bandwidth
+
+        speed = cache_bandwidth()
+        self.result["bound"] = {"gb_a_second": speed / 1e9, "ms": 8e3 * children * batch / speed, "native_ms": native}
+
+    def _expected(self, circuit: str, task: str, engine: str, batch: int) -> float:
+        """Processor seconds of a call by what it took at the largest smaller batch size."""
+        same = {"circuit": circuit, "task": task, "engine": engine, "threads": self.threads[0]}
+        found = [
+            row
+            for row in self.result["rows"]
+            if all(row.get(key) == value for key, value in same.items()) and row["batch"] < batch and "cpu_ms" in row
+        ]
+        return max((row["cpu_ms"] / 1e3 * batch / row["batch"] for row in found if row["batch"] >= 16), default=0.0)
+
+    def growth(self, edges: int) -> None:
+        """Time and memory of log Z with its gradient at some size, in a process of its own."""
+        from benchmarks.growth import measure
+
+        self.result["growth"].append(measure(edges, 128))
+
+    def say(self, what: str) -> None:
+        """A line of progress on the terminal's other stream."""
+        self.done += 1
+        typer.echo(f"[{self.done}/{self.total}] {what}", err=True)
+
+
+def _wholes(text: str, what: str) -> list[int]:
+    return [_whole(part, what) for part in text.split(",") if part.strip()]
+
+
+def _whole(text: str, what: str) -> int:
+    try:
+        value = int(float(text))
+    except (ValueError, OverflowError):
+        raise ValueError(f"{what} must be a positive whole number, not {text.strip()!r}") from None
+    if value < 1:
+        raise ValueError(f"{what} must be a positive whole number, not {text.strip()!r}")
+    return value
+
+
+if __name__ == "__main__":
+    typer.run(reporting_errors(bench))

@@ -1,0 +1,195 @@
+"""The measurements of `python -m benchmarks.engine` as tables, a page of the documentation, and a plot."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from benchmarks.targets import slope, targets
+from benchmarks.tasks import ENGINES, TASKS
+
+_INTRODUCTION = """# How fast it is
+
+This page is written by `make bench` from `results/bench.json`. All candidates take turns in one process, 20 ms at a
+time, or one call if that takes longer; figures are medians of one call in milliseconds, of processor time where there
+is one thread and of wall time where there are more. The first call of a turn, for which the caches hold what another
+candidate left there, takes longer, on small circuits above all; over 20 ms it weighs little.
+"x" is how many times longer a candidate takes than the native engine. What a peer cannot do is said at the end.
+
+![Time and memory against edges](../results/bench.svg)
+"""
+
+
+def page(result: dict[str, Any]) -> str:
+    """A page of the documentation."""
+    parts = [_INTRODUCTION, _conditions(result["conditions"]), "", tables(result)]
+    return "\n".join(parts).rstrip() + "\n"
+
+
+def tables(result: dict[str, Any]) -> str:
+    """All tables, in Markdown."""
+    rows = [row for row in result["rows"] if "task" in row]
+    parts = [_targets(result)]
+    first = result["conditions"]["threads"][0]
+    for threads, batch in sorted({(row["threads"] != first, row["batch"]) for row in rows}):
+        for task, meaning in TASKS.items():
+            chosen = [
+                row
+                for row in rows
+                if row["batch"] == batch and row["task"] == task and (row["threads"] != first) == threads
+            ]
+            for count in sorted({row["threads"] for row in chosen}):
+                title = f"## {task}, batch {batch}" + (f", {count} threads" if count > 1 else "")
+                own = [row for row in chosen if row["threads"] == count]
+                parts.append(f"{title}\n\n{meaning[0].upper()}{meaning[1:]}.\n\n{_table(own)}")
+    if result["networks"]:
+        parts.append(f"## A whole training step\n\n{_networks(result['networks'])}")
+    if "bound" in result:
+        parts.append(f"## Against the bound of the second-level cache\n\n{_bound(result['bound'])}")
+    if result["mixtures"]:
+        parts.append(f"## Mixtures\n\n{_mixtures(result['mixtures'])}")
+    if result["products"]:
+        parts.append(f"## Products of two circuits\n\n{_products(result['products'])}")
+    if result["growth"]:
+        parts.append(f"## Time and memory against size\n\n{_growth(result)}")
+    parts.append(_reasons(result["rows"]))
+    return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def plot(result: dict[str, Any], path: Path) -> None:
+    """Time and memory against edges, on logarithmic axes; nothing where matplotlib is not installed."""
+    try:
+        from matplotlib.figure import Figure
+    except ImportError:
+        return
+    points = [point for point in result["growth"] if "cpu_ms" in point]
+    if not points:
+        return
+    edges = [point["edges"] for point in points]
+    figure = Figure(figsize=(8, 3.5), layout="constrained")
+    time, memory = figure.subplots(1, 2)
+    times = [point["cpu_ms"] for point in points]
+    time.loglog(edges, times, "o-", label="measured")
+    time.loglog(edges, [times[-1] * n / edges[-1] for n in edges], ":", color="grey", label="proportional to edges")
+    time.set(xlabel="edges", ylabel="ms", title="log Z with gradient, batch 128")
+    time.legend()
+    known = [point for point in points if point["grown_megabytes"] is not None]
+    if known:
+        edges = [point["edges"] for point in known]
+        grown = [max(0.1, point["grown_megabytes"]) for point in known]
+        memory.loglog(edges, [point["megabytes"] for point in known], "s-", label="process")
+        memory.loglog(edges, grown, "o-", label="beyond the start")
+        memory.loglog(edges, [grown[-1] * n / edges[-1] for n in edges], ":", color="grey")
+        memory.legend()
+    memory.set(xlabel="edges", ylabel="MB", title="peak memory")
+    for axes in (time, memory):
+        axes.grid(alpha=0.3)
+    part = path.with_name(path.name + ".part")
+    figure.savefig(part, format=path.suffix[1:] or "svg")
+    part.replace(path)
+
+
+def _targets(result: dict[str, Any]) -> str:
+    found = targets(result)
+    if not found:
+        return ""
+    lines = [["what", "wanted", "found", "met"]]
+    lines += [[target.what, target.wanted, target.found, "yes" if target.met else "**no**"] for target in found]
+    return "## Targets\n\nBatch 128; where several circuits are meant, the worst of them.\n\n" + _markdown(lines)
+
+
+def _table(rows: list[dict[str, Any]]) -> str:
+    key = "cpu_ms" if all(row["threads"] == 1 for row in rows) else "ms"
+    engines = [e for e in ENGINES if any(row["engine"] == e and key in row for row in rows)]
+    others = [engine for engine in engines if engine != "native"]
+    lines = [["circuit", "edges", *engines, *(f"{engine} x" for engine in others)]]
+    for name in dict.fromkeys(row["circuit"] for row in rows):
+        of = {row["engine"]: row for row in rows if row["circuit"] == name}
+        times = {engine: of[engine].get(key) for engine in engines if engine in of}
+        line = [name, str(next(iter(of.values()))["edges"])]
+        line += [_number(times.get(engine)) for engine in engines]
+        native = times.get("native")
+        line += [_number(times[e] / native) if native and times.get(e) else "–" for e in others]
+        lines.append(line)
+    return _markdown(lines)
+
+
+def _networks(networks: list[dict[str, Any]]) -> str:
+    lines = [["circuit", "network with the layer", "with sigmoids", "ratio"]]
+    for row in networks:
+        spl, fil = row["spl"]["cpu_ms"], row["fil"]["cpu_ms"]
+        lines.append([row["circuit"], _number(spl), _number(fil), _number(spl / fil)])
+    return "Backbone (77, 128, 128), gate and single-circuit layer; batch 128.\n\n" + _markdown(lines)
+
+
+def _bound(bound: dict[str, float]) -> str:
+    return (
+        f"log Z of permutation-12 at batch 128 takes {bound['native_ms']:.2f} ms; reading 8 bytes for every child and "
+        f"sample at the measured {bound['gb_a_second']:.0f} GB/s takes {bound['ms']:.2f} ms: "
+        f"{100 * bound['ms'] / bound['native_ms']:.0f} %."
+    )
+
+
+def _mixtures(rows: list[dict[str, Any]]) -> str:
+    single = next((row["cpu_ms"] for row in rows if row["mixtures"] == 1), None)
+    lines = [["circuit", "mixtures", "ms", "passes for one"]]
+    for row in rows:
+        share = _number(row["cpu_ms"] / single) if single else "–"
+        lines.append([row["circuit"], str(row["mixtures"]), _number(row["cpu_ms"]), share])
+    return "log Z of a mixture of independent labels times the constraint, with its gradient.\n\n" + _markdown(lines)
+
+
+def _products(rows: list[dict[str, Any]]) -> str:
+    lines = [["constraint", "q", "units", "edges of q", "of the constraint", "of the product", "ms", "ns an edge"]]
+    for row in rows:
+        each = row["cpu_ms"] * 1e6 / row["product_edges"] / row["batch"]
+        sizes = [str(row[key]) for key in ("q_edges", "edges", "product_edges")]
+        lines.append([row["circuit"], row["q"], str(row["units"]), *sizes, _number(row["cpu_ms"]), _number(each)])
+    return "log Z of a circuit q times the constraint, with its gradient, batch 128.\n\n" + _markdown(lines)
+
+
+def _growth(result: dict[str, Any]) -> str:
+    lines = [["edges", "ms", "ns an edge and sample", "MB (process)", "MB (beyond the start)"]]
+    for point in result["growth"]:
+        if "unable" in point:
+            lines.append([str(point["wanted"]), point["unable"], "–", "–", "–"])
+            continue
+        each = point["cpu_ms"] * 1e6 / point["edges"] / point["batch"]
+        memory = [_number(point["megabytes"]), _number(point["grown_megabytes"])]
+        lines.append([str(point["edges"]), _number(point["cpu_ms"]), _number(each), *memory])
+    text = "log Z with its gradient, one thread.\n\n" + _markdown(lines)
+    exponents = slope(result, "cpu_ms"), slope(result, "grown_megabytes")
+    named = [f"{x:.2f} ({what})" for x, what in zip(exponents, ("time", "memory"), strict=True) if x is not None]
+    return text + (f"\n\nExponent of growth: {', '.join(named)}." if named else "")
+
+
+def _reasons(rows: list[dict[str, Any]]) -> str:
+    found: dict[str, dict[str, None]] = {}
+    for row in rows:
+        if "unable" in row:
+            found.setdefault(f"{row['engine']}, {row['task']}: {row['unable']}", {})[row["circuit"]] = None
+        elif "skipped" in row:
+            found.setdefault(row["skipped"], {})[row["circuit"]] = None
+    every = len({row["circuit"] for row in rows})
+    lines = [f"- {why}" + (f" ({', '.join(where)})" if len(where) < every else "") for why, where in found.items()]
+    return "## What is missing, and why\n\n" + "\n".join(lines) if lines else ""
+
+
+def _conditions(conditions: dict[str, Any]) -> str:
+    return _markdown([["", ""], *([name, _text(value)] for name, value in conditions.items())])
+
+
+def _text(value: Any) -> str:
+    return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return "–"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+
+
+def _markdown(lines: list[list[str]]) -> str:
+    header, *rows = lines
+    rule = ["---"] * len(header)
+    return "\n".join("| " + " | ".join(line) + " |" for line in (header, rule, *rows))

@@ -1,0 +1,169 @@
+"""The questions that `make bench` asks of every engine and peer, as functions that take no arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+import semprola as sp
+from benchmarks.peers import Peers, Unable
+from semprola.engine import Literals, Structure, encode, likelihood, log_value, search
+
+Run = Callable[[], Any]
+Runs = dict[tuple[str, str], Run | str]
+"""What to run for each (task, engine); a text where one cannot do it, saying why."""
+
+TASKS = {
+    "log Z": "log Z of independent labels",
+    "log Z + gradient": "the same with the gradient of every literal's score",
+    "step": "single circuit: likelihood of one y a sample and the gradient of every weight's logit",
+    "step, encoded": "the same where `layer.encode` has worked out beforehand what each y uses",
+    "mode": "most probable state",
+    "sample": "one exact sample",
+}
+"""Name and meaning of the questions."""
+
+ENGINES = ("native", "torch", "klay", "cirkit", "pyjuice", "fil")
+
+
+def tasks(circuit: sp.Circuit, peers: Peers, batch: int) -> Runs:
+    """Every question for every engine and peer, at some batch size."""
+    ours = _Ours(circuit, batch)
+    made: Runs = {}
+    for engine in ("native", "torch"):
+        for task, run in ours.runs().items():
+            made[task, engine] = with_engine(engine, run)
+    return made | _peer_runs(peers, ours) | _fil(circuit.num_labels, batch)
+
+
+class _Ours:
+    """The circuit with random scores and logits; the same numbers for all engines and peers."""
+
+    def __init__(self, circuit: sp.Circuit, batch: int) -> None:
+        generator = torch.Generator().manual_seed(0)
+        self.structure = Structure(circuit)
+        self.plan, self.layer = self.structure.constraint, self.structure.layer_explicit
+        variables = circuit.num_variables
+        odds = torch.randn((variables, batch), generator=generator)
+        self.scores = F.logsigmoid(-odds), F.logsigmoid(odds)
+        self.literals = Literals.of(self.plan, *self.scores)
+        self.best = Literals.of(self.plan, *self.scores, maximize=True)
+        self.leaves = self.literals.leaves.clone().requires_grad_()
+        self.column = torch.arange(batch)[None]
+        drawn = search.sample(self.plan, None, self.literals, self.column, generator)
+        self.states = drawn[:, 0].T.contiguous()
+        self.rows = self.states[None].permute(2, 0, 1)
+        self.codes = encode(self.layer, self.rows[:, 0])[None]
+        self.logits = torch.randn((self.layer.num_weights, 1, batch), generator=generator).requires_grad_()
+        self.labels = variables  # given variables, if any, are treated as labels
+
+    def runs(self) -> dict[str, Run]:
+        return {
+            "log Z": no_grad(self._value),
+            "log Z + gradient": gradient(lambda: self._value().sum(), [self.leaves]),
+            "step": gradient(lambda: self._likelihood(None), [self.logits]),
+            "step, encoded": gradient(lambda: self._likelihood(self.codes), [self.logits]),
+            "mode": lambda: search.maximize(self.plan, None, self.best),
+            "sample": lambda: search.sample(self.plan, None, self.literals, self.column, None),
+        }
+
+    def _value(self) -> Tensor:
+        return log_value(self.plan, None, self.leaves)
+
+    def _likelihood(self, codes: Tensor | None) -> Tensor:
+        return likelihood(self.layer, self.logits, self.rows, codes, self.labels).sum()
+
+
+def _peer_runs(peers: Peers, ours: _Ours) -> Runs:
+    divided = ours.literals.leaves[0::2], ours.literals.leaves[1::2]
+    made: Runs = {}
+    try:
+        run, inputs = peers.klay_log_z(ours.scores, divided)
+        made["log Z", "klay"], made["log Z + gradient", "klay"] = no_grad(run), gradient(run, inputs)
+    except Unable as why:
+        made["log Z", "klay"] = made["log Z + gradient", "klay"] = str(why)
+    makers = {"klay": peers.klay_step, "cirkit": peers.cirkit_step, "pyjuice": peers.pyjuice_step}
+    for engine, make in makers.items():
+        try:
+            made["step", engine] = gradient(*make(ours.states))
+        except Unable as why:
+            made["step", engine] = str(why)
+    for task in ("log Z", "log Z + gradient"):
+        made[task, "cirkit"] = "literals have no scores of their own for each sample"
+    for task in ("mode", "sample"):
+        made[task, "klay"] = "not for circuits with other weights for each sample"
+        made[task, "cirkit"] = "not for circuits with other weights for each sample"
+    return made
+
+
+def _fil(labels: int, batch: int) -> Runs:
+    """A layer of the same number of labels without a constraint: a sigmoid each."""
+    logits = torch.randn(batch, labels, requires_grad=True)
+    y = torch.randint(0, 2, (batch, labels)).float()
+    loss = gradient(lambda: F.binary_cross_entropy_with_logits(logits, y, reduction="sum"), [logits])
+    return {
+        ("step", "fil"): loss,
+        ("mode", "fil"): no_grad(lambda: (logits > 0).to(logits.dtype)),
+        ("sample", "fil"): no_grad(lambda: torch.bernoulli(torch.sigmoid(logits))),
+    }
+
+
+def network_step(circuit: sp.Circuit, batch: int, kind: str, features: int = 77, width: int = 128) -> Run:
+    """A whole training step of a small network: backbone, gate and layer ("spl"), or the same with sigmoids ("fil")."""
+    torch.manual_seed(0)
+    backbone = nn.Sequential(nn.Linear(features, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU())
+    x = torch.randn(batch, features)
+    layer = sp.SPL(width, circuit)
+    y = layer(backbone(x)).sample()
+    head = nn.Linear(width, circuit.num_labels)
+
+    def spl() -> None:
+        backbone.zero_grad()
+        layer.zero_grad()
+        (-layer(backbone(x)).log_prob(y).mean()).backward()
+
+    def fil() -> None:
+        backbone.zero_grad()
+        head.zero_grad()
+        F.binary_cross_entropy_with_logits(head(backbone(x)), y).backward()
+
+    return spl if kind == "spl" else fil
+
+
+def gradient(run: Callable[[], Tensor], inputs: list[Tensor]) -> Run:
+    """A value and its derivatives by some inputs."""
+    return lambda: torch.autograd.grad(run(), inputs, allow_unused=True)
+
+
+def no_grad(run: Run) -> Run:
+    """The same without derivatives."""
+
+    def quiet() -> Any:
+        with torch.no_grad():
+            return run()
+
+    return quiet
+
+
+def with_engine(engine: str, run: Run) -> Run | str:
+    """The same by some engine; a text that says why if there is no such engine."""
+    before = sp.get_engine()
+    try:
+        sp.set_engine(engine)
+    except sp.SemprolaError as error:
+        return str(error)
+    finally:
+        sp.set_engine(before)
+
+    def chosen() -> Any:
+        sp.set_engine(engine)
+        try:
+            return run()
+        finally:
+            sp.set_engine(before)
+
+    return chosen

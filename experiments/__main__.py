@@ -1,0 +1,105 @@
+"""`python -m experiments`: the experiments of the paper, run from a checkout."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from semprola.cli.app import reporting_errors
+
+
+def compare(
+    experiment: Annotated[str, typer.Argument(help="simple-path, preference or demo")],
+    setting: Annotated[str, typer.Option(help="paper, or given: inputs are part of the constraint")] = "paper",
+    split: Annotated[str, typer.Option(help="published, or graph: no group of rows in two parts")] = "published",
+    source: Annotated[str, typer.Option(help="generated, or file: the published data")] = "generated",
+    data: Annotated[Path | None, typer.Option(help="folder with the published data (or SEMPROLA_DATA)")] = None,
+    data_seed: Annotated[int, typer.Option(help="of generated data")] = 0,
+    multiplicity: Annotated[bool, typer.Option(help="preference: a row for each person")] = False,
+    ends: Annotated[str, typer.Option(help="simple-path: the circuit reads end points early or first")] = "early",
+    turned: Annotated[bool, typer.Option(help="simple-path: train with turned and mirrored rows too")] = False,
+    net: Annotated[
+        str, typer.Option(help="paper; scaled: the same with a better start, for simple-path the default; wide: ReLU")
+    ] = "",
+    methods: Annotated[str, typer.Option(help="comma-separated; all by default")] = "",
+    seeds: Annotated[int, typer.Option(help="runs of each method", min=1)] = 5,
+    quick: Annotated[bool, typer.Option(help="use the best known settings instead of a search")] = False,
+    grid: Annotated[str, typer.Option(help="what to search: small, released or published")] = "small",
+    search_seeds: Annotated[int, typer.Option(help="runs of each candidate of the search", min=1)] = 1,
+    choose: Annotated[str, typer.Option(help="on validation rows: by exact or by likelihood")] = "exact",
+    jobs: Annotated[int, typer.Option(help="processes", min=1)] = 1,
+    ray: Annotated[bool, typer.Option(help="search with Ray Tune (extra `tune`)")] = False,
+    out: Annotated[Path, typer.Option(help="folder for results and reports")] = Path("out/reproduce"),
+    resume: Annotated[bool, typer.Option(help="go on with what an earlier call left in the folder")] = True,
+    as_json: Annotated[bool, typer.Option("--json", help="print the results as JSON")] = False,
+) -> None:
+    """Run one of the paper's comparisons and print our figures beside the published ones.
+
+    Example: python -m experiments simple-path --setting given --net wide --seeds 5 --quick
+    """
+    task = {
+        "experiment": experiment,
+        "setting": setting,
+        "split": split,
+        "source": source,
+        "data_seed": data_seed,
+        "multiplicity": multiplicity,
+        "ends": ends,
+        "turned": turned,
+        "data": None if data is None else str(data),
+    }
+    options = {"net": net, "seeds": seeds, "quick": quick, "grid": grid, "search_seeds": search_seeds}
+    options |= {"choose": choose, "processes": jobs, "ray": ray}
+    _reproduce(task, {**options, "quiet": as_json}, methods, out, resume, as_json)
+
+
+def _reproduce(
+    task: dict[str, Any], options: dict[str, Any], methods: str, out: Path, resume: bool, as_json: bool
+) -> None:
+    # here and not above: --help need not wait for torch
+    from experiments.jobs import TaskSettings
+    from experiments.methods import METHODS
+    from experiments.reproduce import Plan, reproduce
+    from experiments.settings import default_net
+    from experiments.tables import print_table, summary
+
+    chosen = tuple(name.strip() for name in methods.split(",") if name.strip()) or METHODS
+    options["net"] = options["net"] or default_net(task["experiment"])
+    plan = Plan(TaskSettings(**task), methods=chosen, **options)
+    if not resume:
+        _forget(out / "runs" / plan.name)
+    content = reproduce(plan, out)
+    if as_json:
+        print(json.dumps(content))
+        return
+    beside = plan.task.setting == "paper"
+    print_table(summary(content["results"], plan.task.experiment, paper=beside), content["title"])
+    print("Percent of test rows. Hamming*: with the decoder made for that score.")
+    if beside:
+        print("Paper: exact / Hamming / consistent.")
+    for suffix in ("md", "html", "json"):
+        print(f"  {out / plan.name}.{suffix}")
+
+
+def _forget(folder: Path) -> None:
+    """Remove the results and checkpoints of earlier runs of the same plan."""
+    for path in [*folder.glob("*.json"), *folder.glob("*.pt")]:
+        os.unlink(path)
+
+
+def main() -> None:
+    """Entry point: exit status 0, or 2 for bad input."""
+    if sys.argv[1:2] == ["demo"]:
+        from experiments import demo
+
+        raise SystemExit(demo.main(sys.argv[2:]))
+    typer.run(reporting_errors(compare))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,168 @@
+"""Runs as jobs: described by plain data, done once, in parallel processes, and picked up again after a kill."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from experiments.methods import TITLES, ModelSettings
+from experiments.preference import preference_task
+from experiments.provenance import read_json, write_json
+from experiments.runs import run
+from experiments.simple_path import simple_path_task
+from experiments.task import Task
+from semprola.errors import SemprolaError
+from semprola.training.trainer import TrainSettings
+
+
+@dataclass(frozen=True)
+class TaskSettings:
+    """Which task; `data` is a folder and not part of what a result depends on."""
+
+    experiment: str = "simple-path"
+    setting: str = "paper"
+    split: str = "published"
+    source: str = "generated"
+    data_seed: int = 0
+    multiplicity: bool = False
+    ends: str = "early"
+    turned: bool = False
+    data: str | None = field(default=None, compare=False)
+
+    def task(self) -> Task:
+        """The task itself; made once a process."""
+        return _task(self)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run: a method on a task with settings and a seed."""
+
+    task: TaskSettings
+    method: str
+    model: ModelSettings
+    training: TrainSettings
+    seed: int
+
+    @property
+    def key(self) -> str:
+        """A name that is the same for the same run, and different for any other."""
+        content = asdict(self)
+        del content["task"]["data"]
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
+
+
+def execute(job: Job, folder: str | Path, *, quiet: bool = True, command: str | None = None) -> dict[str, Any]:
+    """Do a job, or read its result if it was done before; an interrupted one is resumed.
+
+    Args:
+        job: what to do.
+        folder: where results and checkpoints lie.
+        quiet: show no progress.
+        command: the command line to record.
+
+    Returns:
+        The result, as `experiments.runs.run` gives it.
+    """
+    path = Path(folder) / f"{job.method}-seed{job.seed}-{job.key}.json"
+    if path.is_file():
+        return read_json(path)
+    checkpoint = path.with_suffix(".pt")
+    result, _ = run(
+        job.task.task(), job.method, job.model, job.training, job.seed,
+        checkpoint=checkpoint, quiet=quiet, command=command,
+    )  # fmt: skip
+    write_json(path, result)
+    checkpoint.unlink(missing_ok=True)
+    return read_json(path)  # the same, whether it was done now or before
+
+
+def execute_all(
+    jobs: Sequence[Job],
+    folder: str | Path,
+    *,
+    processes: int = 1,
+    quiet: bool = False,
+    command: str | None = None,
+    done: Callable[[Job, dict[str, Any]], None] | None = None,
+) -> list[dict[str, Any]]:
+    """Do many jobs, in the order given or in parallel processes.
+
+    Args:
+        jobs: what to do.
+        folder: where results and checkpoints lie.
+        processes: how many at a time.
+        quiet: show no progress.
+        command: the command line to record.
+        done: called with each job and its result as soon as it is there.
+
+    Returns:
+        The results, in the order of the jobs.
+
+    Raises:
+        SemprolaError: a job fails; those that were done stay done.
+    """
+    if processes < 1:
+        raise SemprolaError(f"jobs are done by at least one process, not {processes}")
+    report = done or (lambda job, result: None)
+    if processes == 1:
+        results = []
+        for job in jobs:
+            results.append(execute(job, folder, quiet=quiet, command=command))
+            report(job, results[-1])
+        return results
+    found: dict[Job, dict[str, Any]] = {}
+    # a fresh interpreter for each worker: forking one that has used torch's threads may hang
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=_one_thread) as pool:
+        waiting = {pool.submit(execute, job, folder, command=command): job for job in dict.fromkeys(jobs)}
+        try:
+            while waiting:
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    job = waiting.pop(future)
+                    found[job] = future.result()
+                    report(job, found[job])
+                    if not quiet and not sys.stderr.isatty():
+                        print(f"  {TITLES[job.method]}: {len(waiting)} runs to go", file=sys.stderr, flush=True)
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+    return [found[job] for job in jobs]
+
+
+@lru_cache(maxsize=4)
+def _task(settings: TaskSettings) -> Task:
+    makers: dict[str, Callable[[], Task]] = {
+        "simple-path": lambda: simple_path_task(
+            settings.setting,
+            settings.split,
+            settings.source,
+            settings.data,
+            settings.data_seed,
+            settings.ends,
+            settings.turned,
+        ),
+        "preference": lambda: preference_task(
+            settings.setting, settings.split, settings.source, settings.data, settings.data_seed, settings.multiplicity
+        ),
+    }
+    if settings.experiment not in makers:
+        raise SemprolaError(f"no experiment {settings.experiment!r}: choose from {', '.join(makers)}")
+    return makers[settings.experiment]()
+
+
+def _one_thread() -> None:
+    """Workers share the cores: each takes one."""
+    os.environ["OMP_NUM_THREADS"] = "1"
+    import torch
+
+    torch.set_num_threads(1)

@@ -1,0 +1,88 @@
+"""Where a figure comes from: the command, the versions, the commit; and files that are whole or not there."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Mapping
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from semprola._files import write_atomically
+from semprola._version import __version__
+from semprola.errors import FormatError
+
+_PACKAGES = ("torch", "numpy", "networkx")
+
+
+def provenance(command: str | None = None) -> dict[str, Any]:
+    """What is needed to run the same again, apart from seeds and settings.
+
+    Args:
+        command: the command line to record; by default the one that is running, without folders.
+
+    Returns:
+        The command, versions of Python and packages, and the commit where there is one. Nothing in it names the
+        machine or its users.
+    """
+    return {
+        "command": command if command is not None else _command(),
+        "semprola": __version__,
+        "python": platform.python_version(),
+        "packages": {name: metadata.version(name) for name in _PACKAGES},
+        "commit": _commit(),
+    }
+
+
+def write_json(path: str | Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file that is complete or not there, whenever the process ends; a line an entry, a line a run."""
+    entries = []
+    for name, value in content.items():
+        text = json.dumps(value)
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            text = "[\n" + ",\n".join(json.dumps(item) for item in value) + "\n]"
+        entries.append(f"{json.dumps(name)}: {text}")
+    data = ("{\n" + ",\n".join(entries) + "\n}\n").encode()
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, data)
+
+
+def read_json(path: str | Path) -> dict[str, Any]:
+    """Read a results file.
+
+    Raises:
+        FormatError: it is not JSON, or not an object.
+    """
+    try:
+        content = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise FormatError(f"{path}: cannot be read as JSON ({error})") from None
+    if not isinstance(content, dict):
+        raise FormatError(f"{path}: expected a JSON object")
+    return content
+
+
+def _command() -> str:
+    """The running command; of absolute paths only the last part, which is the same on every machine."""
+    first = Path(sys.argv[0])
+    module = getattr(sys.modules.get("__main__"), "__spec__", None)
+    words = ["python", "-m", module.name] if module is not None else [first.name]
+    words += [Path(word).name if os.path.isabs(word) else word for word in sys.argv[1:]]
+    return " ".join(words)
+
+
+def _commit() -> str | None:
+    """The commit of the source tree, marked if files differ from it; None outside of a repository."""
+    here = Path(__file__).resolve().parent
+    try:
+        found = subprocess.run(
+            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
+            cwd=here, capture_output=True, text=True, timeout=10, check=True,
+        )  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return found.stdout.strip() or None

@@ -1,0 +1,233 @@
+"""Reports: Markdown, one HTML file with everything in it, and the tables of docs/experiments.md.
+
+``python -m experiments.report results docs/experiments.md`` rewrites what lies between the two markers.
+"""
+
+from __future__ import annotations
+
+import base64
+import html
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments import pictures
+from experiments.methods import METHODS, TITLES
+from experiments.provenance import read_json
+from experiments.settings import EXPERIMENTS
+from experiments.tables import described, html_table, markdown_table, search_lines, spread, summary
+from semprola._files import write_atomically
+from semprola.errors import FormatError, SemprolaError
+
+_HEAD_OF_SEARCH = "Exact / Hamming / consistent on validation rows, and the negative log-likelihood; in bold: chosen."
+
+_BOLD = re.compile(r"\*\*(.+?)\*\*")
+
+_TIE = 1e-9
+
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+
+_STYLE = """
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
+table { border-collapse: collapse; margin: 1rem 0 } th, td { padding: .3rem .7rem; text-align: right }
+td { white-space: nowrap }
+th { border-bottom: 2px solid #444 } td { border-bottom: 1px solid #ddd }
+th:first-child, td:first-child { text-align: left }
+img { max-width: 100%; margin: .5rem 0 } code { background: #f3f3f3; padding: .1rem .3rem }
+"""
+
+
+def markdown_report(content: Mapping[str, Any]) -> str:
+    """A results file as a section in Markdown: heading, table, what else was seen, command.
+
+    Args:
+        content: of a file that `python -m experiments` writes: "results", "title", "command", "search".
+    """
+    results = content["results"]
+    lines = [f"### {content['title']}", "", markdown_table(_rows(results)), "", _network(results), ""]
+    lines += [text for note in _notes(results) for text in (note, "")]
+    tried = search_lines(content.get("search", ()))
+    if tried:
+        lines += ["<details><summary>What the search saw on validation rows</summary>", "", _HEAD_OF_SEARCH]
+        lines += ["", *tried, "", "</details>", ""]
+    return "\n".join([*lines, f"`{content['command']}`", ""])
+
+
+def overview(contents: Sequence[Mapping[str, Any]]) -> str:
+    """Exact match of every method in several results files, a line of Markdown a file; and both layers' decoder.
+
+    Args:
+        contents: of the files, as for `markdown_report`.
+    """
+    lines = ["| exact match, mean ± sd over seeds | " + " | ".join(TITLES[method] for method in METHODS) + " |"]
+    lines.append("|---|" + "---:|" * len(METHODS))
+    for content in contents:
+        seen = [[test["exact"] for test in _of(content["results"], method)] for method in METHODS]
+        lines.append(
+            f"| {content['title']} | " + " | ".join(spread(values) if values else "–" for values in seen) + " |"
+        )
+    layers = [r for content in contents for r in content["results"] if r["method"] in ("spl", "product-spl")]
+    if layers:
+        lines += ["", f"Both layers, all tables: {_behind(layers)}."]
+    return "\n".join(lines) + "\n"
+
+
+def html_report(content: Mapping[str, Any]) -> str:
+    """A results file as one HTML page with its pictures inside (without them where matplotlib is not installed)."""
+    results, title = content["results"], html.escape(content["title"])
+    parts = [f"<h1>{title}</h1>", html_table(_rows(results))]
+    parts += [f"<p>{html.escape(text)}</p>" for text in (_network(results), *_notes(results))]
+    parts.append(f"<p><code>{html.escape(content['command'])}</code></p>")
+    tried = [html.escape(line.removeprefix("- ")) for line in search_lines(content.get("search", ()))]
+    if tried:
+        items = "".join("<li>" + _BOLD.sub(r"<b>\1</b>", line) + "</li>" for line in tried)
+        summary_line = "<summary>What the search saw on validation rows</summary>"
+        parts.append(f"<details>{summary_line}<p>{html.escape(_HEAD_OF_SEARCH)}</p><ul>{items}</ul></details>")
+    try:
+        parts += [_image(name, figure) for name, figure in _figures(results)]
+    except SemprolaError as error:
+        parts.append(f"<p>{html.escape(str(error))}</p>")
+    head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
+    return "\n".join([f'<!doctype html><html lang="en"><head>{head}</head><body>', *parts, "</body></html>", ""])
+
+
+def write_report(content: Mapping[str, Any], stem: str | Path) -> list[Path]:
+    """Write ``stem.md`` and ``stem.html``; returns their paths."""
+    made = []
+    for suffix, text in ((".md", markdown_report(content)), (".html", html_report(content))):
+        path = Path(f"{stem}{suffix}")
+        data = text.encode()
+        write_atomically(path, data)
+        made.append(path)
+    return made
+
+
+def update_page(folder: str | Path, page: str | Path) -> int:
+    """Rewrite the part of a Markdown page between the markers from the results files of a folder.
+
+    These are the JSON files whose names begin with that of an experiment; other files are left alone.
+
+    Returns:
+        How many files went into it.
+
+    Raises:
+        FormatError: a file is not one of results, or the page lacks the markers.
+    """
+    files = sorted(path for name in EXPERIMENTS for path in Path(folder).glob(f"{name}-*.json"))
+    contents = []
+    for path in files:
+        content = read_json(path)
+        if not {"title", "command", "results"} <= set(content):
+            raise FormatError(f"{path}: not a results file: it lacks title, command or results")
+        contents.append(content)
+    sections = [overview(contents), *map(markdown_report, contents)]
+    text = Path(page).read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise FormatError(f"{page}: expected one line {BEGIN!r} and one {END!r}")
+    head, tail = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
+    data = (head + "\n\n" + "\n".join(sections) + "\n" + tail).encode()
+    write_atomically(page, data)
+    return len(files)
+
+
+def _rows(results: Sequence[Mapping[str, Any]]) -> Any:
+    first = results[0]
+    return summary(results, first["experiment"], paper=first["setting"] == "paper" and first["split"] == "published")
+
+
+def _network(results: Sequence[Mapping[str, Any]]) -> str:
+    model, training = results[0]["model"], results[0]["training"]
+    widths = " → ".join(str(width) for width in model["hidden"])
+    size = "all rows at once" if training["batch_size"] is None else f"batches of {training['batch_size']}"
+    seconds = sum(result["history"]["seconds"] for result in results)
+    units = model["activation"] + (", scaled start" if model.get("start") == "scaled" else "")
+    return (
+        f"{results[0]['data']}; network: {widths}, {units}; Adam, {size}; mode of the distribution, "
+        f"“its decoder”: least expected Hamming loss; {seconds:,.0f} s of training in total."
+    )
+
+
+def _notes(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """What the table has no column for: the settings of the runs, the greedy decoder, seed by seed comparisons."""
+    notes = ["Settings: " + "; ".join(_settings(results, method) for method in METHODS if _of(results, method)) + "."]
+    greedy = [test["greedy_decoder"] for test in _of(results, "spl") if "greedy_decoder" in test]
+    if greedy:
+        figures = " / ".join(spread([seen[name] for seen in greedy]) for name in ("exact", "hamming", "consistent"))
+        notes.append(f"SPL with the greedy decoder of the released code: {figures}.")
+    chosen = [r for r in results if _gain(r["valid"]) > _TIE and _gain(r["test"]) < -_TIE]
+    notes.append(f"{_behind(results)}; chosen by run on validation rows, in {len(chosen)}.")
+    return notes
+
+
+def _behind(results: Sequence[Mapping[str, Any]]) -> str:
+    """In how many runs the decoder for the Hamming score is behind the mode on test rows, and by how much."""
+    behind = [-_gain(result["test"]) for result in results if _gain(result["test"]) < -_TIE]
+    loss = f", by at most {max(behind):.2f} points" if behind else ""
+    errors = [error for r in results if (error := _in_errors(r["test"]["hamming_decoder"])) is not None]
+    if min(errors, default=0.0) < 0:
+        known = "" if len(errors) == len(results) else f", in the {len(errors)} runs that recorded them"
+        loss += f" ({max(-error for error in errors):.1f} standard errors{known})"
+    return f"The decoder for the Hamming score is behind the mode in {len(behind)} of {len(results)} runs{loss}"
+
+
+def _gain(figures: Mapping[str, Any]) -> float:
+    gain: float = figures["hamming_decoder"]["hamming"] - figures["hamming"]
+    return gain
+
+
+def _in_errors(decoder: Mapping[str, float]) -> float | None:
+    """How far the decoder is ahead of the mode in standard errors of that difference; None where it is not recorded."""
+    if "gain" not in decoder:
+        return None
+    return decoder["gain"] / decoder["gain_error"] if decoder["gain_error"] > 0 else 0.0
+
+
+def _of(results: Sequence[Mapping[str, Any]], method: str) -> list[Mapping[str, Any]]:
+    return [result["test"] for result in results if result["method"] == method]
+
+
+def _settings(results: Sequence[Mapping[str, Any]], method: str) -> str:
+    """The settings of a method in which a reader may be interested; those of other methods are left out."""
+    result = next(result for result in results if result["method"] == method)
+    model, training = result["model"], result["training"]
+    names = {"spl": ("replicas", "units", "gate"), "product-spl": ("replicas", "gate")}.get(method, ())
+    if method in ("semantic-loss", "nesy-entropy"):
+        names = ("semantic_weight", "entropy_weight")[: 1 + (method == "nesy-entropy")]
+    chosen = {name: model[name] for name in (*names, "dropout")} | {"lr": training["lr"]}
+    for name in ("weight_decay", "penalty_from"):
+        if training.get(name):
+            chosen[name] = training[name]
+    return f"{TITLES[method]} {described(chosen)}, up to {training['steps']:,} steps"
+
+
+def _figures(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, Any]]:
+    figures = [
+        ("Learning curves", pictures.learning_curves(results)),
+        ("Reliability of p(mode)", pictures.reliability_diagram(results)),
+    ]
+    if results[0]["experiment"] == "simple-path":
+        figures.append(("Examples", pictures.gallery_of(results)))
+    return figures
+
+
+def _image(name: str, figure: Any) -> str:
+    data = base64.b64encode(pictures.png(figure)).decode()
+    return f'<h2>{html.escape(name)}</h2><img alt="{html.escape(name)}" src="data:image/png;base64,{data}">'
+
+
+def _main(arguments: Sequence[str]) -> int:
+    if len(arguments) != 2:
+        print("usage: python -m experiments.report RESULTS_FOLDER PAGE.md", file=sys.stderr)
+        return 2
+    try:
+        print(f"{arguments[1]}: tables of {update_page(*arguments)} results files")
+    except (SemprolaError, OSError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(_main(sys.argv[1:]))

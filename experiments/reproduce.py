@@ -1,0 +1,154 @@
+"""`python -m experiments`: choose settings on validation rows, run every method with several seeds, report."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from experiments.jobs import Job, TaskSettings, execute_all
+from experiments.methods import METHODS
+from experiments.provenance import write_json
+from experiments.report import write_report
+from experiments.search import search
+from experiments.settings import EXPERIMENTS, NETS, Candidate, best_known, candidates
+from semprola.errors import SemprolaError
+from semprola.training.trainer import CHOICES
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What to reproduce and how thoroughly; the options of the command."""
+
+    task: TaskSettings
+    net: str = "paper"
+    methods: tuple[str, ...] = METHODS
+    seeds: int = 5
+    quick: bool = False
+    grid: str = "small"
+    search_seeds: int = 1
+    choose: str = "exact"
+    processes: int = 1
+    ray: bool = False
+    quiet: bool = False
+
+    @property
+    def name(self) -> str:
+        """The name of the files it leaves."""
+        task = self.task
+        data = "" if task.source == "file" else "-generated"
+        variant = ("-people" if task.multiplicity else "") + ("" if task.ends == "early" else f"-ends-{task.ends}")
+        variant += "-turned" if task.turned else ""
+        searched = "" if self.quick else f"-{self.grid}-search"
+        rule = "" if self.choose == "exact" else f"-by-{self.choose}"
+        return f"{task.experiment}-{task.setting}-{task.split}-{self.net}{data}{variant}{searched}{rule}"
+
+    @property
+    def command(self) -> str:
+        """The command that does this again; the data folder, if any, is named by SEMPROLA_DATA."""
+        task = self.task
+        words = ["semprola", "reproduce", task.experiment, "--setting", task.setting, "--split", task.split]
+        words += ["--source", task.source, "--net", self.net, "--seeds", str(self.seeds)]
+        if task.multiplicity:
+            words.append("--multiplicity")
+        if task.ends != "early":
+            words += ["--ends", task.ends]
+        if task.turned:
+            words.append("--turned")
+        if task.data_seed:
+            words += ["--data-seed", str(task.data_seed)]
+        if self.methods != METHODS:
+            words += ["--methods", ",".join(self.methods)]
+        words += ["--quick"] if self.quick else ["--grid", self.grid]
+        if not self.quick and self.search_seeds != 1:
+            words += ["--search-seeds", str(self.search_seeds)]
+        if self.choose != "exact":
+            words += ["--choose", self.choose]
+        return " ".join(words)
+
+
+def reproduce(plan: Plan, out: str | Path) -> dict[str, Any]:
+    """Carry a plan out; what was done before is not done again.
+
+    Args:
+        plan: what to do.
+        out: a folder; results and checkpoints of runs go to ``out/runs``, the summary and reports beside it.
+
+    Returns:
+        The content of the summary: "title", "command", "results", and "search": what was tried, on validation rows.
+
+    Raises:
+        SemprolaError: the plan makes no sense, or data cannot be had.
+    """
+    _check(plan)
+    runs = Path(out) / "runs" / plan.name
+    results: list[dict[str, Any]] = []
+    searched: list[dict[str, Any]] = []
+    for method in plan.methods:
+        (model, training), tried = _chosen(plan, method, runs)
+        searched += [{"method": method, **entry} for entry in tried]
+        jobs = [Job(plan.task, method, model, training, seed) for seed in range(plan.seeds)]
+        done = execute_all(jobs, runs, processes=plan.processes, quiet=plan.quiet, command=plan.command)
+        results += done
+    content = {"title": _title(plan), "command": plan.command, "search": searched, "results": results}
+    write_json(Path(out) / f"{plan.name}.json", content)
+    write_report(content, Path(out) / plan.name)
+    return content
+
+
+def _check(plan: Plan) -> None:
+    if plan.task.experiment not in EXPERIMENTS:
+        raise SemprolaError(f"no experiment {plan.task.experiment!r}: choose from {', '.join(EXPERIMENTS)}")
+    if plan.net not in NETS:
+        raise SemprolaError(f"no network {plan.net!r}: choose from {', '.join(NETS)}")
+    if plan.seeds < 1:
+        raise SemprolaError(f"at least one seed is needed, not {plan.seeds}")
+    if plan.search_seeds < 1:
+        raise SemprolaError(f"a search needs at least one seed, not {plan.search_seeds}")
+    if plan.choose not in CHOICES:
+        raise SemprolaError(f"no choice by {plan.choose!r}: choose from {', '.join(CHOICES)}")
+    if plan.task.source not in ("generated", "file"):
+        raise SemprolaError(f"no source {plan.task.source!r}: choose from generated, file")
+    if plan.task.multiplicity and plan.task.experiment != "preference":
+        raise SemprolaError("a row for each person (multiplicity) is for preference: leave it out")
+    if (plan.task.turned or plan.task.ends != "early") and plan.task.experiment != "simple-path":
+        raise SemprolaError("turned rows and ends='first' are for simple-path: leave them out")
+    unknown = [method for method in plan.methods if method not in METHODS]
+    if unknown or not plan.methods:
+        named = ", ".join(unknown) or "none"
+        raise SemprolaError(f"no such method: {named}; choose from {', '.join(METHODS)}")
+    plan.task.task()  # a missing file or an unknown setting shows before hours of work
+
+
+def _chosen(plan: Plan, method: str, runs: Path) -> tuple[Candidate, list[dict[str, Any]]]:
+    """The settings of a method, and what was tried to find them."""
+    experiment, choose = plan.task.experiment, plan.choose
+    if plan.quick:
+        model, training = best_known(experiment, plan.task.setting, plan.net, method)
+        # the best known settings say how they choose, unless likelihood is asked for
+        return (model, training if choose == "exact" else replace(training, choose=choose)), []
+    grid = candidates(experiment, plan.net, method, plan.grid)
+    tried = [(model, replace(training, choose=choose)) for model, training in grid]
+    return search(
+        plan.task, method, tried, runs, seeds=plan.search_seeds,
+        processes=plan.processes, ray=plan.ray, quiet=plan.quiet, command=plan.command,
+    )  # fmt: skip
+
+
+def _title(plan: Plan) -> str:
+    task = plan.task
+    name = {"simple-path": "Simple paths", "preference": "Preferences"}[task.experiment]
+    data = "published data" if task.source == "file" else "generated data"
+    if task.multiplicity:
+        data += ", a row for each person"
+    if task.turned:
+        data += ", training rows also turned"
+    group = "graph" if task.experiment == "simple-path" else "ranking"
+    split = "published split" if task.split == "published" else f"split by {group}"
+    net = NETS[plan.net]
+    how = "best known settings" if plan.quick else f"{plan.grid} grid searched"
+    if task.ends == "first":
+        net += ", end points first in the circuit"
+    if plan.choose == "likelihood":
+        how += ", chosen by likelihood"
+    return f"{name}, setting “{task.setting}”, {data}, {split}, {net}, {how}"

@@ -1,0 +1,108 @@
+"""A task: data as tensors, the constraint that its labels obey, and who may see which rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from experiments.data import Dataset, Split, group_split, published_split
+from semprola.circuit import Circuit
+from semprola.errors import SemprolaError
+from semprola.logic import Formula
+from semprola.training.metrics import obeys
+from semprola.training.trainer import Rows
+
+SPLITS = ("published", "graph")
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """What a method is asked to learn.
+
+    Args:
+        name: of the experiment, such as "simple-path".
+        setting: which variant of it.
+        split: how rows are divided.
+        data: where the rows come from.
+        constraint: the formula that labels (and given inputs) obey; the referee of consistency.
+        circuit: the same, compiled; a single-circuit layer depends on the order in which it reads the variables.
+        smaller: another circuit of the same constraint, for methods that do not; None for the same.
+        x: inputs of the network [rows, inputs].
+        y: labels [rows, labels].
+        given: inputs of the constraint [rows, given], if it has any.
+        parts: row numbers for training, validation and test.
+    """
+
+    name: str
+    setting: str
+    split: str
+    data: str
+    constraint: Formula
+    circuit: Circuit
+    x: Tensor
+    y: Tensor
+    given: Tensor | None
+    parts: Split
+    smaller: Circuit | None = None
+
+    def circuit_for(self, method: str) -> Circuit:
+        """The circuit that a method is to use."""
+        return self.circuit if method == "spl" or self.smaller is None else self.smaller
+
+    def rows(self, part: str) -> Rows:
+        """The rows of "train", "valid" or "test"."""
+        index = torch.from_numpy(getattr(self.parts, part))
+        return self.x[index], self.y[index], None if self.given is None else self.given[index]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of the labels, then of the given inputs."""
+        return self.circuit.labels + self.circuit.given
+
+    def obeys(self, predicted: Tensor, given: Tensor | None) -> Tensor:
+        """Which predicted rows obey the constraint, by evaluating the formula [rows]."""
+        return obeys(self.constraint, self.columns, predicted, given)
+
+
+def divide(dataset: Dataset, split: str) -> Split:
+    """Who may see which rows.
+
+    Raises:
+        SemprolaError: there is no such split.
+    """
+    if split == "published":
+        return published_split(len(dataset))
+    if split == "graph":
+        return group_split(dataset.groups)
+    raise SemprolaError(f"no split {split!r}: choose from {', '.join(SPLITS)}")
+
+
+def make_task(
+    name: str,
+    setting: str,
+    split: str,
+    dataset: Dataset,
+    parts: Split,
+    constraint: Formula,
+    circuit: Circuit,
+    y: NDArray[np.float32],
+    given: NDArray[np.float32] | None,
+) -> Task:
+    """Put a task together, and check that every label vector in the data obeys the constraint.
+
+    Raises:
+        SemprolaError: a row of the data violates the constraint.
+    """
+    inputs = None if given is None else torch.from_numpy(given)
+    task = Task(
+        name, setting, split, dataset.name, constraint, circuit,
+        torch.from_numpy(dataset.x), torch.from_numpy(y), inputs, parts,
+    )  # fmt: skip
+    wrong = torch.nonzero(~task.obeys(task.y, task.given)).flatten().tolist()
+    if wrong:
+        raise SemprolaError(f"{dataset.name}: {len(wrong)} rows violate the constraint, the first is row {wrong[0]}")
+    return task

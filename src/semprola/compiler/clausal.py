@@ -1,0 +1,137 @@
+"""The top-down back end: clauses in, a decision-DNNF out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from semprola.circuit import Circuit
+from semprola.compiler import topdown
+from semprola.compiler.budget import Budget
+from semprola.compiler.definitions import defined_variables, without
+from semprola.compiler.leaves import leaf_circuits
+from semprola.compiler.topdown import Clauses, Ddnnf, compile_cnf
+from semprola.compiler.tseitin import Encoding, encode
+from semprola.errors import CompilationBudgetError
+from semprola.logic import Cnf, Formula
+
+
+def compile_topdown(components: Sequence[Sequence[Formula]], budget: Budget) -> Circuit:
+    """A decomposable, deterministic circuit, without a vtree, for a conjunction.
+
+    Args:
+        components: groups of conjuncts; no two groups share a variable.
+        budget: what may be used.
+
+    Returns:
+        A circuit whose labels are the variables of the conjuncts.
+
+    Raises:
+        UnsatisfiableError: there is no model.
+        CompilationBudgetError: the budget ran out.
+    """
+    encoding = encoded(components, budget)
+    made = compile_clauses(encoding.num_vars, encoding.clauses, budget, projected_out=encoding.auxiliary)
+    return as_circuit(made, encoding.names)
+
+
+def encoded(components: Sequence[Sequence[Formula]], budget: Budget) -> Encoding:
+    """The clauses of a conjunction."""
+    conjuncts = [conjunct for component in components for conjunct in component]
+    budget.check("writing clauses")
+    return encode(conjuncts, leaf_circuits(conjuncts, budget), budget)
+
+
+def compile_clauses(num_vars: int, clauses: Clauses, budget: Budget, projected_out: Sequence[int] = ()) -> Ddnnf:
+    """A decision-DNNF of clauses within a budget.
+
+    Auxiliary variables are quantified, not decided: every sum of the circuit then shows the label that it decides,
+    and its determinism can be seen without knowing where the circuit came from.
+    """
+
+    def report(progress: topdown.Progress) -> None:
+        budget.check(f"compiling top-down ({progress.phase})", progress.nodes)
+
+    try:
+        return compile_cnf(
+            num_vars,
+            clauses,
+            timeout=budget.seconds_left,
+            max_nodes=budget.max_nodes,
+            memory=budget.memory,
+            progress=report,
+            projected_out=projected_out,
+            determined=False,
+        )
+    except CompilationBudgetError as error:
+        # the compiler knows only what was left; the user knows what was there at the start
+        which = next((name for name in ("time", "nodes", "memory") if f"more {name}" in str(error)), None)
+        raise (error if which is None else budget.error(which)) from None
+
+
+def as_circuit(made: Ddnnf, names: Sequence[str], variables: npt.NDArray[np.int64] | None = None) -> Circuit:
+    """A decision-DNNF as a circuit.
+
+    Args:
+        made: its variables are 1, 2, …
+        names: the labels.
+        variables: the label of each variable; by default variable v is label v - 1.
+    """
+    literal = made.literal
+    if variables is not None:
+        literal = (np.sign(literal) * (variables[np.maximum(np.abs(literal), 1) - 1] + 1)).astype(np.int32)
+    return Circuit(names, (), made.kind, literal, made.child_start, made.children)
+
+
+def compile_to_count(cnf: Cnf, budget: Budget, keep: Iterable[int] = ()) -> Circuit:
+    """A circuit with as many models as the CNF, over some of its variables.
+
+    Variables that are a conjunction or disjunction of others are left out: they change no count, and saying what they
+    are can take a circuit that is exponentially larger.
+
+    Args:
+        cnf: the clauses.
+        budget: what may be used.
+        keep: variables that stay, since their value matters: those with a weight.
+
+    Example:
+        >>> compile_to_count(Cnf(3, [[-3, 1], [-3, 2], [3, -1, -2]]), Budget()).variables
+        ('1', '2')
+    """
+
+    def check() -> None:
+        budget.check("looking for definitions")
+
+    kept = set(keep)
+    candidates = [v for v in range(cnf.num_vars, 0, -1) if v not in kept]
+    hidden = defined_variables(cnf.clauses, candidates, check)
+    clauses, left = without(cnf.clauses, hidden, check)
+    gone = set(hidden)
+    shown = [v for v in range(1, cnf.num_vars + 1) if v not in gone]
+    made = compile_clauses(cnf.num_vars, clauses, budget, projected_out=left)
+    return _over(made, cnf.num_vars, shown)
+
+
+def compile_projected(cnf: Cnf, budget: Budget) -> Circuit:
+    """The circuit over the variables that a DIMACS file shows, the others existentially quantified.
+
+    Args:
+        cnf: its labels; without a `c p show` line, all of them are kept.
+        budget: what may be used.
+
+    Example:
+        >>> compile_projected(Cnf(3, [[1, 2], [-1, 3]], show=[1]), Budget()).model_count()
+        2
+    """
+    shown = sorted(set(cnf.show)) if cnf.show is not None else list(range(1, cnf.num_vars + 1))
+    hidden = sorted(set(range(1, cnf.num_vars + 1)) - set(shown))
+    made = compile_clauses(cnf.num_vars, (cnf.offsets, cnf.literals), budget, projected_out=hidden)
+    return _over(made, cnf.num_vars, shown)
+
+
+def _over(made: Ddnnf, num_vars: int, shown: Sequence[int]) -> Circuit:
+    place = np.zeros(num_vars, dtype=np.int64)
+    place[np.array(shown, dtype=np.int64) - 1] = np.arange(len(shown))
+    return as_circuit(made, [str(v) for v in shown], place)

@@ -1,0 +1,303 @@
+"""Elimination orders of the graph in which variables of one clause are neighbours, and what follows from them.
+
+An elimination order gives a tree decomposition: eliminating a variable joins its remaining neighbours to a clique, its
+bag. The width is the size of the largest bag; circuits guided by the order are at worst exponential in it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import heapq
+import itertools
+import random
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from semprola.circuit.builder import watched
+from semprola.compiler.topdown import Shared, call_interruptibly, native_library
+from semprola.errors import CompilationBudgetError, FormatError
+
+Method = Literal["min-fill", "min-degree"]
+
+
+def elimination_order(
+    num_vars: int,
+    cliques: Iterable[Sequence[int]],
+    method: Method = "min-fill",
+    tries: int = 1,
+    seconds: float = 10.0,
+    check: Callable[[], None] | None = None,
+) -> npt.NDArray[np.int32]:
+    """An order in which greedy elimination keeps the bags small.
+
+    Args:
+        num_vars: variables are 0 … num_vars - 1.
+        cliques: sets of variables that are neighbours of each other, e.g. the variables of each clause.
+        method: eliminate next the variable that adds the fewest edges, or the one with the fewest neighbours.
+        tries: attempts; the first breaks ties by number, the others at random (always in the same way).
+        seconds: no new attempt is begun after that; the first one is always completed.
+        check: called now and then; may raise to stop.
+
+    Returns:
+        [num_vars] the variables, first eliminated first.
+
+    Raises:
+        FormatError: a variable or an option is out of range.
+        CompilationBudgetError: the graph does not fit into memory.
+
+    Example:
+        >>> elimination_order(4, [(0, 1), (1, 2), (1, 3)]).tolist()
+        [0, 2, 1, 3]
+    """
+    if method not in ("min-fill", "min-degree"):
+        raise FormatError(f"method: {method!r} is not 'min-fill' or 'min-degree'")
+    if tries < 1:
+        raise FormatError(f"tries: {tries} is not at least 1")
+    look = check or (lambda: None)
+    sets = _checked(num_vars, cliques, look)
+    library = native_library()
+    if library is None:
+        return _python_order(num_vars, sets, method, tries, seconds, look)
+    return _native_order(library, num_vars, sets, method, tries, seconds, look)
+
+
+def plain_order(
+    num_vars: int, cliques: Iterable[Sequence[int]], method: Method, check: Callable[[], None] | None = None
+) -> list[int]:
+    """As `elimination_order`, once and without the native module: the same on every machine.
+
+    Ties take the variable with the fewest neighbours left, and of these the last: a path is eliminated from its end.
+
+    Example:
+        >>> plain_order(4, [(0, 1), (1, 2), (1, 3)], "min-fill")
+        [3, 2, 1, 0]
+    """
+    look = check or (lambda: None)
+    graph = primal_graph(num_vars, _checked(num_vars, cliques, look), look)
+    found = _greedy(graph, method, range(num_vars, 0, -1), num_vars + 1, look)
+    return [] if found is None else found[0]
+
+
+def narrow_width(
+    num_vars: int, cliques: Iterable[Sequence[int]], most: int, check: Callable[[], None] | None = None
+) -> int | None:
+    """The width of a quickly found order if it is at most `most`, else None, without going further than needed.
+
+    Example:
+        >>> cycle = [(0, 1), (1, 2), (2, 3), (3, 0)]
+        >>> narrow_width(4, cycle, 2), narrow_width(4, cycle, 1)
+        (2, None)
+    """
+    look = check or (lambda: None)
+    sets = _checked(num_vars, cliques, look)
+    if any(len(members) > most + 1 for members in sets):
+        return None
+    found = _greedy(primal_graph(num_vars, sets, look), "min-degree", range(num_vars), most + 1, look)
+    return None if found is None else found[1]
+
+
+def width(
+    order: npt.NDArray[np.integer] | Sequence[int],
+    cliques: Iterable[Sequence[int]],
+    check: Callable[[], None] | None = None,
+) -> int:
+    """The size of the largest bag of an elimination order.
+
+    Args:
+        order: every variable once, first eliminated first.
+        cliques, check: as for `elimination_order`.
+
+    Returns:
+        The width; 0 for a graph without edges.
+
+    Raises:
+        FormatError: the order is not a permutation, or a clique names an unknown variable.
+
+    Example:
+        >>> width([0, 1, 2, 3], [(0, 1), (1, 2), (2, 3), (3, 0)])
+        2
+    """
+    return max((len(bag) for _, bag in _bags(order, cliques, check or (lambda: None))), default=0)
+
+
+def bucket_tree(
+    order: npt.NDArray[np.integer] | Sequence[int],
+    cliques: Iterable[Sequence[int]],
+    check: Callable[[], None] | None = None,
+) -> npt.NDArray[np.int32]:
+    """The tree of bags: the parent of a variable is the first eliminated of its neighbours at its elimination.
+
+    Args:
+        order: every variable once, first eliminated first.
+        cliques, check: as for `elimination_order`.
+
+    Returns:
+        [num_vars] the parent of each variable, -1 for roots.
+
+    Raises:
+        FormatError: the order is not a permutation, or a clique names an unknown variable.
+
+    Example:
+        >>> bucket_tree([0, 1, 2], [(0, 1), (1, 2)]).tolist()
+        [1, 2, -1]
+    """
+    parent = np.full(len(order), -1, np.int32)
+    for variable, bag in _bags(order, cliques, check or (lambda: None)):
+        if bag:
+            parent[variable] = bag[0]
+    return parent
+
+
+def _bags(
+    order: npt.NDArray[np.integer] | Sequence[int], cliques: Iterable[Sequence[int]], check: Callable[[], None]
+) -> Iterator[tuple[int, list[int]]]:
+    """Each variable with its bag, by position in the order; in the order of elimination.
+
+    Only the first member of a bag needs to learn of the others: when it is eliminated they are its neighbours, and it
+    hands them on. So no clique is ever written out.
+    """
+    variables = [int(v) for v in order]
+    n = len(variables)
+    if sorted(variables) != list(range(n)):
+        raise FormatError(f"order: not a permutation of 0 … {n - 1}")
+    position = [0] * n
+    for i, v in enumerate(variables):
+        position[v] = i
+    later: list[set[int]] = [set() for _ in range(n)]
+    for clique in _checked(n, cliques, check):
+        if clique:
+            first = min(clique, key=position.__getitem__)
+            later[first].update(clique)
+    for v in variables:
+        check()
+        bag = sorted(later[v] - {v}, key=position.__getitem__)
+        later[v] = set()
+        if bag:
+            later[bag[0]].update(bag)
+        yield v, bag
+
+
+def _checked(num_vars: int, cliques: Iterable[Sequence[int]], check: Callable[[], None]) -> list[list[int]]:
+    if not 0 <= num_vars < 2**30:
+        raise FormatError(f"num_vars: {num_vars} is not between 0 and {2**30 - 1}")
+    sets = []
+    for i, clique in enumerate(watched(cliques, check)):
+        members = sorted({int(v) for v in clique})
+        if members and not 0 <= members[0] <= members[-1] < num_vars:
+            bad = members[0] if members[0] < 0 else members[-1]
+            raise FormatError(f"clique {i}: {bad} is not a variable between 0 and {num_vars - 1}")
+        sets.append(members)
+    return sets
+
+
+def _native_order(
+    library: ctypes.CDLL,
+    num_vars: int,
+    sets: list[list[int]],
+    method: Method,
+    tries: int,
+    seconds: float,
+    check: Callable[[], None],
+) -> npt.NDArray[np.int32]:
+    start = np.cumsum([0, *map(len, sets)], dtype=np.int64)
+    members = np.fromiter(itertools.chain.from_iterable(sets), np.int32, count=int(start[-1]))
+    order = np.arange(num_vars, dtype=np.int32)
+    shared = Shared()
+    status = call_interruptibly(
+        library.semprola_elimination_order,
+        shared,
+        num_vars,
+        len(sets),
+        start.ctypes.data,
+        members.ctypes.data,
+        int(method == "min-degree"),
+        tries,
+        seconds,
+        ctypes.byref(shared),
+        order.ctypes.data,
+        poll=check,
+    )
+    if status < 0:
+        raise CompilationBudgetError("the graph of the variables does not fit into memory; use smaller clauses")
+    return order
+
+
+def _python_order(
+    num_vars: int, sets: list[list[int]], method: Method, tries: int, seconds: float, check: Callable[[], None]
+) -> npt.NDArray[np.int32]:
+    graph = primal_graph(num_vars, sets, check)
+    end = time.monotonic() + seconds
+    best, best_width = list(range(num_vars)), num_vars
+    for attempt in range(tries):
+        if attempt > 0 and time.monotonic() > end:
+            break
+        rng = random.Random(attempt)
+        ties = [rng.random() if attempt else float(v) for v in range(num_vars)]
+        order = _greedy(graph, method, ties, best_width, check)
+        if order is not None:
+            best, best_width = order
+    return np.array(best, np.int32)
+
+
+def primal_graph(
+    num_vars: int, sets: Iterable[Sequence[int]], check: Callable[[], None] | None = None
+) -> list[set[int]]:
+    """The neighbours of each variable: all that are with it in some set."""
+    graph: list[set[int]] = [set() for _ in range(num_vars)]
+    for members in watched(sets, check):
+        for v in members:
+            graph[v].update(members)
+    for v in watched(range(num_vars), check):
+        graph[v].discard(v)
+    return graph
+
+
+def _greedy(
+    graph: list[set[int]], method: Method, tie: Sequence[float], limit: int, check: Callable[[], None]
+) -> tuple[list[int], int] | None:
+    """One greedy elimination, of equals the lowest tie first, and its width; None as soon as that is the limit."""
+    neighbours = [set(s) for s in watched(graph, check)]
+
+    def cost(v: int) -> int:
+        degree = len(neighbours[v])
+        if method == "min-degree":
+            return degree
+        inside = sum(len(neighbours[v] & neighbours[u]) for u in neighbours[v])
+        return (degree * (degree - 1) - inside) // 2 * len(graph) + degree
+
+    costs = [cost(v) for v in watched(range(len(graph)), check)]
+    heap = [(costs[v], tie[v], v) for v in range(len(graph))]
+    heapq.heapify(heap)
+    order: list[int] = []
+    largest = 0
+    gone = [False] * len(graph)
+    while heap:
+        known, _, v = heapq.heappop(heap)
+        if gone[v] or known != costs[v]:
+            continue
+        check()
+        gone[v] = True
+        bag = neighbours[v]
+        largest = max(largest, len(bag))
+        if largest >= limit:
+            return None
+        order.append(v)
+        touched = set(bag)
+        for u in bag:
+            new = bag - neighbours[u] - {u}
+            if new and method == "min-fill":
+                # An outsider that sees both ends of a new edge has one fill edge less.
+                for w in new:
+                    touched |= neighbours[u] & neighbours[w]
+            neighbours[u] |= new
+            neighbours[u].discard(v)
+        touched.discard(v)
+        for u in touched:
+            if not gone[u]:
+                costs[u] = cost(u)
+                heapq.heappush(heap, (costs[u], tie[u], u))
+    return order, largest

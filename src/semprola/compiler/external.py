@@ -1,0 +1,221 @@
+"""Compilers that the user has installed, by path: given clauses, asked for a circuit, believed in nothing.
+
+A circuit that comes back is parsed, proven decomposable and deterministic, and proven equivalent to the clauses: every
+clause follows from it, and the clauses together with its negation have no model.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from semprola.circuit import LITERAL, PRODUCT, Circuit, CircuitBuilder
+from semprola.circuit.builder import watched
+from semprola.circuit.nnf_files import read_nnf
+from semprola.compiler.budget import Budget
+from semprola.compiler.clausal import compile_clauses, encoded
+from semprola.compiler.tseitin import Encoding
+from semprola.errors import FormatError, SemprolaError, UnsatisfiableError
+from semprola.logic import Formula
+from semprola.logic.cnf import Cnf
+from semprola.logic.dimacs import write_dimacs
+
+_COMMANDS = {
+    "d4": ["-dDNNF", "{cnf}", "-out={nnf}"],
+    "d4v2": ["-i", "{cnf}", "-m", "ddnnf-compiler", "--dump-ddnnf", "{nnf}"],
+    "dsharp": ["-q", "-Fnnf", "{nnf}", "{cnf}"],
+    "c2d": ["-in", "{cnf}"],
+    "sharpsat-td": ["-dDNNF", "-decot", "1", "-decow", "100", "-tmpdir", "{folder}", "-dDNNF_out", "{nnf}", "{cnf}"],
+}
+"""How each compiler is called; c2d writes beside its input."""
+_POLL_SECONDS = 0.05
+_BLOCK = 4096
+
+
+def is_external(backend: str) -> bool:
+    """Whether a back end is named as a compiler and its path, such as "d4:/usr/local/bin/d4"."""
+    name, colon, path = backend.partition(":")
+    return bool(colon and path) and name in _COMMANDS
+
+
+def compile_external(components: Sequence[Sequence[Formula]], backend: str, budget: Budget) -> Circuit:
+    """A circuit made by a compiler outside, and checked here.
+
+    Args:
+        components: groups of conjuncts; no two groups share a variable.
+        backend: the kind of compiler and its path, such as "d4:/usr/local/bin/d4".
+        budget: what may be used; the check counts too.
+
+    Raises:
+        SemprolaError: the program cannot be run or fails.
+        FormatError: what it wrote is no circuit, or not that of the clauses.
+        UnsatisfiableError: there is no model.
+        CompilationBudgetError: the budget ran out.
+    """
+    name, _, path = backend.partition(":")
+    encoding = encoded(components, budget)
+    clauses = [clause for clause in encoding.clauses if clause]
+    if len(clauses) < len(encoding.clauses):
+        raise UnsatisfiableError("the constraint has no model")
+    with tempfile.TemporaryDirectory(prefix="semprola-") as folder:
+        cnf, nnf = Path(folder) / "constraint.cnf", Path(folder) / "constraint.cnf.nnf"
+        write_dimacs(Cnf(encoding.num_vars, clauses), cnf)
+        words = [word.format(cnf=cnf, nnf=nnf, folder=folder) for word in _COMMANDS[name]]
+        _run([path, *words], folder, budget, name)
+        if not nnf.is_file():
+            raise FormatError(f"{path} wrote no circuit: check that it is {name} and runs by itself")
+        variables = [str(v) for v in range(1, encoding.num_vars + 1)]
+        try:
+            circuit = read_nnf(nnf, labels=variables)
+        except UnsatisfiableError:
+            circuit = None
+    budget.check("checking the circuit", 0 if circuit is None else circuit.num_nodes)
+    _check(circuit, encoding, budget, path)
+    if circuit is None:
+        raise UnsatisfiableError("the constraint has no model")
+    return _projected(circuit, encoding)
+
+
+def entails(circuit: Circuit, clauses: Sequence[Sequence[int]], check: Callable[[], None] | None = None) -> bool:
+    """Whether every model of a decomposable circuit satisfies all clauses of DIMACS literals, exactly.
+
+    A clause fails in some model if and only if the circuit can still be true with all its literals false, and in a
+    decomposable circuit that is seen node by node; here for thousands of clauses at a time. `check` is called now and
+    then, and may raise to stop.
+
+    Example:
+        >>> from semprola.circuit import CircuitBuilder
+        >>> b = CircuitBuilder(["a", "b"])
+        >>> circuit = b.build(b.product([b.literal(0, True), b.literal(1, False)]))
+        >>> entails(circuit, [(1, 2), (-2,)]), entails(circuit, [(2,)])
+        (True, False)
+    """
+    kind, literal = circuit.kind.tolist(), circuit.literal.tolist()
+    start, children = circuit.child_start.tolist(), circuit.children.tolist()
+    for first in range(0, len(clauses), _BLOCK):
+        block = clauses[first : first + _BLOCK]
+        whole = (1 << len(block)) - 1
+        # Python's integers as bit vectors: one bit a clause, set where the node can be true
+        blocked: dict[int, int] = {}
+        for i, clause in enumerate(block):
+            for item in clause:
+                blocked[item] = blocked.get(item, 0) | 1 << i
+        possible: list[int] = []
+        for node in watched(range(circuit.num_nodes), check):
+            below = children[start[node] : start[node + 1]]
+            if kind[node] == LITERAL:
+                possible.append(whole & ~blocked.get(literal[node], 0))
+            elif kind[node] == PRODUCT:
+                value = whole
+                for child in below:
+                    value &= possible[child]
+                possible.append(value)
+            else:
+                value = 0
+                for child in below:
+                    value |= possible[child]
+                possible.append(value)
+        if possible[-1]:
+            return False
+    return True
+
+
+def _check(circuit: Circuit | None, encoding: Encoding, budget: Budget, path: str) -> None:
+    clauses, count = list(encoding.clauses), encoding.num_vars
+    if circuit is not None:
+        if not entails(circuit, clauses, lambda: budget.check("checking the circuit", circuit.num_nodes)):
+            raise FormatError(f"{path} wrote a circuit with a model that the constraint forbids: it cannot be used")
+        more, root = _definitions(circuit, count)
+        clauses += [*more, (-root,)]
+        count = max(count, root, circuit.num_nodes + count)
+    try:
+        compile_clauses(count, clauses, budget, projected_out=range(encoding.num_vars + 1, count + 1))
+    except UnsatisfiableError:
+        return
+    raise FormatError(f"{path} wrote a circuit that lacks a model of the constraint: it cannot be used")
+
+
+def _definitions(circuit: Circuit, offset: int) -> tuple[list[tuple[int, ...]], int]:
+    """Clauses that give every inner node a variable equivalent to it, and the literal of the root."""
+    clauses: list[tuple[int, ...]] = []
+    image: list[int] = []
+    for node in range(circuit.num_nodes):
+        if circuit.kind[node] == LITERAL:
+            image.append(int(circuit.literal[node]))
+            continue
+        name = offset + node + 1
+        sign = 1 if circuit.kind[node] == PRODUCT else -1
+        parts = [sign * image[child] for child in circuit.children_of(node).tolist()]
+        clauses += [(-sign * name, part) for part in parts]
+        clauses.append((sign * name, *(-part for part in parts)))
+        image.append(name)
+    return clauses, image[-1]
+
+
+def _projected(circuit: Circuit, encoding: Encoding) -> Circuit:
+    """The circuit without auxiliary variables: the labels determine them, so that no two models become one."""
+    builder = CircuitBuilder(encoding.names)
+    labels = len(encoding.names)
+    image: list[int] = []
+    for node in range(circuit.num_nodes):
+        literal = int(circuit.literal[node])
+        if circuit.kind[node] == LITERAL:
+            kept = abs(literal) <= labels
+            image.append(builder.literal(abs(literal) - 1, literal > 0) if kept else builder.true())
+            continue
+        parts = [image[child] for child in circuit.children_of(node).tolist()]
+        image.append(builder.product(parts) if circuit.kind[node] == PRODUCT else builder.sum(parts))
+    return builder.build(image[-1])
+
+
+def _run(command: Sequence[str], folder: str, budget: Budget, name: str) -> None:
+    """Run a program in its own session, and end all of it when the budget is up or the user stops it."""
+    try:
+        process = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+            preexec_fn=_memory_limit(budget.memory),
+        )
+    except OSError as error:
+        raise SemprolaError(f"cannot run {command[0]}: {error.strerror or error}: check the path in backend=") from None
+    try:
+        while process.poll() is None:
+            budget.check(f"compiling with {name}")
+            time.sleep(_POLL_SECONDS)
+    finally:
+        if process.poll() is None:
+            _end(process)
+    # d4 and others return codes of their own (10, 20) after success: what counts is what they wrote
+    if process.returncode < 0:
+        if budget.memory is not None:
+            raise budget.error("memory")
+        raise SemprolaError(f"{command[0]} was ended by {signal.Signals(-process.returncode).name}: try it by itself")
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    if hasattr(os, "killpg"):
+        os.killpg(process.pid, signal.SIGKILL)
+    else:
+        process.kill()
+    process.wait()
+
+
+def _memory_limit(memory: int | None) -> Callable[[], None] | None:
+    if memory is None or os.name != "posix":
+        return None
+
+    def limit() -> None:
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+
+    return limit

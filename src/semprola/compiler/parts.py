@@ -1,0 +1,123 @@
+"""A constraint taken apart: what needs no general compiler is settled here, the rest is grouped by shared variables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from semprola.circuit import Circuit
+from semprola.circuit.builder import watched
+from semprola.compiler.budget import Budget
+from semprola.compiler.counting import counted_literals, counting_circuit
+from semprola.compiler.leaves import leaf_circuit
+from semprola.errors import UnsatisfiableError
+from semprola.logic import Cnf, Formula, Kind, Leaf
+
+
+@dataclass
+class Parts:
+    """A conjunction taken apart: nothing in one field shares a variable with anything else."""
+
+    facts: dict[str, bool] = field(default_factory=dict)
+    circuits: list[Circuit] = field(default_factory=list)
+    components: list[list[Formula]] = field(default_factory=list)
+
+
+def conjuncts_of(formula: Formula, check: Callable[[], None] | None = None) -> list[Formula]:
+    """Formulas whose conjunction is the formula: conjunctions, negated disjunctions and clause lists taken apart.
+
+    `check` is called now and then, and may raise to stop.
+    """
+    found: dict[Formula, None] = {}
+    seen: set[tuple[Formula, bool]] = set()
+    stack = [(formula, True)]
+    while stack:
+        item = stack.pop()
+        if item in seen:
+            continue
+        seen.add(item)
+        node, positive = item
+        if node.kind is Kind.NOT:
+            stack.append((node.args[0], not positive))
+        elif node.kind is (Kind.AND if positive else Kind.OR):
+            stack.extend((arg, positive) for arg in reversed(node.args))
+        elif node.kind is Kind.IMPLIES and not positive:
+            stack.extend([(node.args[1], False), (node.args[0], True)])
+        elif isinstance(node, Cnf) and positive:
+            clauses = [(clause, True) for clause in watched(node.clause_formulas(), check)]
+            stack.extend(reversed(clauses))
+        elif node.kind is (Kind.TRUE if positive else Kind.FALSE):
+            continue
+        elif node.kind is (Kind.FALSE if positive else Kind.TRUE):
+            raise UnsatisfiableError("the constraint has no model")
+        else:
+            found[node if positive else ~node] = None
+    return list(found)
+
+
+def split(conjuncts: Sequence[Formula], budget: Budget, direct: bool) -> Parts:
+    """Group conjuncts that share variables, and settle the groups that need no compiler.
+
+    Args:
+        conjuncts: formulas that must all hold.
+        budget: what may be used.
+        direct: whether what is not a family may be settled here too, instead of by the back end that was asked for.
+    """
+    parts = Parts()
+    for group in _groups(conjuncts, lambda: budget.check("grouping the rules")):
+        values = [(conjunct, _literal(conjunct)) for conjunct in group]
+        facts = dict(value for _, value in values if value is not None)
+        others = [conjunct for conjunct, value in values if value is None]
+        if len(facts) + len(others) < len(group):
+            raise UnsatisfiableError("the constraint has no model: a label would have to be both on and off")
+        circuit = _direct(others[0], budget, direct) if len(others) == 1 and (direct or not facts) else None
+        if not others:
+            parts.facts |= facts
+        elif circuit is None:
+            parts.components.append(group)
+        else:
+            # a family with some of its labels fixed: no need to compile, its own circuit is conditioned
+            parts.circuits.append(circuit.condition(facts) if facts else circuit)
+            parts.facts |= {name: value for name, value in facts.items() if name in circuit.given}
+    return parts
+
+
+def _groups(conjuncts: Sequence[Formula], check: Callable[[], None]) -> list[list[Formula]]:
+    above: dict[str, str] = {}
+
+    def top(name: str) -> str:
+        root = name
+        while above.setdefault(root, root) != root:
+            root = above[root]
+        while above[name] != root:
+            above[name], name = root, above[name]
+        return root
+
+    for conjunct in watched(conjuncts, check):
+        names = conjunct.labels()
+        first = top(names[0])
+        for name in names[1:]:
+            above[top(name)] = first
+    groups: dict[str, list[Formula]] = {}
+    for conjunct in watched(conjuncts, check):
+        groups.setdefault(top(conjunct.labels()[0]), []).append(conjunct)
+    return list(groups.values())
+
+
+def _literal(formula: Formula) -> tuple[str, bool] | None:
+    if formula.kind is Kind.ATOM:
+        return formula.name, True
+    if formula.kind is Kind.NOT and formula.args[0].kind is Kind.ATOM:
+        return formula.args[0].name, False
+    return None
+
+
+def _direct(formula: Formula, budget: Budget, direct: bool) -> Circuit | None:
+    """The circuit of a formula that has a construction of its own."""
+    if isinstance(formula, Leaf) and not isinstance(formula, Cnf):
+        circuit = leaf_circuit(formula, budget)
+        if circuit is None:
+            raise UnsatisfiableError(f"the constraint has no model: {formula.describe()} cannot hold")
+        return circuit
+    counted = counted_literals(formula) if direct else None
+    return None if counted is None else counting_circuit(*counted, *formula.bounds, budget)

@@ -1,0 +1,206 @@
+"""`compile`: the one way from a constraint to a circuit."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from semprola.circuit import Circuit
+from semprola.compiler import cache as store
+from semprola.compiler.budget import Budget, Progress
+from semprola.compiler.clausal import as_circuit, compile_clauses
+from semprola.compiler.digest import formula_digest
+from semprola.compiler.join import join_circuits
+from semprola.compiler.parts import conjuncts_of, split
+from semprola.compiler.portfolio import check_backend, compile_components, prefers_clauses
+from semprola.errors import LabelError
+from semprola.logic import Cnf, Formula, Leaf, parse
+from semprola.logic.simplify import simplify
+
+_QUICK = 40
+"""A formula of at most this many nodes is compiled without asking whether another process does the same."""
+
+
+def compile(
+    constraint: Formula | str | Circuit,
+    labels: Iterable[str] | None = None,
+    given: Iterable[str] = (),
+    backend: str = "auto",
+    timeout: float | None = None,
+    max_nodes: int | None = None,
+    memory: int | str | None = None,
+    cache: bool = True,
+    progress: bool | Callable[[Progress], None] | None = None,
+) -> Circuit:
+    """Compile a constraint to a circuit that can be counted, enumerated and put at the end of a network.
+
+    Args:
+        constraint: a formula, its text, a family of ``semprola.constraints``, or a circuit (which is not compiled
+            again, only put under other labels).
+        labels: names of the output variables, in the column order of y; by default all variables of the constraint
+            that are not given, in order of first appearance. Labels that it does not mention are free.
+        given: names of the input variables x; by default those that the families in the constraint, or the circuit,
+            declare as inputs.
+        backend: "auto" (families directly, the rest by whichever of the next two is best for it), "topdown" (our own
+            compiler of clauses; its circuits have no vtree), "sdd" (PySDD), "bdd" or "zdd" (oxidd, the extra ``bdd``),
+            or a compiler of yours by path, such as "d4:/usr/local/bin/d4", whose results are checked.
+        timeout: seconds that it may take.
+        max_nodes: nodes that the circuit, and the compiler at any one time, may have.
+        memory: bytes that the compiler may use, or a text such as "2GB".
+        cache: whether a circuit compiled before for the same arguments, by this process or (if it took long) by
+            another, may be returned, and this one kept.
+        progress: True for a line on the terminal when it takes more than a second, or a function that is given a
+            :class:`Progress` several times a second.
+
+    Returns:
+        The circuit; ``circuit.info`` says which back end made it, why, and in how many seconds.
+
+    Raises:
+        LabelError: a variable is in neither labels nor given, in both, or listed twice.
+        UnsatisfiableError: the constraint has no model.
+        CompilationBudgetError: time, nodes or memory ran out.
+
+    Example:
+        >>> circuit = compile("(cat -> animal) & (dog -> animal)")
+        >>> circuit.labels
+        ('cat', 'animal', 'dog')
+        >>> circuit.model_count()
+        5
+    """
+    budget = Budget(timeout, max_nodes, memory, progress)
+    if isinstance(constraint, str):
+        constraint = parse(constraint)
+    if not isinstance(constraint, Formula | Circuit):
+        raise TypeError(f"a constraint is a formula, its text or a circuit, not {type(constraint).__name__}")
+    check_backend(backend)
+    names = _resolve(constraint, labels, given)
+    key = (constraint, *names, backend)
+    circuit = store.memory.find(key) if cache else None
+    try:
+        if circuit is None:
+            circuit = (_through_disk if cache else _compile)(constraint, *names, backend, budget)
+            if cache:
+                store.memory.keep(key, circuit)
+        budget.check_result(circuit.num_nodes)
+    finally:
+        budget.close()
+    return circuit
+
+
+def _through_disk(
+    constraint: Formula | Circuit, labels: tuple[str, ...], given: tuple[str, ...], backend: str, budget: Budget
+) -> Circuit:
+    """The circuit from disk if it is there, else compiled, by one process at a time, and put there if it took long."""
+    digest = formula_digest(constraint) if isinstance(constraint, Formula) else None
+    if digest is None or not isinstance(constraint, Formula):
+        return _compile(constraint, labels, given, backend, budget)
+    entry = store.Entry(digest, labels, given, backend)
+    circuit = entry.load()
+    if circuit is not None:
+        return circuit
+    with contextlib.ExitStack() as held:
+        nodes = constraint.nodes()
+        if len(nodes) > _QUICK or any(isinstance(node, Leaf) for node in nodes):
+            held.enter_context(entry.lock(lambda: budget.check("waiting for another process")))
+            circuit = entry.load()
+        if circuit is None:
+            began = budget.seconds
+            circuit = _compile(constraint, labels, given, backend, budget)
+            if budget.seconds - began > store.WORTH_SECONDS:
+                entry.keep(circuit)
+    return circuit
+
+
+def _compile(
+    constraint: Formula | Circuit, labels: tuple[str, ...], given: tuple[str, ...], backend: str, budget: Budget
+) -> Circuit:
+    if isinstance(constraint, Circuit):
+        return join_circuits([constraint], {}, labels, given, constraint.info)
+    parts, facts, used, reason = _parts(constraint, backend, budget)
+    budget.check("joining the parts", sum(part.num_nodes for part in parts))
+    circuit = join_circuits(parts, facts, labels, given)
+    about = parts[0].info if len(parts) == 1 else {}
+    details = {name: about[name] for name in ("family", "diagram_nodes") if name in about}
+    circuit.info = {
+        **details,
+        "backend": used,
+        "reason": reason,
+        "seconds": budget.seconds,
+        "nodes": circuit.num_nodes,
+    }
+    return circuit
+
+
+def _parts(constraint: Formula, backend: str, budget: Budget) -> tuple[list[Circuit], dict[str, bool], str, str]:
+    """Circuits and facts whose conjunction is the constraint, and who made them, and why."""
+    if isinstance(constraint, Cnf) and backend in ("auto", "topdown"):
+        budget.check("choosing a back end")
+        reason = prefers_clauses(constraint, budget) if backend == "auto" else "chosen by the caller"
+        if reason is not None:
+            made = compile_clauses(constraint.num_vars, (constraint.offsets, constraint.literals), budget)
+            return [as_circuit(made, constraint.labels())], {}, "topdown", reason
+    budget.check("simplifying")
+    check = functools.partial(budget.check, "simplifying")
+    simple = simplify(constraint, check)
+    work = split(conjuncts_of(simple, check), budget, direct=backend == "auto")
+    parts = list(work.circuits)
+    if not work.components:
+        return parts, work.facts, "direct", "a direct construction" if parts else "literals only"
+    general = compile_components(work.components, backend, budget)
+    reason = general.reason
+    if parts:
+        reason += f"; {len(parts)} independent parts have a direct construction"
+    return [*parts, *general.circuits], work.facts, general.backend, reason
+
+
+# what is a column and what is an input ------------------------------------------------------------------------------
+
+
+def _resolve(
+    constraint: Formula | Circuit, labels: Iterable[str] | None, given: Iterable[str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Labels and given variables, checked against each other and against the constraint."""
+    inputs = _names(given, "given")
+    mentioned = constraint.variables if isinstance(constraint, Circuit) else constraint.labels()
+    columns = None if labels is None else _names(labels, "labels")
+    if not inputs:
+        outputs = set(columns or ())
+        inputs = tuple(name for name in _own_inputs(constraint) if name not in outputs)
+    if columns is None:
+        hidden = set(inputs)
+        columns = tuple(name for name in mentioned if name not in hidden)
+    both = set(columns) & set(inputs)
+    if both:
+        raise LabelError(f"{min(both)!r} is both a label and given: list it in one of labels= and given=")
+    listed = {*columns, *inputs}
+    missing = [name for name in mentioned if name not in listed]
+    if missing:
+        more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        raise LabelError(
+            f"the constraint speaks of {missing[0]!r}{more}, which is not listed: add it to labels= (an output) or "
+            "given= (an input)"
+        )
+    return columns, inputs
+
+
+def _own_inputs(constraint: Formula | Circuit) -> Iterable[str]:
+    """What a circuit, or the families in a formula, take for inputs unless the caller says otherwise."""
+    if isinstance(constraint, Circuit):
+        return constraint.given
+    return dict.fromkeys(name for node in constraint.nodes() if isinstance(node, Leaf) for name in node.given)
+
+
+def _names(names: Iterable[Any], what: str) -> tuple[str, ...]:
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise LabelError(f"{what} must be a list of names, not {names!r}")
+    listed = tuple(names)
+    seen: set[str] = set()
+    for name in listed:
+        if not isinstance(name, str):
+            raise LabelError(f"{what} must be strings, not {type(name).__name__}: {name!r}")
+        if name in seen:
+            raise LabelError(f"{what} lists {name!r} twice")
+        seen.add(name)
+    return listed

@@ -1,0 +1,45 @@
+"""A circuit rebuilt along a vtree or a variable order that it does not respect."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from semprola.circuit import Circuit, Vtree
+from semprola.circuit.sdd_bridge import Limits, Program, appearance, run
+from semprola.circuit.sdd_process import ExceededError
+from semprola.compiler.join import join_circuits
+from semprola.errors import PropertyError
+
+_LIMITS = Limits(seconds=300.0, max_nodes=2_000_000)
+
+
+def restructure(circuit: Circuit, *, linear: bool, limits: Limits = _LIMITS) -> Circuit:
+    """An equivalent circuit that respects a vtree, for queries that need a structured one.
+
+    Args:
+        circuit: any circuit.
+        linear: whether the vtree is to be a variable order.
+        limits: what it may take; nobody asked for a compilation, so it must not take forever.
+
+    Returns:
+        A circuit with the same labels and given variables, in the same order. Its variable order is that of the
+        circuit's own vtree if it has one, else the order in which its literals first appear.
+
+    Raises:
+        PropertyError: the limits do not suffice.
+    """
+    program = Program()
+    identity = np.arange(circuit.num_variables)
+    root = program.add_circuit(circuit, identity)
+    order = circuit.vtree.order if circuit.vtree is not None else appearance(circuit)
+    vtree = Vtree.right_linear(order) if linear else (circuit.vtree or Vtree.right_linear(order))
+    shape = "a variable order" if linear else "a vtree"
+    try:
+        rebuilt = run(program, [root], vtree, circuit.variables, limits)
+    except ExceededError as exceeded:
+        raise PropertyError(
+            f"the circuit does not respect {shape}, and rebuilding it along one took too much ({exceeded.which}): "
+            "compile the constraint with backend='sdd', or use q='factorized'"
+        ) from None
+    info = {**circuit.info, "restructured": f"rebuilt by PySDD along {shape}, which the circuit did not respect"}
+    return join_circuits([rebuilt], {}, circuit.labels, circuit.given, info)

@@ -1,0 +1,158 @@
+"""The benchmark on circuits so small that it takes a second: that it measures, says why it cannot, and reports."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+import semprola as sp
+from benchmarks import growth, report
+from benchmarks.cases import Case, band
+from benchmarks.measure import side_by_side
+from benchmarks.peers import Peers
+from benchmarks.products import compatible, mixtures, small_cardinality
+from benchmarks.targets import slope, targets
+from benchmarks.tasks import network_step, tasks
+from semprola import cli
+from semprola.engine import Plan
+
+TINY = sp.compile(sp.one_hot(["a", "b", "c"]))
+
+
+def run(*options: str) -> Any:
+    return CliRunner().invoke(cli.build(typer), ["bench", *options])
+
+
+def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("benchmarks.cases._CASES", [Case("tiny", lambda _: TINY)])
+    page = tmp_path / "speed.md"
+    options = ("--seconds", "0.01", "--sizes", "200,2000", "--out", str(tmp_path), "--docs", str(page), "--json")
+    made = run("--batch", "2,128", *options)
+    assert made.exit_code == 0, made.output
+    result = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
+    assert json.loads(made.stdout) == result
+    assert "[1/3] tiny" in made.stderr
+    assert sorted(file.name for file in tmp_path.iterdir() if file.suffix == ".part") == []
+    assert {(row["batch"], row["threads"]) for row in result["rows"]} == {(2, 1), (128, 1), (128, 2)}
+    measured = {(row["task"], row["engine"]) for row in result["rows"] if "cpu_ms" in row}
+    assert {("log Z", "torch"), ("log Z + gradient", "torch"), ("step", "torch"), ("step", "fil")} <= measured
+    assert result["growth"][0]["edges"] > 100
+    text = page.read_text(encoding="utf-8")
+    assert "| tiny |" in text
+    assert "Exponent of growth" in text
+    assert (tmp_path / "bench.svg").exists() == (importlib.util.find_spec("matplotlib") is not None)
+
+
+def test_bad_input_is_one_line() -> None:
+    for options in (
+        ["--circuits", "nonsense"],
+        ["--batch", "x"],
+        ["--batch", "0"],
+        ["--threads", "-1"],
+        ["--batch", "inf"],
+    ):
+        made = run(*options)
+        assert made.exit_code == 2
+        assert "error: " in made.output
+        assert len(made.output.strip().splitlines()) == 1
+
+
+def test_missing_data_is_said(tmp_path: Path) -> None:
+    made = run("--circuits", "cellcycle", "--data", str(tmp_path), "--sizes", "", "--out", str(tmp_path))
+    assert made.exit_code == 0
+    assert "needs published data" in made.output
+
+
+def test_what_cannot_be_done_says_why() -> None:
+    for key, made in tasks(TINY, Peers(TINY), 2).items():
+        if isinstance(made, str):
+            assert made, key
+        else:
+            made()
+    for kind in ("spl", "fil"):
+        network_step(TINY, 4, kind)()
+
+
+def test_the_growing_circuit_has_the_size_asked_for() -> None:
+    for edges in (10, 1000, 50_000):
+        plan = Plan(band(edges))
+        assert 0.5 * edges <= plan.num_edges <= 2 * edges
+    assert "unable" in growth.measure(-1, 2)
+
+
+def test_slow_candidates_do_not_hold_up_the_others() -> None:
+    calls = {"quick": 0, "slow": 0}
+
+    def count(name: str, seconds: float) -> None:
+        calls[name] += 1
+        time.sleep(seconds)
+
+    runs = {"quick": lambda: count("quick", 0.0), "slow": lambda: count("slow", 0.05)}
+    measured = side_by_side(runs, rounds=20, seconds=0.2)
+    assert measured["slow"]["rounds"] == 3
+    assert measured["quick"]["rounds"] == 20 or measured["quick"]["rounds"] >= 3
+    assert measured["slow"]["ms"] >= 50
+    assert calls["slow"] == 5
+
+
+def test_two_circuits() -> None:
+    """M mixtures cost no more than M passes for one, and q times the constraint has no more than |q| |c| edges."""
+    circuit, _ = small_cardinality()
+    rows = compatible(circuit, 4, 1, 0.1)
+    assert {(row["q"], row["units"]) for row in rows} == {(q, units) for q in ("hmm", "vtree") for units in (1, 2, 4)}
+    for row in rows:
+        assert row["product_edges"] <= row["q_edges"] * row["edges"]
+    times = {row["mixtures"]: row["cpu_ms"] for row in mixtures(circuit, 64, 9, 2.0)}
+    assert times[8] <= 1.5 * 8 * times[1]  # a generous margin for a busy machine
+
+
+def test_targets_say_what_is_met() -> None:
+    def row(task: str, engine: str, ms: float) -> dict[str, Any]:
+        size = {"circuit": "cellcycle", "edges": 1, "batch": 128, "threads": 1}
+        return {**size, "task": task, "engine": engine, "cpu_ms": ms}
+
+    times = {("log Z", "native"): 1.0, ("mode", "native"): 1.4, ("sample", "native"): 2.1}
+    times |= {("log Z + gradient", e): ms for e, ms in (("native", 2.0), ("torch", 10.0), ("klay", 50.0))}
+    growth = [
+        {"edges": 10**n, "cpu_ms": 10.0**n, "megabytes": 1.0, "grown_megabytes": 1.0, "batch": 1} for n in range(3, 8)
+    ]
+    result: dict[str, Any] = {
+        "conditions": {"threads": [1, 2]},
+        "rows": [row(*key, ms) for key, ms in times.items()],
+        "networks": [{"circuit": "cellcycle", "spl": {"cpu_ms": 3.0}, "fil": {"cpu_ms": 2.0}}],
+        "mixtures": [{"mixtures": 1, "cpu_ms": 1.0}, {"mixtures": 4, "cpu_ms": 5.0}],
+        "products": [],
+        "growth": growth,
+        "bound": {"ms": 0.5, "native_ms": 1.0, "gb_a_second": 50.0},
+    }
+    found = {target.what: (target.found, target.met) for target in targets(result)}
+    assert list(found.values()) == [
+        ("25.0× (cellcycle)", True),
+        ("5.0× (cellcycle)", True),
+        ("50 %", False),
+        ("1.50× (cellcycle)", True),
+        ("1.40× (cellcycle)", True),
+        ("2.10× (cellcycle)", False),
+        ("1.25× (M = 4)", False),
+        ("1.00", True),
+        ("0.00", True),
+        ("1 MB", True),
+    ]
+    assert slope(result, "nothing") is None
+    assert "**no**" in report.tables(result | {"mixtures": []})
+
+
+def test_the_page_is_made_from_the_measurements() -> None:
+    """docs/speed.md and results/bench.json, where both exist, belong together."""
+    root = Path(__file__).resolve().parents[2]
+    page, source = root / "docs" / "speed.md", root / "results" / "bench.json"
+    if not (page.is_file() and source.is_file()):
+        pytest.skip("no measurements are kept here")
+    assert page.read_text(encoding="utf-8") == report.page(json.loads(source.read_text(encoding="utf-8")))

@@ -1,0 +1,104 @@
+"""A budget is looked at all the time: no step of a compilation goes on for long without asking whether to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import random
+import time
+from collections.abc import Callable
+from typing import Any
+
+import networkx as nx
+import numpy as np
+import pytest
+
+import semprola as sp
+from semprola import constraints
+from semprola.circuit.sdd_bridge import Limits
+from semprola.compiler import budget as compile_budget
+from semprola.compiler.restructure import restructure
+from semprola.constraints import budget as family_budget
+from semprola.errors import CompilationBudgetError, PropertyError
+from semprola.logic import Cnf, Formula
+
+
+def random_dag(size: int) -> Formula:
+    rng = random.Random(0)
+    edges = [(f"v{i}", f"v{rng.randrange(max(0, i - 40), i)}") for i in range(1, size)]
+    more = [(f"v{i}", f"v{rng.randrange(max(0, i - 12), i)}") for i in range(1, size) if rng.random() < 0.25]
+    return constraints.hierarchy(edges + more)
+
+
+def random_clauses(variables: int, clauses: int, length: int) -> Cnf:
+    rng = random.Random(0)
+    return Cnf(
+        variables,
+        [
+            [v if rng.random() < 0.5 else -v for v in rng.sample(range(1, variables + 1), length)]
+            for _ in range(clauses)
+        ],
+    )
+
+
+LARGE: dict[str, Callable[[], Formula]] = {
+    "table": lambda: constraints.table(
+        np.random.default_rng(0).integers(0, 2, (20_000, 48)), labels=[f"a{i}" for i in range(48)]
+    ),
+    "permutation": lambda: constraints.permutation(13),
+    "paths": lambda: constraints.simple_paths(nx.grid_2d_graph(7, 7), (0, 0), (6, 6)),
+    "count": lambda: constraints.cardinality([f"a{i}" for i in range(800)], exactly=300),
+    "balanced count": lambda: constraints.cardinality([f"a{i}" for i in range(400)], exactly=200, balanced=True),
+    "tree": lambda: constraints.hierarchy([(f"n{i}", f"n{(i - 1) // 3}") for i in range(1, 30_000)]),
+    "dag": lambda: random_dag(2000),
+    "chain": lambda: sp.And([sp.Bool(f"x{i}") >> sp.Bool(f"x{i + 1}") for i in range(8000)]),
+    "wide clauses": lambda: random_clauses(2000, 6000, 8),
+    "sparse clauses": lambda: random_clauses(20_000, 30_000, 3),
+}
+
+
+@pytest.mark.parametrize("name", LARGE)
+def test_no_long_silence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[float] = []
+
+    def noting(function: Callable[..., Any]) -> Callable[..., Any]:
+        def noted(*args: Any, **kwargs: Any) -> Any:
+            asked.append(time.process_time())
+            return function(*args, **kwargs)
+
+        return noted
+
+    for budget in (compile_budget.Budget, family_budget.Budget):
+        monkeypatch.setattr(budget, "check", noting(budget.check))
+    constraint = LARGE[name]()
+    gc.disable()  # what it takes depends on all the tests before, and it may come at any time
+    silences = []
+    try:
+        for _ in range(3):  # a noisy machine lengthens one gap in one run, not the same gap in each
+            asked.clear()
+            began = time.process_time()
+            with contextlib.suppress(CompilationBudgetError):
+                sp.compile(constraint, cache=False, timeout=3)
+            ended = time.process_time()
+            silences.append(max(np.diff([began, *asked, ended])) / (ended - began + 0.1))
+            if silences[-1] < 0.3:
+                break
+    finally:
+        gc.enable()
+    assert min(silences) < 0.5  # a tenth on an idle machine
+
+
+def test_a_wide_formula_does_not_outlast_its_timeout() -> None:
+    # it once took minutes of looking for a variable order before anybody asked for the time
+    began = time.monotonic()
+    with pytest.raises(CompilationBudgetError, match="time budget of 1 s"):
+        sp.compile(random_clauses(40_000, 60_000, 3), timeout=1, cache=False)
+    assert time.monotonic() - began < 10
+
+
+def test_rebuilding_a_circuit_along_an_order_has_limits() -> None:
+    circuit = sp.compile(random_clauses(40, 90, 3), cache=False)
+    with pytest.raises(PropertyError, match=r"rebuilding it along one took too much \(nodes\).*backend='sdd'"):
+        restructure(circuit, linear=True, limits=Limits(max_nodes=50))
+    with pytest.raises(PropertyError, match=r"\(time\)"):
+        restructure(circuit, linear=True, limits=Limits(seconds=1e-3))
