@@ -47,7 +47,7 @@ class Plan:
     def command(self) -> str:
         """The command that does this again; the data folder, if any, is named by SEMPROLA_DATA."""
         task = self.task
-        words = ["semprola", "reproduce", task.experiment, "--setting", task.setting, "--split", task.split]
+        words = ["python", "-m", "experiments", task.experiment, "--setting", task.setting, "--split", task.split]
         words += ["--source", task.source, "--net", self.net, "--seeds", str(self.seeds)]
         if task.multiplicity:
             words.append("--multiplicity")

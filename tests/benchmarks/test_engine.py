@@ -15,19 +15,22 @@ from typer.testing import CliRunner
 import semprola as sp
 from benchmarks import growth, report
 from benchmarks.cases import Case, band
+from benchmarks.engine import bench
 from benchmarks.measure import side_by_side
 from benchmarks.peers import Peers
 from benchmarks.products import compatible, mixtures, small_cardinality
 from benchmarks.targets import slope, targets
 from benchmarks.tasks import network_step, tasks
-from semprola import cli
+from semprola.cli.app import reporting_errors
 from semprola.engine import Plan
 
 TINY = sp.compile(sp.one_hot(["a", "b", "c"]))
 
 
 def run(*options: str) -> Any:
-    return CliRunner().invoke(cli.build(typer), ["bench", *options])
+    application = typer.Typer()
+    application.command()(reporting_errors(bench))
+    return CliRunner().invoke(application, list(options))
 
 
 def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

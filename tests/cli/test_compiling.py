@@ -19,11 +19,11 @@ CNF = "c p weight 1 0.25 0\nc p weight -1 0.75 0\nc p weight 3 2/3 0\nc p show 1
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    from semprola import cli
+    from semprola.cli import app
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("SEMPROLA_CACHE", str(tmp_path / "cache"))
-    application = cli.build(typer)
+    application = app.build(typer)
 
     def invoke(*words: str) -> Any:
         return testing.CliRunner().invoke(application, list(words))
@@ -32,9 +32,9 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def test_every_command_has_help_with_an_example(run: Any) -> None:
-    from semprola import cli
+    from semprola.cli import app
 
-    for name in cli._COMMANDS:
+    for name in app.COMMANDS:
         answer = run(name, "--help")
         assert answer.exit_code == 0
         assert "Example:" in answer.output, name

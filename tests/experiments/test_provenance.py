@@ -8,7 +8,8 @@ from typing import IO
 
 import pytest
 
-from experiments.provenance import atomic_write, provenance, read_json, write_json
+from experiments.provenance import provenance, read_json, write_json
+from semprola._files import write_atomically
 from semprola.errors import FormatError
 
 
@@ -32,7 +33,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        atomic_write(path, fail)
+        write_atomically(path, fail)
     assert path.read_text() == "old"
     assert [entry.name for entry in tmp_path.iterdir()] == ["x"]
 

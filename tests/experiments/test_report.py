@@ -227,14 +227,15 @@ def test_the_command_is_one_that_runs() -> None:
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from experiments import reproduce as module
+    from experiments.__main__ import compare
     from experiments.methods import ModelSettings
-    from semprola import cli
     from semprola.training.trainer import TrainSettings
 
     known = ModelSettings(hidden=(8,)), TrainSettings(steps=2, evaluate_every=2)
     monkeypatch.setattr(module, "best_known", lambda *names: known)
-    words = ["reproduce", "preference", "--quick", "--seeds", "1", "--methods", "spl", "--out", str(tmp_path)]
-    application = cli.build(typer)
+    words = ["preference", "--quick", "--seeds", "1", "--methods", "spl", "--out", str(tmp_path)]
+    application = typer.Typer()
+    application.command()(compare)
     answer = typer_testing.CliRunner().invoke(application, words)
     assert answer.exit_code == 0, answer.output
     assert "20.8 / 72.4 / 100.0" in answer.output
@@ -245,7 +246,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_bad_input_is_one_line_and_status_two(tmp_path: Path) -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "semprola.cli", "reproduce", "chess", "--out", str(tmp_path)],
+        [sys.executable, "-m", "experiments", "chess", "--out", str(tmp_path)],
         capture_output=True,
         text=True,
         timeout=120,

@@ -10,7 +10,7 @@ from typing import Any
 
 from semprola.errors import SemprolaError
 
-_COMMANDS = {
+COMMANDS = {
     "compile": "semprola.cli.compiling:compile_command",
     "count": "semprola.cli.compiling:count_command",
     "check": "semprola.cli.compiling:check_command",
@@ -39,7 +39,7 @@ def build(typer: Any) -> Any:
         add_completion=False,
         pretty_exceptions_enable=False,
     )
-    for name, place in _COMMANDS.items():
+    for name, place in COMMANDS.items():
         module, _, attribute = place.partition(":")
         command = getattr(importlib.import_module(module), attribute)
         if isinstance(command, typer.Typer):
@@ -63,7 +63,3 @@ def reporting_errors(command: Callable[..., None]) -> Callable[..., None]:
             raise SystemExit(130) from None
 
     return run
-
-
-if __name__ == "__main__":
-    main()
