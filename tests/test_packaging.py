@@ -70,11 +70,39 @@ def test_modules_import_only_from_their_left() -> None:
     violations = [
         f"{path.relative_to(PACKAGE).as_posix()}:{line} imports {target}"
         for path in sorted(PACKAGE.rglob("*.py"))
-        if path != PACKAGE / "__init__.py"
+        if path not in (PACKAGE / "__init__.py", PACKAGE / "_public.py")
         for line, target in imports(path)
         if rank(target) > rank(".".join(["semprola", *path.relative_to(PACKAGE).with_suffix("").parts]))
     ]
     assert not violations, "\n".join(violations)
+
+
+def test_torch_is_loaded_on_first_use() -> None:
+    """`import semprola` is free; the first use of a name loads everything, and nothing is lost to completion."""
+    code = """
+import sys
+import semprola as sp
+assert "torch" not in sys.modules
+import semprola.logic, semprola.circuit, semprola.compiler, semprola.constraints
+assert "torch" not in sys.modules, "what compiles constraints must not need torch"
+assert not hasattr(sp, "nonsense")
+assert sp.SPL is not None and "torch" in sys.modules
+assert {*sp.__all__} <= {*dir(sp)} and "at_most" in sp.__all__
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_import_costs_little_more_than_torch() -> None:
+    """All of semprola against torch alone, in turn, in fresh interpreters; the best of three of each."""
+
+    def seconds(code: str) -> float:
+        timed = f"import time; t = time.perf_counter(); {code}; print(time.perf_counter() - t)"
+        out = subprocess.run([sys.executable, "-c", timed], check=True, capture_output=True, text=True, timeout=120)
+        return float(out.stdout)
+
+    pairs = [(seconds("import torch"), seconds("import semprola; semprola.SPL")) for _ in range(3)]
+    torch_alone, everything = (min(column) for column in zip(*pairs, strict=True))
+    assert everything < 1.5 * torch_alone, (torch_alone, everything)  # 1.15 on a quiet machine
 
 
 def test_sdist_and_wheel_without_compiler(tmp_path: Path) -> None:

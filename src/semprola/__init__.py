@@ -2,101 +2,40 @@
 
 A formula, a family or a file says what must hold; `compile` turns it into a circuit; a layer puts the circuit at the
 end of a network and returns a distribution whose support is exactly the label vectors that obey.
+
+The public names are in `_public`. They are imported on first use, because torch takes seconds to load and
+`semprola --help` does not need it.
 """
 
-from semprola import baselines, constraints, losses
-from semprola._version import __version__
-from semprola.circuit import Circuit
-from semprola.circuit.nnf_files import read_nnf
-from semprola.circuit.sdd_files import read_sdd
-from semprola.compiler import compile
-from semprola.constraints import Categorical, Integer
-from semprola.distributions import CompatibleDistribution, ProductDistribution, SPLDistribution
-from semprola.engine import get_engine, set_engine
-from semprola.errors import (
-    CompilationBudgetError,
-    FormatError,
-    IntractableError,
-    LabelError,
-    ParseError,
-    PropertyError,
-    SemprolaError,
-    UnsatisfiableError,
-)
-from semprola.logic import (
-    FALSE,
-    TRUE,
-    And,
-    Bool,
-    Bools,
-    Formula,
-    Iff,
-    Implies,
-    Not,
-    Or,
-    Predicate,
-    Variable,
-    Xor,
-    at_least,
-    at_most,
-    exactly,
-    exists,
-    forall,
-    from_dimacs,
-    from_sympy,
-    one_hot,
-    parse,
-    write_dimacs,
-)
-from semprola.nn import SPL, ProductSPL
+import importlib
+import sys
+from typing import TYPE_CHECKING, Any
 
-__all__ = [
-    "FALSE",
-    "SPL",
-    "TRUE",
-    "And",
-    "Bool",
-    "Bools",
-    "Categorical",
-    "Circuit",
-    "CompatibleDistribution",
-    "CompilationBudgetError",
-    "FormatError",
-    "Formula",
-    "Iff",
-    "Implies",
-    "Integer",
-    "IntractableError",
-    "LabelError",
-    "Not",
-    "Or",
-    "ParseError",
-    "Predicate",
-    "ProductDistribution",
-    "ProductSPL",
-    "PropertyError",
-    "SPLDistribution",
-    "SemprolaError",
-    "UnsatisfiableError",
-    "Variable",
-    "Xor",
-    "__version__",
-    "at_least",
-    "at_most",
-    "baselines",
-    "compile",
-    "constraints",
-    "exactly",
-    "exists",
-    "forall",
-    "from_dimacs",
-    "from_sympy",
-    "get_engine",
-    "losses",
-    "one_hot",
-    "parse",
-    "read_nnf",
-    "read_sdd",
-    "set_engine",
-    "write_dimacs",
-]
+from semprola._version import __version__ as __version__
+
+if TYPE_CHECKING:
+    from semprola._public import *  # noqa: F403
+else:
+
+    def __getattr__(name: str) -> Any:
+        """Python asks this for a name that the module does not have yet."""
+        if name == "__all__":
+            return _load().__all__
+        if name.startswith("_") or name not in _load().__all__:
+            raise AttributeError(f"module 'semprola' has no attribute {name!r}")
+        return globals()[name]
+
+    def __dir__() -> list[str]:
+        return sorted({*globals(), *_load().__all__})
+
+
+def _load() -> Any:
+    """Import everything, and put the public names into this module, so that the next use costs nothing."""
+    public = importlib.import_module("semprola._public")
+    globals().update({name: getattr(public, name) for name in public.__all__})
+    return public
+
+
+if "torch" in sys.modules:
+    # The long wait is over already, and a program saved by torch.export finds its operators.
+    _load()

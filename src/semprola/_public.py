@@ -1,0 +1,100 @@
+"""The public names, in one place; `semprola` loads this file on the first use of any of them."""
+
+import semprola.baselines as baselines
+import semprola.constraints as constraints
+import semprola.losses as losses
+from semprola._version import __version__
+from semprola.circuit import Circuit
+from semprola.circuit.nnf_files import read_nnf
+from semprola.circuit.sdd_files import read_sdd
+from semprola.compiler import compile
+from semprola.constraints import Categorical, Integer
+from semprola.distributions import CompatibleDistribution, ProductDistribution, SPLDistribution
+from semprola.engine import get_engine, set_engine
+from semprola.errors import (
+    CompilationBudgetError,
+    FormatError,
+    IntractableError,
+    LabelError,
+    ParseError,
+    PropertyError,
+    SemprolaError,
+    UnsatisfiableError,
+)
+from semprola.logic import (
+    FALSE,
+    TRUE,
+    And,
+    Bool,
+    Bools,
+    Formula,
+    Iff,
+    Implies,
+    Not,
+    Or,
+    Predicate,
+    Variable,
+    Xor,
+    at_least,
+    at_most,
+    exactly,
+    exists,
+    forall,
+    from_dimacs,
+    from_sympy,
+    one_hot,
+    parse,
+    write_dimacs,
+)
+from semprola.nn import SPL, ProductSPL
+
+__all__ = [
+    "FALSE",
+    "SPL",
+    "TRUE",
+    "And",
+    "Bool",
+    "Bools",
+    "Categorical",
+    "Circuit",
+    "CompatibleDistribution",
+    "CompilationBudgetError",
+    "FormatError",
+    "Formula",
+    "Iff",
+    "Implies",
+    "Integer",
+    "IntractableError",
+    "LabelError",
+    "Not",
+    "Or",
+    "ParseError",
+    "Predicate",
+    "ProductDistribution",
+    "ProductSPL",
+    "PropertyError",
+    "SPLDistribution",
+    "SemprolaError",
+    "UnsatisfiableError",
+    "Variable",
+    "Xor",
+    "__version__",
+    "at_least",
+    "at_most",
+    "baselines",
+    "compile",
+    "constraints",
+    "exactly",
+    "exists",
+    "forall",
+    "from_dimacs",
+    "from_sympy",
+    "get_engine",
+    "losses",
+    "one_hot",
+    "parse",
+    "read_nnf",
+    "read_sdd",
+    "set_engine",
+    "write_dimacs",
+]
