@@ -1,15 +1,21 @@
 from __future__ import annotations
 
+import itertools
 import json
 import lzma
+import math
 import random
 import re
 
 import networkx as nx
+import numpy as np
 import pytest
+import torch
 
-from semprola.constraints import hierarchy
+from semprola.constraints import hierarchy, suggest
 from semprola.errors import CompilationBudgetError, LabelError
+
+CHOICES = list(itertools.product([False, True], repeat=3))
 
 
 def _random_forest(chance, count):
@@ -19,25 +25,79 @@ def _random_forest(chance, count):
     return graph
 
 
-@pytest.mark.parametrize("mandatory_leaf", [False, True])
-@pytest.mark.parametrize("exclusive_siblings", [False, True])
-def test_forests(agrees, mandatory_leaf, exclusive_siblings):
+def _random_dag(chance, count):
+    graph = _random_forest(chance, count)
+    for i in range(count):
+        graph.add_edges_from((f"n{i}", f"n{j}") for j in range(i) if chance.random() < 0.3)
+    return graph
+
+
+OPTIONS = [dict(zip(("nonempty", "mandatory_leaf", "exclusive_siblings"), row, strict=True)) for row in CHOICES]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_forests(agrees, options):
     chance = random.Random(1)
     for _ in range(25):
         graph = _random_forest(chance, chance.randint(1, 8))
-        rule = hierarchy(graph, mandatory_leaf=mandatory_leaf, exclusive_siblings=exclusive_siblings)
-        circuit = agrees(rule)
+        circuit = agrees(hierarchy(graph, edges="child-parent", **options))
         assert circuit.num_nodes <= 5 * len(graph) + 1
 
 
-def test_graphs_with_several_parents(agrees):
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_graphs_with_several_parents(agrees, options):
     chance = random.Random(2)
-    for _ in range(60):
-        count = chance.randint(2, 9)
-        graph = _random_forest(chance, count)
-        for i in range(count):
-            graph.add_edges_from((f"n{i}", f"n{j}") for j in range(i) if chance.random() < 0.3)
-        agrees(hierarchy(graph))
+    for _ in range(40):
+        graph = _random_dag(chance, chance.randint(2, 9))
+        structured = options["exclusive_siblings"] or not (options["mandatory_leaf"] or options["nonempty"])
+        agrees(hierarchy(graph, edges="child-parent", **options), structured=structured)
+
+
+def test_the_definition_of_the_options():
+    """The referee of the other tests, against counting by hand."""
+    chance = random.Random(3)
+    for _ in range(20):
+        graph = _random_dag(chance, chance.randint(2, 7))
+        names = list(graph)
+        rows = list(itertools.product([0, 1], repeat=len(names)))
+        for options in OPTIONS:
+            expected = []
+            for row in rows:
+                on = {name for name, bit in zip(names, row, strict=True) if bit}
+                roots = {name for name in names if not graph.out_degree(name)}
+                below = [on & set(graph.predecessors(name)) for name in names]
+                good = all(set(graph.successors(name)) <= on for name in on)
+                if options["nonempty"]:
+                    good &= bool(on)
+                if options["exclusive_siblings"]:
+                    good &= all(len(group) <= 1 for group in [*below, on & roots])
+                if options["mandatory_leaf"]:
+                    good &= bool(on & roots)
+                    good &= all(below[names.index(name)] or not graph.in_degree(name) for name in on)
+                expected.append(good)
+            rule = hierarchy(graph, edges="child-parent", **options)
+            assert rule.evaluate(rows).tolist() == expected
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_wide_trees_stay_linear_and_shallow(options):
+    edges = [(f"x{i}", f"x{(i - 1) // 40}") for i in range(1, 1601)]
+    circuit = hierarchy(edges, **options).to_circuit()
+    assert circuit.num_nodes <= 5 * 1601 + 1
+    assert circuit.num_edges <= 10 * 1601
+    assert circuit.is_deterministic
+    depth = np.zeros(circuit.num_nodes, int)
+    for node in range(circuit.num_nodes):
+        depth[node] = 1 + depth[circuit.children_of(node)].max(initial=0)
+    assert depth.max() <= 40
+
+
+def test_exclusive_siblings_are_one_flat_choice():
+    edges = [(f"x{i}", "top") for i in range(100)]
+    circuit = hierarchy(edges, exclusive_siblings=True, mandatory_leaf=True).to_circuit()
+    assert circuit.model_count() == 100
+    assert max(len(circuit.children_of(node)) for node in range(circuit.num_nodes)) == 100
+    assert circuit.num_nodes <= 103
 
 
 def test_paths_from_root_to_leaf():
@@ -134,26 +194,170 @@ def test_errors(edges, words):
     assert "\n" not in str(caught.value)
 
 
-def test_options_need_a_forest():
-    with pytest.raises(ValueError, match="mandatory_leaf needs a tree or forest, but 'a' has several parents"):
-        hierarchy([("a", "b"), ("a", "c")], mandatory_leaf=True)
+PETS = [("cat", "animal"), ("dog", "animal"), ("animal", "thing")]
+
+
+class TestForms:
+    def test_dicts(self):
+        expected = hierarchy(PETS)
+        assert hierarchy({"cat": "animal", "dog": ["animal"], "animal": "thing", "thing": None}) == expected
+        assert hierarchy({"cat": "animal", "dog": "animal", "animal": ("thing",), "thing": []}) == expected
+        turned = hierarchy({"thing": "animal", "animal": ["cat", "dog"]}, edges="parent-child")
+        assert turned.labels() == ("thing", "animal", "cat", "dog")
+        assert set(turned.edges) == set(PETS)
+
+    def test_several_parents_in_a_dict(self):
+        rule = hierarchy({"mule": ["horse", "donkey"]}, edges="child-parent")
+        assert rule.edges == (("mule", "horse"), ("mule", "donkey"))
+
+    def test_graphs_in_both_directions(self):
+        graph = nx.DiGraph(PETS)
+        assert hierarchy(graph) == hierarchy(PETS)
+        assert hierarchy(graph.reverse(), edges="parent-child") == hierarchy(PETS, labels=list(graph.nodes))
+
+    def test_data_frames(self):
+        pandas = pytest.importorskip("pandas")
+        pairs = [*PETS, ("thing", None)]
+        for columns in (["child", "parent"], ["from", "to"], ["Child", "Parent"]):
+            assert hierarchy(pandas.DataFrame(pairs, columns=columns)) == hierarchy(PETS)
+        turned = pandas.DataFrame([(b, 7, a) for a, b in PETS], columns=["parent", "note", "child"])
+        assert hierarchy(turned) == hierarchy(PETS)
+        two = pandas.DataFrame([(b, a) for a, b in PETS], columns=["upper", "lower"])
+        assert set(hierarchy(two, edges="parent-child").edges) == set(PETS)
+        with pytest.raises(LabelError, match="needs 'child' and 'parent', or two"):
+            hierarchy(turned[["parent", "note"]].assign(more=1))
+
+    @pytest.mark.parametrize(
+        "source",
+        [
+            nx.DiGraph([("animal", "cat"), ("animal", "dog")]),
+            {"animal": ["cat", "dog"]},
+            [("animal", "cat"), ("animal", "dog"), ("animal", "cow")],
+            nx.DiGraph([(f"n{i}", f"n{j}") for i in range(9) for j in (2 * i + 1, 2 * i + 2, 2 * i + 3)]),
+        ],
+        ids=["graph", "dict", "pairs", "dag"],
+    )
+    def test_an_inverted_hierarchy_is_noticed(self, source):
+        with pytest.warns(UserWarning, match="look inverted: .* pass edges='parent-child'"):
+            hierarchy(source)
+        hierarchy(source, edges="parent-child")
+        hierarchy(source, edges="child-parent")
+
+    def test_labels_order_columns_and_add_roots(self):
+        rule = hierarchy(PETS, labels=["alone", "thing", "animal", "dog", "cat"])
+        assert rule.labels() == ("alone", "thing", "animal", "dog", "cat")
+        assert rule.to_circuit().model_count() == 2 * hierarchy(PETS).to_circuit().model_count()
+        assert set(rule.edges) == set(PETS)
+
+    def test_labels_rename(self):
+        rule = hierarchy([(1, 0), (2, 0)], labels={0: "animal", 2: "dog", 1: "cat"})
+        assert rule.labels() == ("animal", "dog", "cat")
+        assert set(rule.edges) == set(PETS[:2])
+
+    @pytest.mark.parametrize(
+        ("source", "options", "words"),
+        [
+            ([(1, 0)], {}, "non-empty string, not 1; labels={node: name} gives"),
+            (PETS, {"labels": ["cat", "dog", "animal"]}, "'thing' is in the edges but not in labels="),
+            (PETS, {"labels": ["cat", "cat"]}, "'cat' is listed twice"),
+            (PETS, {"edges": "down"}, "edges must be 'child-parent' or 'parent-child', not 'down'"),
+            (7, {}, "expected pairs, a dict, a data frame or a graph, not 7"),
+            ([("a", ["b"])], {}, r"non-empty string, not \['b'\]"),
+            ([("a", None)], {}, "non-empty string, not None"),
+        ],
+    )
+    def test_errors(self, source, options, words):
+        with pytest.raises(ValueError, match=words):
+            hierarchy(source, **options)
+
+
+class TestSuggest:
+    def test_counts_what_rows_break(self):
+        rule = hierarchy(PETS)  # cat, animal, dog, thing
+        y = np.array([[1, 1, 0, 1], [1, 1, 1, 1], [0, 1, 0, 1], [0, 0, 0, 0], [1, 0, 0, 1]])
+        found = suggest(y, rule)
+        assert found.rows == 5
+        assert dict(found.exceptions) == {"edges": 1, "nonempty": 1, "exclusive_siblings": 1, "mandatory_leaf": 3}
+        assert found.examples["mandatory_leaf"] == [2, 3, 4]
+        assert dict(found) == {"nonempty": False, "exclusive_siblings": False, "mandatory_leaf": False}
+
+    def test_options_are_keyword_arguments(self):
+        found = suggest(torch.tensor([[1.0, 1, 0, 1], [0, 1, 1, 1]]), PETS)
+        rule = hierarchy(PETS, **found)
+        assert (rule.nonempty, rule.exclusive_siblings, rule.mandatory_leaf) == (True, True, True)
+        assert rule.to_circuit().model_count() == 2
+
+    def test_every_row_satisfies_what_is_suggested(self):
+        chance, numbers = random.Random(5), np.random.default_rng(5)
+        for _ in range(60):
+            graph = _random_dag(chance, chance.randint(2, 7))
+            models = hierarchy(graph, edges="child-parent").to_circuit().enumerate()
+            y = models[numbers.integers(len(models), size=3)]
+            found = suggest(y, graph, edges="child-parent")
+            rule = hierarchy(graph, edges="child-parent", **found)
+            assert rule.evaluate(y).all()
+            for option in found:
+                if not found[option]:
+                    assert not hierarchy(graph, edges="child-parent", **{option: True}).evaluate(y).all()
+
+    def test_frames_are_matched_by_name(self):
+        pandas = pytest.importorskip("pandas")
+        frame = pandas.DataFrame({"thing": [1], "dog": [0], "animal": [1], "cat": [1], "other": [3]})
+        assert all(suggest(frame, PETS).values())
+        with pytest.raises(LabelError, match="no column for label 'dog'"):
+            suggest(frame.drop(columns="dog"), PETS)
+
+    @pytest.mark.parametrize(
+        ("y", "words"),
+        [
+            (np.zeros((0, 4)), "at least one row"),
+            ([[0, 1]], r"must be \[rows, 4 labels\]"),
+            ([[0, 0, 0, 2]], "row 0, label 'thing': expected 0 or 1, not .*2"),
+            ([[0, 0, 0, float("nan")]], "expected 0 or 1, not .*nan"),
+        ],
+    )
+    def test_errors(self, y, words):
+        with pytest.raises(ValueError, match=words):
+            suggest(y, PETS)
+
+
+def _published(folder, entry):
+    """The graph of one HMC data set: labels are paths such as 01/01/03, their parents the prefixes."""
+    with lzma.open(folder / (entry["files"][0] + ".xz"), "rt", encoding="utf-8", errors="replace") as lines:
+        line = next(line for line in lines if re.match(r"(?i)@attribute\s+class\s+hierarchical", line))
+    graph = nx.DiGraph()
+    for label in line.split("hierarchical", 1)[1].split("%")[0].strip().split(","):
+        parts = [part for part in label.strip().split("/") if part]
+        graph.add_node("/".join(parts))
+        for depth in range(1, len(parts)):
+            graph.add_edge("/".join(parts[: depth + 1]), "/".join(parts[:depth]))
+    return graph
 
 
 def test_published_hierarchies(shared_data):
-    """Labels of the HMC data sets are paths such as 01/01/03; their parents are the prefixes."""
+    """All twelve: with and without options, the counts follow from the number of labels, leaves and models."""
     stats = json.loads((shared_data / "hmc" / "STATS.json").read_text())
-    for name in ("cellcycle", "eisen", "enron", "diatoms", "imclef07a", "imclef07d"):
-        entry = stats[name]
-        source = next(path for path in (shared_data / "hmc").iterdir() if path.name == entry["files"][0] + ".xz")
-        with lzma.open(source, "rt", encoding="utf-8", errors="replace") as lines:
-            line = next(line for line in lines if re.match(r"(?i)@attribute\s+class\s+hierarchical", line))
-        graph = nx.DiGraph()
-        for label in line.split("hierarchical", 1)[1].split("%")[0].strip().split(","):
-            parts = [part for part in label.strip().split("/") if part]
-            graph.add_node("/".join(parts))
-            for depth in range(1, len(parts)):
-                graph.add_edge("/".join(parts[: depth + 1]), "/".join(parts[:depth]))
+    assert len(stats) == 12
+    for entry in stats.values():
+        graph = _published(shared_data / "hmc", entry)
         circuit = hierarchy(graph).to_circuit()
         assert circuit.num_labels == entry["labels"]
         assert circuit.model_count() == int(entry["hier_model_count"])
         assert circuit.num_nodes <= 3 * entry["labels"] + 1
+        some = hierarchy(graph, nonempty=True).to_circuit()
+        assert some.model_count() == int(entry["hier_model_count"]) - 1
+        assert some.num_nodes <= 3 * entry["labels"] + 3 * entry["roots"] + 1
+        one_path = hierarchy(graph, nonempty=True, exclusive_siblings=True).to_circuit()
+        assert one_path.model_count() == entry["labels"]
+        to_leaf = hierarchy(graph, exclusive_siblings=True, mandatory_leaf=True).to_circuit()
+        assert to_leaf.model_count() == entry["leaves"]
+        assert hierarchy(graph, mandatory_leaf=True).to_circuit().model_count() == _down_to_leaves(graph)
+
+
+def _down_to_leaves(graph):
+    """Models with mandatory_leaf: each label that is on has at least one child on, or is a leaf."""
+    count = {}
+    for label in nx.topological_sort(graph):  # children first
+        below = [count[child] for child in graph.predecessors(label)]
+        count[label] = math.prod(1 + models for models in below) - 1 if below else 1
+    return math.prod(1 + count[label] for label in graph if not graph.out_degree(label)) - 1

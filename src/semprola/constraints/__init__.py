@@ -1,15 +1,16 @@
 """Families of constraints built directly, without a general compiler; each combines with any formula by ``& | ~``."""
 
 from semprola.constraints.automata import Automaton, automaton, regex
-from semprola.constraints.cardinality import Cardinality, OneHot, cardinality, one_hot
+from semprola.constraints.cardinalities import Cardinality, OneHot, cardinality, one_hot
 from semprola.constraints.family import Family
-from semprola.constraints.hierarchy import Hierarchy, hierarchy
-from semprola.constraints.linear import Linear, linear
+from semprola.constraints.hierarchies import Hierarchy, hierarchy
+from semprola.constraints.hierarchy_advice import Suggestion, suggest
+from semprola.constraints.linear_sums import Linear, linear
 from semprola.constraints.paths import SimplePaths, cycles, simple_paths
-from semprola.constraints.permutation import Permutation, permutation, ranking
+from semprola.constraints.permutations import Permutation, permutation, ranking
 from semprola.constraints.subgraphs import Matchings, SpanningTrees, matchings, spanning_trees
-from semprola.constraints.sudoku import Sudoku, sudoku
-from semprola.constraints.table import Table, table
+from semprola.constraints.sudokus import Sudoku, sudoku
+from semprola.constraints.tables import Table, table
 from semprola.constraints.variables import Categorical, Integer
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "SimplePaths",
     "SpanningTrees",
     "Sudoku",
+    "Suggestion",
     "Table",
     "automaton",
     "cardinality",
@@ -40,5 +42,6 @@ __all__ = [
     "simple_paths",
     "spanning_trees",
     "sudoku",
+    "suggest",
     "table",
 ]

@@ -8,7 +8,7 @@ the other is. Every assignment that respects this extends to a model, so no dead
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,10 +16,12 @@ import numpy.typing as npt
 
 from semprola.circuit import Circuit, CircuitBuilder, Vtree
 from semprola.circuit.builder import watched
+from semprola.compiler import compile
 from semprola.compiler.decomposition import elimination_order
 from semprola.constraints.budget import Budget
 from semprola.constraints.layout import VtreeBuilder
 from semprola.errors import CompilationBudgetError
+from semprola.logic import Cnf
 
 _MOST_BAG = 62
 _SEARCH_SECONDS = 2.0
@@ -55,6 +57,25 @@ def dag_circuit(names: tuple[str, ...], parents_of: Sequence[Sequence[int]], bud
     vtree = _vtree(order, plan.groups, roots)
     check = budget.checker(plan.total + len(builder), "the finished circuit")
     return builder.build(root, zero_suppressed=[True] * len(names), vtree=vtree, check=check)
+
+
+def clause_circuit(names: tuple[str, ...], clauses: Iterable[Sequence[int]], budget: Budget) -> Circuit:
+    """The circuit of rules written as clauses over variables 1, 2, …, by the top-down compiler.
+
+    Args:
+        names: the labels; label i is variable i + 1.
+        clauses: DIMACS literals.
+        budget: limits on nodes and seconds.
+    """
+    budget.check(0, "writing clauses")
+    made = compile(
+        Cnf(len(names), clauses),
+        backend="topdown",
+        timeout=None if budget.seconds_left is None else max(budget.seconds_left, 1e-3),
+        max_nodes=budget.max_nodes,
+        cache=False,
+    )
+    return Circuit(names, (), made.kind, made.literal, made.child_start, made.children)
 
 
 class _Plan:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from semprola.circuit import Circuit
 from semprola.constraints.budget import Budget
 from semprola.constraints.family import Family, whole_number
-from semprola.constraints.table import Table
+from semprola.constraints.tables import Table
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
 from semprola.logic.messages import brief
 

@@ -1,0 +1,98 @@
+"""Circuits of hierarchies in which no label that can be on has several parents: linear in the number of labels."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from semprola.circuit import Circuit, CircuitBuilder
+from semprola.circuit.builder import FALSE
+from semprola.constraints.budget import Budget
+from semprola.constraints.layout import VtreeBuilder
+
+
+@dataclass(frozen=True)
+class Siblings:
+    """What must hold among the children of a label that is on, and among the roots.
+
+    Attributes:
+        nonempty: whether some root must be on.
+        mandatory_leaf: whether a label that is on must have a child on, unless it is a leaf.
+        exclusive: whether at most one of them may be on.
+    """
+
+    nonempty: bool = False
+    mandatory_leaf: bool = False
+    exclusive: bool = False
+
+
+def forest_circuit(
+    names: tuple[str, ...],
+    parents_of: Sequence[Sequence[int]],
+    children_of: Sequence[Sequence[int]],
+    rules: Siblings,
+    budget: Budget,
+) -> Circuit:
+    """The circuit of a forest, or of any hierarchy whose siblings exclude each other.
+
+    If siblings exclude each other, the labels that are on form one path from a root. A label with several parents is
+    then never on: its parents would both be on that path, and the upper one would have two children on.
+
+    Args:
+        names: the labels.
+        parents_of, children_of: the parents and the children of each label.
+        rules: what must hold among siblings.
+        budget: limits on nodes and seconds.
+
+    Raises:
+        UnsatisfiableError: no label can be on, but one has to.
+    """
+    builder, tree = CircuitBuilder(names), VtreeBuilder(len(names))
+    own = [[c for c in children if len(parents_of[c]) == 1] for children in children_of]
+    tops = [v for v, parents in enumerate(parents_of) if len(parents) != 1]
+    on = [FALSE] * len(names)  # the label is on, and what follows below it
+    home = list(range(len(names)))
+    for v in _children_first(tops, own):
+        if len(parents_of[v]) <= 1:
+            below = _some_of(builder, [on[c] for c in own[v]], rules.exclusive, rules.mandatory_leaf)
+            empty = FALSE if rules.mandatory_leaf and children_of[v] else builder.true()
+            on[v] = builder.product([builder.literal(v, True), below if own[v] else empty])
+        if own[v]:
+            home[v] = tree.pair(v, tree.balanced([home[c] for c in own[v]]))
+        budget.check(len(builder), f"below label {names[v]!r}")
+    roots = [on[v] for v in tops]
+    root = _some_of(builder, roots, rules.exclusive, rules.mandatory_leaf or rules.nonempty)
+    vtree = tree.build(tree.balanced([home[v] for v in tops]))
+    check = budget.checker(len(builder), "the finished circuit")
+    return builder.build(root, zero_suppressed=[True] * len(names), vtree=vtree, check=check)
+
+
+def _some_of(builder: CircuitBuilder, on: list[int], exclusive: bool, at_least_one: bool) -> int:
+    """Which of some siblings may be on together; one that is not mentioned is off.
+
+    "At least one" is said along a balanced tree over the siblings, the one that their vtree has: some of the left
+    half and any of the right, or none of the left and some of the right.
+    """
+    if exclusive:
+        return builder.sum(on if at_least_one else [builder.true(), *on])
+    either = [builder.sum([builder.true(), node]) for node in on]
+    if not at_least_one:
+        return builder.product(either)
+    level = list(zip(on, either, strict=True))
+    while len(level) > 1:
+        joined = []
+        for (some_left, any_left), (some_right, any_right) in zip(level[0::2], level[1::2], strict=False):
+            some = builder.sum([builder.product([some_left, any_right]), some_right])
+            joined.append((some, builder.product([any_left, any_right])))
+        level = joined + level[len(joined) * 2 :]
+    return level[0][0] if level else FALSE
+
+
+def _children_first(tops: list[int], children_of: Sequence[Sequence[int]]) -> list[int]:
+    order: list[int] = []
+    stack = list(tops)
+    while stack:
+        v = stack.pop()
+        order.append(v)
+        stack.extend(children_of[v])
+    return order[::-1]
