@@ -53,7 +53,7 @@ def test_compile_writes_what_count_reads(run: Any, name: str) -> None:
 
 
 def test_labels_and_given(run: Any) -> None:
-    answer = run("compile", "a -> b & c", "--labels", "c,b", "--given", "a", "--backend", "topdown", "-o", "a.sp")
+    answer = run("compile", "a -> b & c", "--labels", "c,b", "--given", "a", "--backend", "topdown", "-o", "a.sp", "-v")
     assert answer.exit_code == 0, answer.output
     circuit = sp.Circuit.load("a.sp")
     assert (circuit.labels, circuit.given) == (("c", "b"), ("a",))
@@ -113,7 +113,7 @@ def test_cache(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         (["compile", "a", "--timeout", "-1"], "timeout must be"),
         (["draw", "a", "a.pdf"], "an .svg, .png or .dot file"),
         (["check", "a | b", "bad.csv"], "bad.csv:2: column 'b' must be 0 or 1, not 'x'"),
-        (["check", "a | b", "short.csv"], "there is no column 'b'"),
+        (["check", "a | b", "short.csv"], "short.csv:1: there is no column 'b'; the file has a"),
         (["check", "a | b", "nothing.csv"], "No such file"),
         (["count", "bad.csv"], "unknown kind of file"),
     ],
@@ -125,3 +125,95 @@ def test_bad_input(run: Any, words: list[str], message: str) -> None:
     assert answer.exit_code == 2
     assert message in answer.stderr
     assert "Traceback" not in answer.output
+
+
+def test_the_reason_for_a_back_end_is_shown_on_request(run: Any) -> None:
+    assert "reason" not in run("compile", "a | b").output
+    reason = sp.compile(sp.parse("a | b")).info["reason"]
+    assert f"reason           {reason}" in run("compile", "a | b", "-v").output
+
+
+def test_weights_of_any_size(run: Any) -> None:
+    """The sum is 10^-6000 + ..., too small for a float and too long for Python's default of 4,300 digits."""
+    lines = [f"c p weight {v} 1/{10**60} 0\nc p weight -{v} 0 0" for v in range(1, 101)]
+    Path("tiny.cnf").write_text("\n".join(["p cnf 100 1", *lines, "1 2 0", ""]))
+    answer = run("count", "tiny.cnf", "--weighted", "--json")
+    assert answer.exit_code == 0, answer.output
+    result = json.loads(answer.stdout)
+    assert result["about"] == "1e-6000"
+    assert result["log10"] == pytest.approx(-6000)
+    assert result["weight"] == f"1/1{'0' * 6000}"
+
+
+def test_a_byte_order_mark_and_blank_lines(run: Any) -> None:
+    Path("mark.csv").write_bytes(b"\xef\xbb\xbfa,b\r\n1,0\r\n\r\n0,1\r\n")
+    result = json.loads(run("check", "a | b", "mark.csv", "--json").stdout)
+    assert (result["rows"], result["broken"]) == (2, 0)
+    Path("mark.txt").write_bytes(b"\xef\xbb\xbfa | b")
+    assert run("count", "mark.txt").output.split()[:2] == ["models", "3"]
+
+
+_STRUCTURED = np.zeros(3, dtype=[("a", "i4"), ("b", "f8")])
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("twice.csv", b"a,b,a\n1,0,0\n", "twice.csv:1: column 'a' is there twice (columns 1 and 3)"),
+        ("semicolon.csv", b"a;b\n1;0\n", "semicolon.csv:1: the columns seem to be separated by ';'"),
+        ("tabs.csv", b"a\tb\n1\t0\n", "tabs.csv:1: the columns seem to be separated by tabs"),
+        ("empty.csv", b"", "empty.csv: the file is empty"),
+        ("blank.csv", b" \n\n", "blank.csv: the file is empty"),
+        ("packed.csv", b"\x1f\x8b\x08\x00abc", "packed.csv: not UTF-8 text (byte 0x8b at 1); it looks like a gzip"),
+        ("wide.csv", "a,b\n1,0\n".encode("utf-16"), "it looks like UTF-16 text: save it as UTF-8"),
+        ("latin.csv", "a,b,größe\n1,0,1\n".encode("latin-1"), "it looks like Latin-1 or Windows text"),
+        ("nul.csv", b"a,b\n1,\x000\n", "nul.csv: not text (byte 0x00 at 6)"),
+        ("huge.csv", b'a,b\n1,"' + b"0" * 200_000, "huge.csv:2: not CSV: a field has more than 131072 characters"),
+        ("empty.npy", b"", "empty.npy: the file is empty"),
+        ("damaged.npy", b"\x93NUMPY\x01\x00\x05\x00{abc}", "damaged.npy: not a NumPy array"),
+        ("text.npy", b"a,b\n1,0\n", "text.npy: not a NumPy array"),
+    ],
+)
+def test_files_that_are_something_else(run: Any, name: str, content: bytes, message: str) -> None:
+    Path(name).write_bytes(content)
+    answer = run("check", "a | b", name)
+    assert answer.exit_code == 2
+    assert message in answer.stderr
+    assert len(answer.stderr.splitlines()) == 1
+
+
+def test_formula_files_that_are_something_else(run: Any) -> None:
+    Path("empty.txt").write_text("")
+    assert "empty.txt: the file is empty" in run("count", "empty.txt").stderr
+    Path("picture.txt").write_bytes(b"\x89PNG\r\n\x1a\n")
+    assert "picture.txt: not UTF-8 text (byte 0x89 at 0); it looks like a PNG" in run("count", "picture.txt").stderr
+    Path("wrong.txt").write_text("a | | b")
+    assert run("count", "wrong.txt").stderr.startswith("error: wrong.txt: ")
+    for name in ("empty.cnf", "picture.cnf", "packed.cnf.gz", "empty.nnf", "picture.nnf", "empty.sp", "picture.sp"):
+        Path(name).write_bytes(b"" if name.startswith("empty") else b"\x89PNG\r\n\x1a\n\0\0")
+        answer = run("count", name)
+        assert answer.exit_code == 2, name
+        assert answer.stderr.startswith(f"error: {name}"), answer.stderr
+        assert len(answer.stderr.splitlines()) == 1, answer.stderr
+
+
+def test_arrays_that_are_something_else(run: Any) -> None:
+    def said(array: np.ndarray[Any, Any]) -> str:
+        np.save("a.npy", array)
+        answer = run("check", "a | b", "a.npy")
+        assert answer.exit_code == 2
+        assert len(answer.stderr.splitlines()) == 1
+        return str(answer.stderr)
+
+    assert "a.npy: holds [('a', '<i4'), ('b', '<f8')], expected numbers" in said(_STRUCTURED)
+    assert "a.npy: holds complex128, expected numbers" in said(np.zeros((2, 2), complex))
+    assert "a.npy: holds <U1, expected numbers" in said(np.array([["0", "1"]]))
+    assert "a.npy: has shape [2, 3], expected [rows, 2]" in said(np.zeros((2, 3)))
+    assert "a.npy: row 2, column 'a' must be 0 or 1, not 0.5" in said(np.array([[0, 1], [0.5, 1]]))
+    assert "must be 0 or 1, not nan" in said(np.array([[0, np.nan]]))
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 2), }"
+    for text in (header, header.replace(b"1000000000000", b"-1"), header.replace(b"<f8", b"<q99"), b"[" * 70 + b"\n"):
+        Path("a.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)
+        answer = run("check", "a | b", "a.npy")
+        assert answer.exit_code == 2, text
+        assert answer.stderr.startswith("error: a.npy: not a NumPy array: "), answer.stderr

@@ -1,4 +1,8 @@
-"""The command line. Needs typer and rich (extra `cli`)."""
+"""The command line. Needs typer and rich (extra `cli`).
+
+Importing this module and the modules of the commands must stay cheap: `--help` imports all of them. What does the work
+(numpy, the compiler, torch) is imported inside the functions.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,10 @@ import functools
 import importlib
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Annotated, Any
 
+from semprola._version import __version__
+from semprola.cli.output import kept
 from semprola.errors import SemprolaError
 
 COMMANDS = {
@@ -19,15 +25,21 @@ COMMANDS = {
 }
 """Every command, in the order of the help, and the function (or typer application) that does it."""
 
+_INTERRUPTED = 130
+"""What shells report for a program that Ctrl-C ended."""
+
 
 def main() -> None:
-    """Entry point: exit status 0, 1 if a problem was found, 2 for bad input."""
+    """Entry point: exit status 0, 1 if a problem was found, 2 for bad input, 130 after Ctrl-C."""
     try:
         import typer
     except ImportError:
         print("the command line needs typer and rich: pip install 'semprola[cli]'", file=sys.stderr)
         raise SystemExit(2) from None
-    build(typer)()
+    try:
+        build(typer)()
+    except KeyboardInterrupt:
+        _stop()
 
 
 def build(typer: Any) -> Any:
@@ -38,7 +50,16 @@ def build(typer: Any) -> Any:
         no_args_is_help=True,
         add_completion=False,
         pretty_exceptions_enable=False,
+        rich_markup_mode=None,
     )
+
+    def show_version(wanted: bool) -> None:
+        if wanted:
+            typer.echo(f"semprola {__version__}")
+            raise typer.Exit
+
+    option = typer.Option("--version", callback=show_version, is_eager=True, help="Show the version and exit.")
+    application.callback()(_with_version(option))
     for name, place in COMMANDS.items():
         module, _, attribute = place.partition(":")
         command = getattr(importlib.import_module(module), attribute)
@@ -49,17 +70,38 @@ def build(typer: Any) -> Any:
     return application
 
 
+def _with_version(option: Any) -> Callable[..., None]:
+    """A function whose only argument is the option; typer is imported late, so the signature is put on by hand."""
+
+    def options(version: bool = False) -> None:
+        pass
+
+    options.__annotations__["version"] = Annotated[bool, option]
+    return options
+
+
 def reporting_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with what is wrong with its input said in one line."""
+    """The command with errors in its input reported in one line, and Ctrl-C answered with what was kept."""
 
     @functools.wraps(command)
     def run(*args: Any, **options: Any) -> None:
+        if hasattr(sys, "set_int_max_str_digits"):
+            sys.set_int_max_str_digits(0)  # counts and weights may have any number of digits
         try:
             command(*args, **options)
         except (SemprolaError, ValueError, OSError) as error:
             print(f"error: {error}", file=sys.stderr)
             raise SystemExit(2) from None
         except KeyboardInterrupt:
-            raise SystemExit(130) from None
+            _stop()
 
     return run
+
+
+def _stop() -> None:
+    print(f"\ninterrupted: {kept()}", file=sys.stderr)
+    raise SystemExit(_INTERRUPTED) from None
+
+
+if __name__ == "__main__":
+    main()

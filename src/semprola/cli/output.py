@@ -1,13 +1,14 @@
-"""What commands share: results as lines or JSON, and a progress line on the terminal."""
+"""What commands share: results as lines or JSON, and what to say after Ctrl-C."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Mapping
 from typing import Any
 
 import typer
+
+_kept = ["nothing was written"]
 
 
 def emit(result: Mapping[str, Any], as_json: bool) -> None:
@@ -17,8 +18,6 @@ def emit(result: Mapping[str, Any], as_json: bool) -> None:
         result: names and values.
         as_json: which of the two.
     """
-    if hasattr(sys, "set_int_max_str_digits"):
-        sys.set_int_max_str_digits(0)  # counts may have any number of digits
     if as_json:
         typer.echo(json.dumps(dict(result), default=str))
         return
@@ -26,3 +25,13 @@ def emit(result: Mapping[str, Any], as_json: bool) -> None:
     for name, value in result.items():
         shown = f"{value:.3g} s" if name == "seconds" else value
         typer.echo(f"{name:<{width}}  {shown}")
+
+
+def keep(text: str) -> None:
+    """Set what Ctrl-C says from now on: what has been written and how to go on."""
+    _kept[0] = text
+
+
+def kept() -> str:
+    """What has been written so far, in words."""
+    return _kept[0]

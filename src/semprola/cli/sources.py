@@ -7,7 +7,8 @@ from pathlib import Path
 from semprola.circuit import Circuit
 from semprola.circuit.nnf_files import read_nnf
 from semprola.circuit.sdd_files import read_sdd
-from semprola.errors import FormatError
+from semprola.cli.guessing import read_text
+from semprola.errors import FormatError, ParseError
 from semprola.logic import Formula, from_dimacs, parse
 
 _TEXTS = (".txt", ".formula")
@@ -48,8 +49,16 @@ def read_constraint(source: str, vtree: Path | None = None) -> Formula | Circuit
     if kind == ".sdd":
         return read_sdd(path, vtree or path.with_suffix(".vtree"))
     if kind in _TEXTS:
-        return parse(path.read_text(encoding="utf-8"))
+        return _parse_file(path)
     raise FormatError(f"{source}: unknown kind of file; give one of {', '.join(known)}")
+
+
+def _parse_file(path: Path) -> Formula:
+    text = read_text(path)
+    try:
+        return parse(text)
+    except ParseError as error:
+        raise ParseError(f"{path}: {error}") from None
 
 
 def write_circuit(circuit: Circuit, path: Path, vtree: Path | None = None) -> None:

@@ -1,0 +1,81 @@
+"""What a file seems to be, for errors about files that are something else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from semprola.errors import FormatError
+
+_BEGINNINGS = (
+    (b"\x1f\x8b", "a gzip archive: unpack it first"),
+    (b"BZh", "a bzip2 archive: unpack it first"),
+    (b"\xfd7zXZ", "an xz archive: unpack it first"),
+    (b"\x93NUMPY", "a NumPy array: name it .npy"),
+    (b"PAR1", "a Parquet file: name it .parquet"),
+    (b"PK\x03\x04", "a zip archive, such as .npz or .xlsx: a spreadsheet can be saved as CSV"),
+    (b"\xd0\xcf\x11\xe0", "an old Excel or Word file: save it as CSV"),
+    (b"%PDF", "a PDF document"),
+    (b"\x89PNG", "a PNG picture"),
+    (b"\xff\xd8\xff", "a JPEG picture"),
+    (b"SQLite format 3", "a SQLite database: export the table as CSV"),
+    (b"\x7fELF", "a program"),
+    (b"\xff\xfe", "UTF-16 text: save it as UTF-8"),
+    (b"\xfe\xff", "UTF-16 text: save it as UTF-8"),
+)
+
+
+def read_text(path: str | Path) -> str:
+    """The contents of a UTF-8 text file, with or without a byte-order mark.
+
+    Args:
+        path: which file.
+
+    Raises:
+        FormatError: the file is empty or not text; the message says what it seems to be.
+        OSError: the file cannot be read.
+    """
+    content = Path(path).read_bytes()
+    if not content.strip():
+        raise FormatError(f"{path}: the file is empty")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise FormatError(f"{path}: not UTF-8 text ({_at(content, error.start)}); {guess(content)}") from None
+    if "\0" in text:
+        at = content.index(b"\0")
+        raise FormatError(f"{path}: not text ({_at(content, at)}); {guess(content)}")
+    return text
+
+
+def guess(content: bytes) -> str:
+    """What the bytes of a file that is not text seem to be.
+
+    Example:
+        >>> guess(b"\\x93NUMPY\\x01")
+        'it looks like a NumPy array: name it .npy'
+    """
+    for beginning, kind in _BEGINNINGS:
+        if content.startswith(beginning):
+            return f"it looks like {kind}"
+    if content[1:2] == b"\0" or content[:1] == b"\0":
+        return "it looks like UTF-16 text without a mark, or like binary data"
+    high = sum(byte >= 0x80 for byte in content[:4096])
+    if b"\0" not in content[:4096] and high < 0.3 * len(content[:4096]):
+        return "it looks like Latin-1 or Windows text: save it as UTF-8"
+    return "it looks like binary data"
+
+
+def guess_separator(line: str) -> str | None:
+    """The separator that a line of a table seems to use in place of commas, or None.
+
+    Example:
+        >>> guess_separator("a;b;c")
+        ';'
+    """
+    counts = {separator: line.count(separator) for separator in (";", "\t", "|", " ")}
+    best = max(counts, key=lambda separator: counts[separator])
+    return best if counts[best] > line.count(",") else None
+
+
+def _at(content: bytes, place: int) -> str:
+    return f"byte 0x{content[place]:02x} at {place}"

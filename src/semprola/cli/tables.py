@@ -1,0 +1,126 @@
+"""Tables of 0 and 1 in CSV and NumPy files, read with errors that name the file, the line and the column."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semprola.cli.guessing import guess_separator, read_text
+from semprola.errors import FormatError
+
+
+def read_binary_rows(path: Path, names: Sequence[str]) -> NDArray[np.uint8]:
+    """Rows of 0 and 1, their columns in the order of the names.
+
+    Args:
+        path: a .npy array with one column for each name, or a CSV file whose first line names its columns.
+        names: the columns that are needed; a CSV file may have others.
+
+    Returns:
+        0/1 [rows, names]
+
+    Raises:
+        FormatError: the file is something else, a column is missing or there twice, or a value is not 0 or 1.
+        OSError: the file cannot be read.
+    """
+    if path.suffix.lower() == ".npy":
+        return _binary(read_array(path, len(names)), path, names)
+    header, lines = read_csv(path)
+    place = find_columns(path, header, names)
+    table = np.zeros((len(lines), len(names)), dtype=np.uint8)
+    for row, (number, line) in enumerate(lines):
+        for column, (name, at) in enumerate(zip(names, place, strict=True)):
+            word = line[at].strip() if at < len(line) else ""
+            if word not in ("0", "1"):
+                raise FormatError(f"{path}:{number}: column {name!r} must be 0 or 1, not {word[:24]!r}")
+            table[row, column] = word == "1"
+    return table
+
+
+def read_csv(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The names in the first line of a CSV file, and every other line that is not blank, with its number.
+
+    Raises:
+        FormatError: the file is empty, not text or not CSV, or names a column twice.
+    """
+    reader = csv.reader(io.StringIO(read_text(path), newline=""))
+    lines: list[tuple[int, list[str]]] = []
+    try:
+        for line in reader:
+            if any(word.strip() for word in line):
+                lines.append((reader.line_num, line))
+    except csv.Error as error:
+        reason = "a field has more than 131072 characters: is a quote not closed?" if "limit" in str(error) else error
+        raise FormatError(f"{path}:{reader.line_num}: not CSV: {reason}") from None
+    header = [name.strip() for name in lines[0][1]] if lines else []
+    seen: dict[str, int] = {}
+    for at, name in enumerate(header):
+        if name and name in seen:
+            raise FormatError(f"{path}:1: column {name[:40]!r} is there twice (columns {seen[name] + 1} and {at + 1})")
+        seen[name] = at
+    return header, lines[1:]
+
+
+def find_columns(path: Path, header: Sequence[str], names: Sequence[str]) -> list[int]:
+    """Where the named columns are.
+
+    Raises:
+        FormatError: one is missing; says which separator the file seems to use if that is the reason.
+    """
+    place = {name: at for at, name in enumerate(header)}
+    missing = [name for name in names if name not in place]
+    if not missing:
+        return [place[name] for name in names]
+    separator = guess_separator(",".join(header)) if len(header) < len(names) else None
+    if separator is not None:
+        shown = "tabs" if separator == "\t" else "spaces" if separator == " " else repr(separator)
+        raise FormatError(f"{path}:1: the columns seem to be separated by {shown}: separate them by commas")
+    has = ", ".join(header[:5]) + (", …" if len(header) > 5 else "")
+    raise FormatError(f"{path}:1: there is no column {missing[0]!r}; the file has {has[:120]}")
+
+
+def read_array(path: Path, columns: int) -> NDArray[Any]:
+    """A .npy array of numbers [rows, columns].
+
+    Raises:
+        FormatError: the file is damaged or holds something else.
+        OSError: the file cannot be read.
+    """
+    if path.stat().st_size == 0:
+        raise FormatError(f"{path}: the file is empty")
+    try:
+        # a map, so that a header that promises terabytes is noticed before memory is asked for
+        table = np.load(path, mmap_mode="r", allow_pickle=False)
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise FormatError(f"{path}: not a NumPy array: {_first_line(error)}") from None
+    except Exception as error:  # a damaged header shows itself in many ways
+        raise FormatError(f"{path}: not a NumPy array: {_first_line(error)}") from None
+    if not isinstance(table, np.ndarray):
+        raise FormatError(f"{path}: an archive of several arrays: save the one with the labels as .npy")
+    if table.dtype.kind not in "biuf":
+        raise FormatError(f"{path}: holds {str(table.dtype)[:60]}, expected numbers")
+    if table.ndim != 2 or table.shape[1] != columns:
+        raise FormatError(f"{path}: has shape {list(table.shape)}, expected [rows, {columns}]")
+    return table
+
+
+def _binary(table: NDArray[Any], path: Path, names: Sequence[str]) -> NDArray[np.uint8]:
+    wrong = np.argwhere((table != 0) & (table != 1))
+    if len(wrong):
+        row, column = wrong[0]
+        raise FormatError(
+            f"{path}: row {row + 1}, column {names[column]!r} must be 0 or 1, not {table[row, column]:.6g}"
+        )
+    return np.asarray(table, np.uint8)
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0][:160]

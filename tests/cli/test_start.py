@@ -1,0 +1,69 @@
+"""How the command line starts and stops: version and help without torch, and Ctrl-C."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from semprola._version import __version__
+
+pytest.importorskip("typer")
+NAMES = ["compile", "count", "check", "draw", "cache"]
+
+
+def test_version() -> None:
+    done = subprocess.run([sys.executable, "-m", "semprola", "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == f"semprola {__version__}\n"
+
+
+@pytest.mark.parametrize("name", ["", *NAMES])
+def test_help_loads_nothing_heavy(name: str) -> None:
+    """What takes time is torch, and then numpy and networkx."""
+    code = """
+import sys
+sys.argv = ["semprola", *sys.argv[1].split(), "--help"]
+from semprola.cli import main
+try:
+    main()
+finally:
+    heavy = {"torch", "numpy", "networkx", "pysdd", "scipy", "sklearn", "rich"} & sys.modules.keys()
+    assert not heavy, heavy
+"""
+    done = subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True, check=True)
+    assert "Usage: semprola" in done.stdout
+    assert not done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends the signal of Ctrl-C")
+@pytest.mark.parametrize("backend", ["topdown", "sdd"])
+def test_ctrl_c_says_what_was_kept(tmp_path: Path, backend: str) -> None:
+    """Also while PySDD works in a child process; the signal goes to this process alone."""
+    rng = random.Random(0)
+    clauses = [[v * rng.choice((-1, 1)) for v in rng.sample(range(1, 151), 3)] for _ in range(450)]
+    text = "p cnf 150 450\n" + "".join(f"{a} {b} {c} 0\n" for a, b, c in clauses)
+    (tmp_path / "hard.cnf").write_text(text)
+    process = subprocess.Popen(
+        [sys.executable, "-m", "semprola", "compile", "hard.cnf", "--backend", backend, "--out", "hard.sp"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        cwd=tmp_path,
+        env={**os.environ, "SEMPROLA_CACHE": str(tmp_path / "cache")},
+    )
+    time.sleep(3)
+    assert process.poll() is None
+    sent = time.monotonic()
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert time.monotonic() - sent < 2  # a second, and slack for a busy machine
+    assert process.returncode == 130
+    assert said.strip().splitlines()[-1] == "interrupted: nothing was written"
+    assert "Traceback" not in said
+    assert not (tmp_path / "hard.sp").exists()
