@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import lzma
 import os
 import sys
 import tempfile
@@ -35,13 +36,15 @@ class PublishedFile:
 def find_file(file: PublishedFile, data: str | Path | None = None, *, download: bool = True) -> Path:
     """The file in the data folder, or downloaded into the user's cache; its content is checked either way.
 
+    In the data folder the file may be packed, with `.xz` added to its name: then what it unpacks to is checked.
+
     Args:
         file: which one.
         data: the data folder; by default the environment variable SEMPROLA_DATA, if set.
         download: whether it may be fetched.
 
     Returns:
-        A path whose content has the expected sha256.
+        A path whose content, unpacked if its name ends in `.xz`, has the expected sha256.
 
     Raises:
         FormatError: the file is there but is not the published one.
@@ -49,9 +52,10 @@ def find_file(file: PublishedFile, data: str | Path | None = None, *, download: 
     """
     folder = data if data is not None else os.environ.get("SEMPROLA_DATA") or None
     if folder is not None:
-        for candidate in (Path(folder) / file.path, Path(folder) / Path(file.path).name):
-            if candidate.is_file():
-                return _checked(candidate, file)
+        for name in (file.path, Path(file.path).name):
+            for candidate in (Path(folder) / name, Path(folder) / f"{name}.xz"):
+                if candidate.is_file():
+                    return _checked(candidate, file)
     cached = _cache_folder() / file.path
     if cached.is_file():
         return _checked(cached, file)
@@ -63,9 +67,14 @@ def find_file(file: PublishedFile, data: str | Path | None = None, *, download: 
 
 def _checked(path: Path, file: PublishedFile) -> Path:
     try:
-        digest = hashlib.sha256(path.read_bytes()).hexdigest()
+        content = path.read_bytes()
+        if path.suffix == ".xz" and Path(file.path).suffix != ".xz":
+            content = lzma.decompress(content)
     except OSError as error:
         raise FormatError(f"{path}: cannot be read ({error.strerror})") from None
+    except lzma.LZMAError as error:
+        raise FormatError(f"{path}: not an xz file ({error})") from None
+    digest = hashlib.sha256(content).hexdigest()
     if digest != file.sha256:
         raise FormatError(f"{path}: not the published file (sha256 {digest[:12]}…, expected {file.sha256[:12]}…)")
     return path

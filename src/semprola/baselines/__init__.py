@@ -1,5 +1,6 @@
 """What people compare with, behind the same calls."""
 
 from semprola.baselines.fil import FIL
+from semprola.baselines.hmcnn import HMCNN, HMCNNScores
 
-__all__ = ["FIL"]
+__all__ = ["FIL", "HMCNN", "HMCNNScores"]

@@ -1,0 +1,1 @@
+"""Hierarchical multi-label classification: twelve data sets, and the Gene Ontology version of one."""

@@ -1,0 +1,207 @@
+"""C-HMCNN: scores whose maximum over a label's descendants makes them respect a hierarchy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, NoReturn
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from semprola.constraints.hierarchies import OPTIONS, Hierarchy
+from semprola.constraints.hierarchies import hierarchy as make_hierarchy
+from semprola.errors import IntractableError
+from semprola.nn.gate import hidden_sizes, positive
+
+_OFF = float("-inf")
+
+
+class HMCNN(nn.Module):
+    """Coherent hierarchical multi-label network (Giunchiglia & Lukasiewicz, 2020): the max-constraint module.
+
+    A linear layer gives every label a score h in (0, 1). The module's output for a label is the largest score among
+    the label and its descendants, so no label scores more than its parents, and the labels above 0.5 respect the
+    hierarchy. Trees and DAGs.
+
+    Args:
+        in_features: width of the features z.
+        hierarchy: ``constraints.hierarchy(...)`` without options, or what that takes, such as (child, parent) pairs.
+            The module guarantees nothing beyond "a label that is on has its parents on".
+        gate: widths of hidden layers (ReLU).
+
+    Raises:
+        ValueError: the hierarchy has options such as `mandatory_leaf`.
+
+    Example:
+        >>> import torch, semprola as sp
+        >>> layer = sp.baselines.HMCNN(8, [("cat", "animal"), ("dog", "animal")])
+        >>> p = layer(torch.randn(5, 8))
+        >>> bool((p.mean[:, 0] <= p.mean[:, 1]).all())  # cat, animal
+        True
+        >>> p.loss(torch.tensor([[1.0, 1.0, 0.0]]).expand(5, 3)).shape
+        torch.Size([5])
+    """
+
+    def __init__(self, in_features: int, hierarchy: Hierarchy | Any, gate: Iterable[int] | int = ()) -> None:
+        super().__init__()
+        made = hierarchy if isinstance(hierarchy, Hierarchy) else make_hierarchy(hierarchy)
+        _refuse_options(made)
+        self.hierarchy = made
+        self.steps = _Levels(made.children_of)
+        layers: list[nn.Module] = []
+        self.in_features = width = positive(in_features, "in_features")
+        for size in hidden_sizes(gate):
+            layers += [nn.Linear(width, size), nn.ReLU()]
+            width = size
+        self.gate = nn.Sequential(*layers, nn.Linear(width, len(made.names)))
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the columns of y."""
+        return self.hierarchy.names
+
+    def forward(self, z: Tensor) -> HMCNNScores:
+        """The scores for features z [*batch, in_features]."""
+        if z.shape[-1:] != (self.in_features,):
+            raise ValueError(f"expected features of shape [*batch, {self.in_features}], got {tuple(z.shape)}")
+        return HMCNNScores(self.gate(z), self.steps)
+
+    def extra_repr(self) -> str:
+        """What `repr` shows beside the gate."""
+        return self.hierarchy.describe()
+
+
+class HMCNNScores:
+    """What HMCNN says about a batch: a score per label, no joint distribution.
+
+    Args:
+        logits: log-odds of the scores h [*batch, labels].
+        steps: the hierarchy, from `HMCNN`.
+    """
+
+    def __init__(self, logits: Tensor, steps: _Levels) -> None:
+        self.logits, self._steps = logits, steps
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Shape of the batch."""
+        return self.logits.shape[:-1]
+
+    @property
+    def event_shape(self) -> torch.Size:
+        """Number of labels, as a shape."""
+        return self.logits.shape[-1:]
+
+    @property
+    def mean(self) -> Tensor:
+        """Scores after the maximum over descendants [*batch, labels]; the model's stand-in for marginals."""
+        return torch.sigmoid(self._constrained())
+
+    @property
+    def mode(self) -> Tensor:
+        """Labels that score above 0.5 [*batch, labels]; they respect the hierarchy."""
+        with torch.no_grad():
+            return (self._constrained() > 0).to(self.logits.dtype)
+
+    def decode(self, utility: str) -> Tensor:
+        """The labels above 0.5 for "mode" and "hamming": with scores read as marginals both are the same."""
+        if utility not in ("mode", "hamming"):
+            raise ValueError(f"HMCNN decodes by its threshold ('mode' or 'hamming'), not by {utility!r}")
+        return self.mode
+
+    def log_prob(self, y: Tensor) -> NoReturn:
+        """HMCNN has no likelihood.
+
+        Raises:
+            IntractableError: always.
+        """
+        raise IntractableError(
+            "HMCNN scores each label and defines no joint distribution, so y has no probability: "
+            "train it with p.loss(y), or use sp.SPL for a likelihood"
+        )
+
+    def loss(self, y: Tensor) -> Tensor:
+        """The max-constraint loss of label vectors y [*batch, labels], summed over labels [*batch].
+
+        With D the descendants of a label A and A itself, the label adds −ln max over B in D of y_B h_B if it is on, and
+        −ln(1 − max over B in D of h_B) if it is off: a label that is on learns from descendants that are on, too.
+
+        Raises:
+            ValueError: y has another shape, or something other than 0 and 1.
+        """
+        if y.shape != self.logits.shape:
+            raise ValueError(f"expected y of shape {tuple(self.logits.shape)}, got {tuple(y.shape)}")
+        on = y > 0.5
+        if not bool((on == y).all()):
+            raise ValueError("y must hold 0 and 1 only")
+        # where a label is on, the maximum runs over the descendants that are on; they include the label itself
+        up, below = self._columns(), on.reshape(-1, y.shape[-1]).T
+        best_on = up.gather(0, self._steps.best(up.detach().masked_fill(~below, _OFF)))
+        best = up.gather(0, self._steps.best(up.detach()))
+        terms = torch.where(below, F.logsigmoid(best_on), F.logsigmoid(-best))
+        return -terms.sum(0).reshape(self.batch_shape)
+
+    def _constrained(self) -> Tensor:
+        columns = self._columns()
+        best = columns.gather(0, self._steps.best(columns.detach()))
+        return best.T.reshape(self.logits.shape)
+
+    def _columns(self) -> Tensor:
+        """Log-odds [labels, batch]; float32 at least."""
+        logits = self.logits.float() if self.logits.dtype in (torch.float16, torch.bfloat16) else self.logits
+        return logits.reshape(-1, logits.shape[-1]).T
+
+
+class _Levels(nn.Module):
+    """The hierarchy in steps from the leaves up: the maximum over descendants is one over children, level by level.
+
+    A maximum may count a descendant twice without harm, so this holds for DAGs as well and costs one operation per
+    edge, where a reachability matrix costs one per pair of labels.
+    """
+
+    def __init__(self, children_of: Sequence[Sequence[int]]) -> None:
+        super().__init__()
+        height = _heights(children_of)
+        self.count = max(height, default=0)
+        for level in range(1, self.count + 1):
+            parents = [v for v, h in enumerate(height) if h == level]
+            most = max(len(children_of[v]) for v in parents)
+            # the label itself comes first, and fills rows that have fewer children
+            rows = [[v, *children_of[v], *[v] * (most - len(children_of[v]))] for v in parents]
+            self.register_buffer(f"parents{level}", torch.tensor(parents), persistent=False)
+            self.register_buffer(f"members{level}", torch.tensor(rows), persistent=False)
+
+    def best(self, values: Tensor) -> Tensor:
+        """For every label, which one of it and its descendants has the largest value [labels, batch]."""
+        with torch.no_grad():
+            values = values.clone()
+            best = torch.arange(len(values), device=values.device)[:, None].expand_as(values).clone()
+            for level in range(1, self.count + 1):
+                parents, members = getattr(self, f"parents{level}"), getattr(self, f"members{level}")
+                top, place = values[members].max(1)
+                values[parents] = top
+                best[parents] = best[members].gather(1, place[:, None])[:, 0]
+            return best
+
+
+def _heights(children_of: Sequence[Sequence[int]]) -> list[int]:
+    """The longest way down from every label."""
+    height = [-1] * len(children_of)
+    for start in range(len(children_of)):
+        stack = [start]
+        while stack:
+            v = stack[-1]
+            waiting = [c for c in children_of[v] if height[c] < 0]
+            if waiting:
+                stack.extend(waiting)
+                continue
+            stack.pop()
+            height[v] = 1 + max((height[c] for c in children_of[v]), default=-1)
+    return height
+
+
+def _refuse_options(made: Hierarchy) -> None:
+    asked = [name for name in OPTIONS if getattr(made, name)]
+    if asked:
+        raise ValueError(f"HMCNN guarantees no more than the hierarchy itself: leave out {', '.join(asked)}")
