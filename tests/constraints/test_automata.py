@@ -6,8 +6,9 @@ import sys
 
 import pytest
 
+import semprola as sp
 from semprola.constraints import automaton, regex
-from semprola.errors import LabelError, ParseError, SemprolaError, UnsatisfiableError
+from semprola.errors import CompilationBudgetError, LabelError, ParseError, SemprolaError, UnsatisfiableError
 
 fa = pytest.importorskip("automata.fa.dfa", reason="needs automata-lib")
 
@@ -72,6 +73,43 @@ def test_any_object_will_do(agrees):
         transitions = {"start": {"x": "start", "y": "end"}, "end": {"y": "end"}}  # noqa: RUF012
 
     assert agrees(automaton(Machine(), length=4)).model_count() == 4
+
+
+def test_an_exponential_automaton_is_bounded_by_the_budget():
+    """Two a's at distance 31: the last 31 symbols have to be remembered."""
+    words = regex("(a|b)*a(a|b){30}a(a|b)*", length=200, alphabet="ab")
+    for limits in ({"timeout": 0.3}, {"max_nodes": 20_000}):
+        with pytest.raises(CompilationBudgetError):
+            sp.compile(words, cache=False, **limits)
+
+
+def test_an_exponential_automaton_for_words_that_need_little_of_it():
+    """The deterministic automaton of this pattern has 2^41 states; but only one place matters in a word."""
+    circuit = regex("(a|b)*a(a|b){40}", length=100, alphabet="ab").to_circuit()
+    assert circuit.model_count() == 2**99
+    assert circuit.num_nodes < 1000
+
+
+def test_steps_that_read_nothing(agrees):
+    class Machine:
+        initial_state = 0
+        final_states = frozenset({2})
+        transitions = {0: {"": {1}, "a": {0}}, 1: {"b": {1, 2}, "": {2}}, 2: {"a": {2}}}  # noqa: RUF012
+
+    circuit = agrees(automaton(Machine(), length=3))
+    expected = sum(re.fullmatch("a*b*a*", "".join(w)) is not None for w in itertools.product("ab", repeat=3))
+    assert circuit.model_count() == expected
+
+
+def test_labels(agrees):
+    assert agrees(regex("ab", length=2, labels={"0=a": "first"})).labels == ("first", "0=b", "1=a", "1=b")
+    assert automaton(_even(), length=1, labels=["p", "q"]).labels() == ("p", "q")
+    with pytest.raises(LabelError, match="has 1 names for 2 labels"):
+        automaton(_even(), length=1, labels=["p"])
+    with pytest.raises(LabelError, match="renames '7=a', which is not one of its labels"):
+        automaton(_even(), length=1, labels={"7=a": "p"})
+    with pytest.raises(CompilationBudgetError, match="2,000,000,000 labels"):
+        automaton(_even(), length=10**9)
 
 
 def test_errors():

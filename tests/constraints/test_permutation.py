@@ -7,7 +7,7 @@ import math
 import pytest
 
 from semprola.constraints import permutation, ranking
-from semprola.errors import LabelError
+from semprola.errors import CompilationBudgetError, LabelError
 
 
 @pytest.mark.parametrize("count", [1, 2, 3])
@@ -57,10 +57,24 @@ def test_labels():
     assert ranking(["a", "b"]).labels() == ("a=1", "a=2", "b=1", "b=2")
 
 
+def test_a_large_one_is_bounded():
+    with pytest.raises(CompilationBudgetError, match="10,000,000,000 labels"):
+        permutation(10**5)
+    for limits in ({"timeout": 0.5}, {"max_nodes": 10_000}):
+        with pytest.raises(CompilationBudgetError):
+            permutation(200).to_circuit(**limits)
+
+
+def test_other_labels(agrees):
+    circuit = agrees(permutation(2, labels={"y[0,1]": "swap"}))
+    assert circuit.labels == ("y[0,0]", "swap", "y[1,0]", "y[1,1]")
+    assert agrees(ranking(["a", "b"], labels=["p", "q", "r", "s"])).labels == ("p", "q", "r", "s")
+
+
 def test_errors():
     with pytest.raises(ValueError, match="n must be a whole number of at least 1"):
         permutation(0)
-    with pytest.raises(LabelError, match="3 labels for 2 × 2 entries"):
+    with pytest.raises(LabelError, match="has 3 names for 4 labels"):
         permutation(2, ["a", "b", "c"])
     with pytest.raises(LabelError, match="'z' in before= is not one of the items"):
         ranking(["a"], before=[("a", "z")])

@@ -39,9 +39,17 @@ def test_small(agrees):
 def test_errors():
     with pytest.raises(UnsatisfiableError, match="no solution"):
         sudoku(2, {(1, 1): 1, (1, 2): 1}).to_circuit()
-    with pytest.raises(LabelError, match=r"\(1, 5\): 1 is outside of 1 to 4"):
+    with pytest.raises(LabelError, match=r"\(1, 5\): 1 is outside 1 to 4"):
         sudoku(2, {(1, 5): 1})
     with pytest.raises(LabelError, match="a given is"):
         sudoku(2, {3: 1})
     with pytest.raises(CompilationBudgetError, match="time budget"):
         sudoku(3).to_circuit(timeout=0.2)
+
+
+def test_labels():
+    rule = sudoku(1, labels=["only"])
+    assert rule.labels() == ("only",)
+    assert rule.to_circuit().model_count() == 1
+    with pytest.raises(CompilationBudgetError, match="64,000,000 labels"):
+        sudoku(20)

@@ -73,3 +73,16 @@ def test_errors():
         Integer("n", 0, 10**7)
     with pytest.raises(LabelError, match=r"cannot be compared with 1\.5"):
         Integer("n", 0, 3) < 1.5  # noqa: B015
+
+
+@pytest.mark.parametrize("values", [[1, True], [1, 1.0], [0, False, 2], ["a", 2, 2.0]])
+def test_values_that_compare_equal_are_refused(values):
+    with pytest.raises(LabelError, match="compare equal; keep one"):
+        Categorical("x", values)
+
+
+def test_values_that_nothing_equals_are_refused():
+    with pytest.raises(LabelError, match="nan does not equal itself"):
+        Categorical("x", [1, float("nan")])
+    with pytest.raises(LabelError, match="cannot be hashed"):
+        Categorical("x", [[1], [2]])

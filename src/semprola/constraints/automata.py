@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -11,21 +11,30 @@ from numpy.typing import NDArray
 from semprola.circuit import Circuit
 from semprola.constraints.budget import Budget
 from semprola.constraints.diagram import decision_diagram
-from semprola.constraints.family import Family, label_names, whole_number
+from semprola.constraints.family import Family, label_names, renamed, whole_number
 from semprola.errors import LabelError, ParseError, SemprolaError, UnsatisfiableError
 from semprola.logic.messages import brief
 
 _ENCODINGS = ("one-hot", "binary")
+States = frozenset[int]
+Table = tuple[tuple[States, ...], ...]
 
 
-def regex(pattern: str, *, length: int, alphabet: Iterable[str] | None = None, encoding: str = "one-hot") -> Automaton:
+def regex(
+    pattern: str,
+    *,
+    length: int,
+    alphabet: Iterable[str] | None = None,
+    encoding: str = "one-hot",
+    labels: Iterable[str] | Mapping[str, str] | None = None,
+) -> Automaton:
     """Words of a fixed length that match a regular expression as a whole.
 
     Args:
         pattern: in the syntax of automata-lib: ``* + ? | & . ( ) [a-z] {2,3}`` and plain characters.
         length: the number of positions.
         alphabet: the symbols, one character each; by default those of the pattern.
-        encoding: see :func:`automaton`.
+        encoding, labels: see :func:`automaton`.
 
     Raises:
         SemprolaError: automata-lib is not installed.
@@ -49,29 +58,37 @@ def regex(pattern: str, *, length: int, alphabet: Iterable[str] | None = None, e
         raise ParseError(
             f"regex: {brief(pattern)} is not a regular expression over the alphabet: {_line(error)}"
         ) from None
-    return automaton(nfa, length=length, alphabet=symbols, encoding=encoding)
+    return automaton(nfa, length=length, alphabet=symbols, encoding=encoding, labels=labels)
 
 
 def automaton(
-    machine: Any, *, length: int, alphabet: Iterable[str] | None = None, encoding: str = "one-hot"
+    machine: Any,
+    *,
+    length: int,
+    alphabet: Iterable[str] | None = None,
+    encoding: str = "one-hot",
+    labels: Iterable[str] | Mapping[str, str] | None = None,
 ) -> Automaton:
     """Words of a fixed length that a finite automaton accepts.
 
     With one-hot symbols label ``"t=s"`` says that symbol s stands at position t (from 0), and exactly one does. With
     binary symbols label ``"t.b"`` is bit b, the most significant first, of the number of the symbol in the alphabet.
-    The diagram has at most 2 · length · states · symbols nodes; length 1,000 is fine.
+    The diagram has at most 2 · length · states · symbols nodes; length 1,000 is fine. A nondeterministic automaton
+    is made deterministic as the diagram is built, only as far as words of this length need it, within its budget.
 
     Args:
         machine: a DFA or NFA of automata-lib, or any object with its attributes ``transitions``, ``initial_state`` and
-            ``final_states``, deterministic: ``transitions[state][symbol]`` is a state, missing ones reject.
+            ``final_states``: ``transitions[state][symbol]`` is a state, or a set of states; missing ones reject. A
+            set-valued machine may have the symbol ``""`` for steps that read nothing.
         length: the number of positions.
         alphabet: the symbols in the order of the labels; by default those of the machine, sorted.
         encoding: ``"one-hot"`` or ``"binary"``.
+        labels: other names of the labels, in their order, or a dict that renames some.
 
     Raises:
-        SemprolaError: an NFA is passed and automata-lib is not installed.
-        LabelError: the machine is not one, or the alphabet lists a symbol twice or is empty.
+        LabelError: the machine is not one, the alphabet lists a symbol twice or is empty, or `labels` does not fit.
         ValueError: length or encoding make no sense.
+        CompilationBudgetError: there would be more than a million labels.
 
     Example:
         >>> from automata.fa.dfa import DFA
@@ -85,14 +102,18 @@ def automaton(
         raise ValueError(f"automaton: encoding must be 'one-hot' or 'binary', not {brief(encoding)}")
     if not all(hasattr(machine, name) for name in ("transitions", "initial_state", "final_states")):
         raise LabelError(f"automaton: expected a DFA or NFA, not {type(machine).__name__}")
-    steps = [state for row in machine.transitions.values() for state in row.values()]
-    if any(isinstance(state, set | frozenset) for state in steps) and not set(steps) <= set(machine.transitions):
-        machine = _library("automaton").DFA.from_nfa(machine)
-    found = sorted({symbol for row in machine.transitions.values() for symbol in row}, key=str)
-    symbols = tuple(found if alphabet is None else alphabet)
-    names = label_names([str(symbol) for symbol in symbols], "automaton alphabet")
+    found = {symbol for row in machine.transitions.values() for symbol in row if symbol != ""}
+    symbols = tuple(sorted(found, key=str) if alphabet is None else alphabet)
+    shown = label_names([str(symbol) for symbol in symbols], "automaton alphabet")
+    bits = max(1, (len(symbols) - 1).bit_length())
+    parts = [f"={s}" for s in shown] if encoding == "one-hot" else [f".{b}" for b in range(bits)]
+
+    def own() -> list[str]:
+        return [f"{t}{part}" for t in range(positions) for part in parts]
+
+    names = renamed(own, positions * len(parts), labels, "automaton")
     table, start, final = _tables(machine, symbols)
-    return Automaton(names, table, start, final, positions, encoding)
+    return Automaton(shown, table, start, final, positions, encoding, names)
 
 
 class Automaton(Family):
@@ -100,33 +121,33 @@ class Automaton(Family):
 
     Attributes:
         symbols: the alphabet.
-        table: ``table[state][symbol]`` is the next state, -1 for none.
-        start, final: the first state and the accepting ones.
+        table: ``table[state][symbol]`` are the next states, none of them if the word is rejected.
+        start, final: the first states and the accepting ones.
         positions: the length of the words.
+        names: the labels.
     """
 
-    advice = "take a smaller automaton"
+    advice = "take a smaller automaton or shorter words"
 
     def __init__(
         self,
         symbols: tuple[str, ...],
-        table: tuple[tuple[int, ...], ...],
-        start: int,
-        final: frozenset[int],
+        table: Table,
+        start: States,
+        final: States,
         positions: int,
         encoding: str,
+        names: tuple[str, ...],
     ) -> None:
         self.symbols, self.table, self.start, self.final = symbols, table, start, final
-        self.positions, self.encoding = positions, encoding
+        self.positions, self.encoding, self.names = positions, encoding, names
         self.bits = max(1, (len(symbols) - 1).bit_length())
-        parts = [f"={s}" for s in symbols] if encoding == "one-hot" else [f".{b}" for b in range(self.bits)]
-        self.names = tuple(f"{t}{part}" for t in range(positions) for part in parts)
 
     def labels(self) -> tuple[str, ...]:
         return self.names
 
     def key(self) -> Hashable:
-        return self.symbols, self.table, self.start, self.final, self.positions, self.encoding
+        return self.names, self.table, self.start, self.final, self.positions, self.encoding
 
     def describe(self) -> str:
         return f"automaton({len(self.table)} states, {len(self.symbols)} symbols, length {self.positions})"
@@ -141,95 +162,128 @@ class Automaton(Family):
             word = values @ (1 << np.arange(self.bits)[::-1])
             holds = (word < len(self.symbols)).all(axis=1)
             word = np.minimum(word, len(self.symbols) - 1)
-        dead = len(self.table)
-        step = np.array([*self.table, [-1] * len(self.symbols)], np.int64)
-        step[step < 0] = dead
-        state = np.full(rows, self.start)
+        state = np.zeros((rows, len(self.table)), bool)
+        state[:, sorted(self.start)] = True
         for t in range(self.positions):
-            state = step[state, word[:, t]]
-        return np.asarray(holds & np.isin(state, sorted(self.final)), bool)
+            after = np.zeros_like(state)
+            for q, row in enumerate(self.table):
+                for symbol, states in enumerate(row):
+                    if states:
+                        after[:, sorted(states)] |= (state[:, q] & (word[:, t] == symbol))[:, None]
+            state = after
+        return np.asarray(holds & state[:, sorted(self.final)].any(axis=1), bool)
 
     def _build(self, budget: Budget) -> Circuit:
-        alive = self._alive()
-        if self.start not in alive[0]:
+        alive = self._alive(budget)
+        first = self.start & alive[0]
+        if not first:
             raise UnsatisfiableError(f"{budget.what} accepts no word")
         one_hot = self.encoding == "one-hot"
         step = self._one_hot_step(alive) if one_hot else self._binary_step(alive)
-        return decision_diagram(
-            self.names, (self.start, 0), step, lambda _: True, zero_suppressed=one_hot, budget=budget
-        )
+        return decision_diagram(self.names, (first, 0), step, lambda _: True, zero_suppressed=one_hot, budget=budget)
 
-    def _alive(self) -> list[set[int]]:
+    def _alive(self, budget: Budget) -> list[States]:
         """For each position the states from which a word of the remaining length is accepted."""
-        alive = [set(self.final)]
+        alive = [self.final]
         for _ in range(self.positions):
-            alive.append({q for q, row in enumerate(self.table) if any(after in alive[-1] for after in row)})
+            budget.check(0, "the states that can accept")
+            after = alive[-1]
+            alive.append(frozenset(q for q, row in enumerate(self.table) if any(not after.isdisjoint(s) for s in row)))
         return alive[::-1]
 
-    def _one_hot_step(self, alive: list[set[int]]) -> Any:
-        width, table = len(self.symbols), self.table
+    def _next(self, alive: list[States]) -> Callable[[States, int, int], States]:
+        """The states after a symbol at a position that can still accept."""
+        known: dict[tuple[States, int], States] = {}
+        table = self.table
 
-        # A state is that of the automaton, and whether the symbol of this position was read.
-        def step(state: tuple[int, int], position: int, value: int) -> tuple[int, int] | None:
-            q, chosen = state
+        def after(states: States, t: int, symbol: int) -> States:
+            reached = known.get((states, symbol))
+            if reached is None:
+                reached = known[states, symbol] = frozenset().union(*(table[q][symbol] for q in states))
+            return reached & alive[t + 1]
+
+        return after
+
+    def _one_hot_step(self, alive: list[States]) -> Any:
+        width, after = len(self.symbols), self._next(alive)
+
+        # A state is the states that the automaton may be in, and whether the symbol of this position was read.
+        def step(state: tuple[States, int], position: int, value: int) -> tuple[States, int] | None:
+            states, chosen = state
             t, symbol = divmod(position, width)
             if value:
                 if chosen:
                     return None
-                q, chosen = table[q][symbol], 1
-                if q not in alive[t + 1]:
+                states, chosen = after(states, t, symbol), 1
+                if not states:
                     return None
             if symbol == width - 1:
-                return (q, 0) if chosen else None
-            return q, chosen
+                return (states, 0) if chosen else None
+            return states, chosen
 
         return step
 
-    def _binary_step(self, alive: list[set[int]]) -> Any:
-        bits, table, count = self.bits, self.table, len(self.symbols)
+    def _binary_step(self, alive: list[States]) -> Any:
+        bits, count, after = self.bits, len(self.symbols), self._next(alive)
 
-        # A state is that of the automaton, and the number that the bits read so far at this position make.
-        def step(state: tuple[int, int], position: int, value: int) -> tuple[int, int] | None:
-            q, number = state
+        # A state is the states that the automaton may be in, and the number that the bits of this position make so far.
+        def step(state: tuple[States, int], position: int, value: int) -> tuple[States, int] | None:
+            states, number = state
             t, bit = divmod(position, bits)
             number = 2 * number + value
             if bit < bits - 1:
-                return q, number
-            if number >= count or table[q][number] not in alive[t + 1]:
-                return None
-            return table[q][number], 0
+                return states, number
+            states = after(states, t, number) if number < count else frozenset()
+            return (states, 0) if states else None
 
         return step
 
 
-def _tables(machine: Any, symbols: tuple[Any, ...]) -> tuple[tuple[tuple[int, ...], ...], int, frozenset[int]]:
-    """The reachable states, numbered from the first one on."""
-    number = {machine.initial_state: 0}
-    queue = [machine.initial_state]
-    table: list[tuple[int, ...]] = []
+def _tables(machine: Any, symbols: tuple[Any, ...]) -> tuple[Table, States, States]:
+    """The reachable states, numbered from the first one on; steps that read nothing are folded into the others."""
+    transitions = machine.transitions
+    ends = [state for row in transitions.values() for state in row.values()]
+    # states may be named by sets, too: then every end is itself a state
+    several = any(isinstance(end, set | frozenset) for end in ends) and not set(map(_key, ends)) <= set(transitions)
+    number: dict[Any, int] = {}
+    queue: list[Any] = []
+
+    def closure(states: Iterable[Any]) -> States:
+        reached = dict.fromkeys(states)
+        waiting = list(reached)
+        while waiting and several:
+            for state in transitions.get(waiting.pop(), {}).get("", ()):
+                if state not in reached:
+                    reached[state] = None
+                    waiting.append(state)
+        for state in reached:
+            if state not in number:
+                number[state] = len(number)
+                queue.append(state)
+        return frozenset(number[state] for state in reached)
+
+    start = closure([machine.initial_state])
+    table: list[tuple[States, ...]] = []
     for state in queue:
-        row = machine.transitions.get(state, {})
-        after: list[int] = []
-        for symbol in symbols:
-            if symbol not in row:
-                after.append(-1)
-                continue
-            if row[symbol] not in number:
-                number[row[symbol]] = len(number)
-                queue.append(row[symbol])
-            after.append(number[row[symbol]])
-        table.append(tuple(after))
-    return tuple(table), 0, frozenset(number[q] for q in machine.final_states if q in number)
+        row = transitions.get(state, {})
+        nexts = [row[s] if several else [row[s]] for s in symbols if s in row]
+        known = iter([closure(after) for after in nexts])
+        table.append(tuple(next(known) if s in row else frozenset() for s in symbols))
+    return tuple(table), start, frozenset(number[q] for q in machine.final_states if q in number)
+
+
+def _key(state: Any) -> Any:
+    return frozenset(state) if isinstance(state, set) else state
 
 
 def _library(what: str) -> Any:
     try:
-        from automata.fa import dfa, nfa
+        from automata.fa import nfa
     except ImportError:
         raise SemprolaError(f"{what} needs automata-lib: pip install 'semprola[automata]'") from None
 
     class Library:
-        DFA, NFA = dfa.DFA, nfa.NFA
+        NFA = nfa.NFA
 
     return Library
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import operator
 from abc import abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import SupportsIndex
 
 import numpy as np
 
 from semprola.circuit import Circuit
 from semprola.constraints.budget import Budget
-from semprola.errors import LabelError
+from semprola.errors import CompilationBudgetError, LabelError
 from semprola.logic import Leaf
 from semprola.logic.messages import brief
+
+MOST_LABELS = 1_000_000
+"""A family with more labels than this is refused before their names are written down."""
 
 
 class Family(Leaf):
@@ -83,6 +86,42 @@ def label_names(labels: Iterable[str], what: str) -> tuple[str, ...]:
         if name in seen:
             raise LabelError(f"{what}: label {brief(name)} is listed twice")
         seen.add(name)
+    return names
+
+
+def renamed(
+    default: Callable[[], Sequence[str]], count: int, labels: Iterable[str] | Mapping[str, str] | None, what: str
+) -> tuple[str, ...]:
+    """The names of a family's labels: its own, or those that the user wants instead.
+
+    Args:
+        default: makes the family's own names; called only once it is known that there are not too many.
+        count: how many there are.
+        labels: all names in the family's own order, or a dict from some of its own names to others.
+        what: the family, as the error names it.
+
+    Raises:
+        LabelError: there are not as many names as labels, a key is not one of the family's names, or two labels would
+            have the same name.
+        CompilationBudgetError: there are more labels than any circuit can have.
+
+    Example:
+        >>> renamed(lambda: ["a", "b"], 2, {"b": "c"}, "example")
+        ('a', 'c')
+    """
+    if count > MOST_LABELS:
+        raise CompilationBudgetError(f"{what} would have {count:,} labels: at most {MOST_LABELS:,} are possible")
+    if labels is None:
+        return label_names(default(), what)
+    if isinstance(labels, Mapping):
+        own = dict.fromkeys(default())
+        unknown = next((name for name in labels if name not in own), None)
+        if unknown is not None:
+            raise LabelError(f"{what}: labels= renames {brief(unknown)}, which is not one of its labels")
+        return label_names([labels.get(name, name) for name in own], what)
+    names = label_names(labels, what)
+    if len(names) != count:
+        raise LabelError(f"{what}: labels= has {len(names)} names for {count} labels")
     return names
 
 

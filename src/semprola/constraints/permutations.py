@@ -10,37 +10,46 @@ from numpy.typing import NDArray
 from semprola.circuit import Circuit
 from semprola.constraints.budget import Budget
 from semprola.constraints.diagram import decision_diagram
-from semprola.constraints.family import Family, label_names, whole_number
+from semprola.constraints.family import Family, label_names, renamed, whole_number
 from semprola.errors import LabelError
 from semprola.logic.messages import brief
 
 
-def permutation(n: int, labels: Iterable[str] | None = None) -> Permutation:
+def permutation(n: int, labels: Iterable[str] | Mapping[str, str] | None = None) -> Permutation:
     """Permutation matrices: an n × n matrix of labels with exactly one 1 in every row and in every column.
 
     The diagram has n 2^(n - 1) nodes: n = 14 is fine, n = 20 is not.
 
     Args:
         n: number of rows.
-        labels: names of the n² entries, row by row; ``"y[i,j]"`` with i, j from 0 by default.
+        labels: names of the n² entries, row by row, or a dict that renames some; by default ``"y[i,j]"`` with i, j
+            from 0.
 
     Raises:
         ValueError: n is not a whole number of at least 1.
         LabelError: there are not n² distinct labels.
+        CompilationBudgetError: n is above 1,000.
 
     Example:
         >>> permutation(4).to_circuit().model_count()
         24
     """
     size = whole_number(n, "n", "permutation", 1)
-    chosen = [f"y[{i},{j}]" for i in range(size) for j in range(size)] if labels is None else labels
-    names = label_names(chosen, "permutation")
-    if len(names) != size * size:
-        raise LabelError(f"permutation: {len(names)} labels for {size} × {size} entries")
+
+    def own() -> list[str]:
+        return [f"y[{i},{j}]" for i in range(size) for j in range(size)]
+
+    names = renamed(own, size * size, labels, f"permutation({size})")
     return Permutation("permutation", size, names, (), False)
 
 
-def ranking(items: Sequence[str], *, before: Iterable[tuple[str, str]] = (), ties: bool = False) -> Permutation:
+def ranking(
+    items: Sequence[str],
+    *,
+    before: Iterable[tuple[str, str]] = (),
+    ties: bool = False,
+    labels: Iterable[str] | Mapping[str, str] | None = None,
+) -> Permutation:
     """Rankings of items: label ``"item=r"`` says that the item has rank r, from 1 (first) to n.
 
     States are sets of items already ranked, at most 2^n, and fewer the more is known in advance: the diagram has at
@@ -50,6 +59,7 @@ def ranking(items: Sequence[str], *, before: Iterable[tuple[str, str]] = (), tie
         items: names of the items. Labels are in order of items, then ranks.
         before: pairs (a, b) of items of which a must have the better (smaller) rank.
         ties: whether several items may share a rank; then the ranks in use are 1, 2, … without a gap.
+        labels: other names of the n² labels, in their order, or a dict that renames some.
 
     Raises:
         LabelError: an item is listed twice or unknown, or the pairs have a cycle.
@@ -69,8 +79,12 @@ def ranking(items: Sequence[str], *, before: Iterable[tuple[str, str]] = (), tie
                 raise LabelError(f"ranking: {brief(item)} in before= is not one of the items")
         pairs[number[pair[0]], number[pair[1]]] = None
     _refuse_cycle(names, list(pairs))
-    labels = tuple(f"{name}={rank}" for name in names for rank in range(1, len(names) + 1))
-    return Permutation("ranking", len(names), label_names(labels, "ranking"), tuple(sorted(pairs)), bool(ties))
+
+    def own() -> list[str]:
+        return [f"{name}={rank}" for name in names for rank in range(1, len(names) + 1)]
+
+    chosen = renamed(own, len(names) ** 2, labels, "ranking")
+    return Permutation("ranking", len(names), chosen, tuple(sorted(pairs)), bool(ties))
 
 
 class Permutation(Family):

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
 from semprola.circuit import Circuit
 from semprola.constraints.budget import Budget
-from semprola.constraints.family import Family, whole_number
+from semprola.constraints.family import Family, renamed, whole_number
 from semprola.constraints.tables import Table
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
 from semprola.logic.messages import brief
@@ -17,7 +17,12 @@ from semprola.logic.messages import brief
 _MOST_SOLUTIONS = 200_000
 
 
-def sudoku(n: int = 3, givens: Mapping[tuple[int, int], int] | None = None) -> Sudoku:
+def sudoku(
+    n: int = 3,
+    givens: Mapping[tuple[int, int], int] | None = None,
+    *,
+    labels: Iterable[str] | Mapping[str, str] | None = None,
+) -> Sudoku:
     """Completed sudokus of n² × n² cells that agree with the givens.
 
     Label ``"r1c2=5"`` says that the cell in row 1 and column 2 holds 5; rows, columns and digits count from 1. The
@@ -26,10 +31,12 @@ def sudoku(n: int = 3, givens: Mapping[tuple[int, int], int] | None = None) -> S
     Args:
         n: the side of a box; 3 is the usual puzzle.
         givens: the digit of each (row, column) that is known.
+        labels: other names of the labels, by row, column and digit, or a dict that renames some.
 
     Raises:
         ValueError: n is not a whole number of at least 1.
-        LabelError: a given is outside of the grid.
+        LabelError: a given is outside the grid, or there are not as many names as labels.
+        CompilationBudgetError: n is above 10.
 
     Example:
         >>> sudoku(2).to_circuit().model_count()
@@ -47,9 +54,14 @@ def sudoku(n: int = 3, givens: Mapping[tuple[int, int], int] | None = None) -> S
         except (TypeError, ValueError):
             raise LabelError(f"sudoku: a given is (row, column): digit, not {brief(cell)}: {brief(digit)}") from None
         if max(row, column, value) > side:
-            raise LabelError(f"sudoku: the given {brief(cell)}: {brief(digit)} is outside of 1 to {side}")
+            raise LabelError(f"sudoku: the given {brief(cell)}: {brief(digit)} is outside 1 to {side}")
         known[row - 1, column - 1] = value - 1
-    return Sudoku(box, tuple(sorted(known.items())))
+    digits = range(1, side + 1)
+
+    def own() -> list[str]:
+        return [f"r{row}c{column}={digit}" for row in digits for column in digits for digit in digits]
+
+    return Sudoku(box, tuple(sorted(known.items())), renamed(own, side**3, labels, f"sudoku({box})"))
 
 
 class Sudoku(Family):
@@ -57,16 +69,14 @@ class Sudoku(Family):
 
     advice = "add givens"
 
-    def __init__(self, box: int, givens: tuple[tuple[tuple[int, int], int], ...]) -> None:
-        self.box, self.givens = box, givens
-        side = range(1, box * box + 1)
-        self.names = tuple(f"r{row}c{column}={digit}" for row in side for column in side for digit in side)
+    def __init__(self, box: int, givens: tuple[tuple[tuple[int, int], int], ...], names: tuple[str, ...]) -> None:
+        self.box, self.givens, self.names = box, givens, names
 
     def labels(self) -> tuple[str, ...]:
         return self.names
 
     def key(self) -> Hashable:
-        return self.box, self.givens
+        return self.box, self.givens, self.names
 
     def describe(self) -> str:
         return f"sudoku({self.box}, {len(self.givens)} givens)"

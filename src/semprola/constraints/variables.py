@@ -23,7 +23,7 @@ class Categorical:
         values: its values; labels use their text.
 
     Raises:
-        LabelError: the name is empty, there is no value, or one is listed twice.
+        LabelError: the name is empty, there is no value, one is listed twice, or two compare equal (1 and True).
 
     Example:
         >>> colour = Categorical("colour", ["red", "green", "blue"])
@@ -46,7 +46,7 @@ class Categorical:
         self.name = name
         self.values: tuple[Any, ...] = tuple(values)
         self.labels: tuple[str, ...] = label_names([f"{name}={value}" for value in self.values], f"variable {name!r}")
-        self._label = dict(zip(self.values, self.labels, strict=True))
+        self._label = self._by_value()
 
     @property
     def rule(self) -> Formula:
@@ -86,6 +86,22 @@ class Categorical:
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {list(self.values)!r})"
 
+    def _by_value(self) -> dict[Any, str]:
+        """The label of each value; values that compare equal could not be told apart in ``variable == value``."""
+        found: dict[Any, tuple[Any, str]] = {}
+        for value, label in zip(self.values, self.labels, strict=True):
+            try:
+                known = found.setdefault(value, (value, label))
+            except TypeError:
+                raise LabelError(f"variable {self.name!r}: the value {brief(value)} cannot be hashed") from None
+            if known[1] != label:
+                raise LabelError(
+                    f"variable {self.name!r}: the values {brief(known[0])} and {brief(value)} compare equal; keep one"
+                )
+            if value != value:
+                raise LabelError(f"variable {self.name!r}: the value {brief(value)} does not equal itself")
+        return dict(found.values())
+
     def _is(self, value: Any) -> Formula:
         try:
             return Bool(self._label[value])
@@ -121,7 +137,7 @@ class Integer(Categorical):
             raise ValueError(f"Integer {name!r}: low={low} is above high={high}")
         if most - least >= 10**6:
             raise ValueError(
-                f"Integer {name!r}: a label a value makes {most - least + 1:,} labels: use a smaller range"
+                f"Integer {name!r}: one label per value makes {most - least + 1:,} labels: use a smaller range"
             )
         super().__init__(name, range(least, most + 1))
 
