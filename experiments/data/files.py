@@ -56,7 +56,7 @@ def find_file(file: PublishedFile, data: str | Path | None = None, *, download: 
             for candidate in (Path(folder) / name, Path(folder) / f"{name}.xz"):
                 if candidate.is_file():
                     return _checked(candidate, file)
-    cached = _cache_folder() / file.path
+    cached = cache_folder() / file.path
     if cached.is_file():
         return _checked(cached, file)
     if not download:
@@ -80,7 +80,7 @@ def _checked(path: Path, file: PublishedFile) -> Path:
     return path
 
 
-def _cache_folder() -> Path:
+def cache_folder() -> Path:
     base = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(base) / "semprola" / "data"
 

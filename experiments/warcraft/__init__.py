@@ -1,0 +1,1 @@
+"""Least-cost paths on terrain maps, the paper's hardest task: `python -m experiments warcraft`."""
