@@ -81,7 +81,7 @@ def gallery(
     """
     rows = len(x)
     height = 1.72 * rows + 0.9
-    figure = _pyplot_figure(max(1.75 * len(columns) + 0.3, 5.4), height)
+    figure = blank_figure(max(1.75 * len(columns) + 0.3, 5.4), height)
     grid = figure.subplots(rows, len(columns), squeeze=False)
     for j, (heading, (edges, valid)) in enumerate(columns.items()):
         for i in range(rows):
@@ -186,11 +186,11 @@ def _edges(rows: Sequence[str]) -> NDArray[np.float32]:
 
 
 def _figure(width: float, height: float) -> tuple[Any, Any]:
-    figure = _pyplot_figure(width, height)
+    figure = blank_figure(width, height)
     return figure, figure.subplots()
 
 
-def _pyplot_figure(width: float, height: float) -> Any:
+def blank_figure(width: float, height: float) -> Any:
     """A figure that belongs to no window and to no global list."""
     try:
         from matplotlib.figure import Figure
