@@ -11,6 +11,10 @@ from typing import Annotated, Any
 import typer
 
 from semprola.cli.app import reporting_errors
+from semprola.cli.output import keep
+
+_QUICK_SECONDS = 80.0
+"""For training. Start, measuring and the report come on top, and a machine may be busy: two minutes are the limit."""
 
 
 def compare(
@@ -27,8 +31,9 @@ def compare(
         str, typer.Option(help="paper; scaled: the same with a better start, for simple-path the default; wide: ReLU")
     ] = "",
     methods: Annotated[str, typer.Option(help="comma-separated; all by default")] = "",
-    seeds: Annotated[int, typer.Option(help="runs of each method", min=1)] = 5,
-    quick: Annotated[bool, typer.Option(help="use the best known settings instead of a search")] = False,
+    seeds: Annotated[int | None, typer.Option(help="runs of each method  [default: 5; 1 if quick]", min=1)] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="a first look: one seed, two minutes at most")] = False,
+    known: Annotated[bool, typer.Option("--known", help="use the best known settings instead of a search")] = False,
     grid: Annotated[str, typer.Option(help="what to search: small, released or published")] = "small",
     search_seeds: Annotated[int, typer.Option(help="runs of each candidate of the search", min=1)] = 1,
     choose: Annotated[str, typer.Option(help="on validation rows: by exact or by likelihood")] = "exact",
@@ -40,7 +45,7 @@ def compare(
 ) -> None:
     """Run one of the paper's comparisons and print our figures beside the published ones.
 
-    Example: python -m experiments simple-path --setting given --net wide --seeds 5 --quick
+    Example: python -m experiments simple-path --setting given --net wide --quick
     """
     task = {
         "experiment": experiment,
@@ -53,8 +58,10 @@ def compare(
         "turned": turned,
         "data": None if data is None else str(data),
     }
-    options = {"net": net, "seeds": seeds, "quick": quick, "grid": grid, "search_seeds": search_seeds}
+    options: dict[str, Any] = {"net": net, "known": known or quick, "grid": grid, "search_seeds": search_seeds}
     options |= {"choose": choose, "processes": jobs, "ray": ray}
+    options["seeds"] = seeds or (1 if quick else 5)
+    options["seconds"] = _QUICK_SECONDS / options["seeds"] if quick else None
     _reproduce(task, {**options, "quiet": as_json}, methods, out, resume, as_json)
 
 
@@ -73,6 +80,8 @@ def _reproduce(
     plan = Plan(TaskSettings(**task), methods=chosen, **options)
     if not resume:
         _forget(out / "runs" / plan.name)
+    runs = out / "runs" / plan.name
+    keep(f"finished runs and checkpoints are in {runs}; repeat the command to go on")
     content = reproduce(plan, out)
     if as_json:
         print(json.dumps(content))
@@ -95,10 +104,17 @@ def _forget(folder: Path) -> None:
 def main() -> None:
     """Entry point: exit status 0, or 2 for bad input."""
     if sys.argv[1:2] == ["demo"]:
-        from experiments import demo
+        reporting_errors(_demo)()
+        return
+    application = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    application.command()(reporting_errors(compare))
+    application()
 
-        raise SystemExit(demo.main(sys.argv[2:]))
-    typer.run(reporting_errors(compare))
+
+def _demo() -> None:
+    from experiments import demo
+
+    raise SystemExit(demo.main(sys.argv[2:]))
 
 
 if __name__ == "__main__":

@@ -6,9 +6,12 @@ import hashlib
 import json
 import multiprocessing
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
 from pathlib import Path
@@ -124,7 +127,8 @@ def execute_all(
     # a fresh interpreter for each worker: forking one that has used torch's threads may hang
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context, initializer=_one_thread) as pool:
-        waiting = {pool.submit(execute, job, folder, command=command): job for job in dict.fromkeys(jobs)}
+        with _deaf_to_interrupts():
+            waiting = {pool.submit(execute, job, folder, command=command): job for job in dict.fromkeys(jobs)}
         try:
             while waiting:
                 for future in wait(waiting, return_when=FIRST_COMPLETED).done:
@@ -135,6 +139,8 @@ def execute_all(
                         print(f"  {TITLES[job.method]}: {len(waiting)} runs to go", file=sys.stderr, flush=True)
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
+            for child in multiprocessing.active_children():
+                child.terminate()  # what they have done is in their checkpoints
             raise
     return [found[job] for job in jobs]
 
@@ -158,6 +164,19 @@ def _task(settings: TaskSettings) -> Task:
     if settings.experiment not in makers:
         raise SemprolaError(f"no experiment {settings.experiment!r}: choose from {', '.join(makers)}")
     return makers[settings.experiment]()
+
+
+@contextmanager
+def _deaf_to_interrupts() -> Iterator[None]:
+    """Processes started in here ignore Ctrl-C from their first moment: this one answers it, and ends them."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def _one_thread() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from experiments.jobs import Job, TaskSettings, execute_all
-from experiments.methods import METHODS
+from experiments.methods import METHODS, SHORT_TITLES
 from experiments.provenance import write_json
+from experiments.quick import fit_into
 from experiments.report import write_report
 from experiments.search import search
 from experiments.settings import EXPERIMENTS, NETS, Candidate, best_known, candidates
@@ -24,13 +26,15 @@ class Plan:
     net: str = "paper"
     methods: tuple[str, ...] = METHODS
     seeds: int = 5
-    quick: bool = False
+    known: bool = False
     grid: str = "small"
     search_seeds: int = 1
     choose: str = "exact"
     processes: int = 1
     ray: bool = False
     quiet: bool = False
+    seconds: float | None = None
+    """Cut the training so that everything takes about this long; None for all of it."""
 
     @property
     def name(self) -> str:
@@ -39,7 +43,7 @@ class Plan:
         data = "" if task.source == "file" else "-generated"
         variant = ("-people" if task.multiplicity else "") + ("" if task.ends == "early" else f"-ends-{task.ends}")
         variant += "-turned" if task.turned else ""
-        searched = "" if self.quick else f"-{self.grid}-search"
+        searched = "-quick" if self.seconds else "" if self.known else f"-{self.grid}-search"
         rule = "" if self.choose == "exact" else f"-by-{self.choose}"
         return f"{task.experiment}-{task.setting}-{task.split}-{self.net}{data}{variant}{searched}{rule}"
 
@@ -59,8 +63,8 @@ class Plan:
             words += ["--data-seed", str(task.data_seed)]
         if self.methods != METHODS:
             words += ["--methods", ",".join(self.methods)]
-        words += ["--quick"] if self.quick else ["--grid", self.grid]
-        if not self.quick and self.search_seeds != 1:
+        words += ["--quick"] if self.seconds else ["--known"] if self.known else ["--grid", self.grid]
+        if not self.known and self.search_seeds != 1:
             words += ["--search-seeds", str(self.search_seeds)]
         if self.choose != "exact":
             words += ["--choose", self.choose]
@@ -84,8 +88,9 @@ def reproduce(plan: Plan, out: str | Path) -> dict[str, Any]:
     runs = Path(out) / "runs" / plan.name
     results: list[dict[str, Any]] = []
     searched: list[dict[str, Any]] = []
+    cut = {} if plan.seconds is None else _cut(plan, plan.seconds)
     for method in plan.methods:
-        (model, training), tried = _chosen(plan, method, runs)
+        (model, training), tried = (cut[method], []) if cut else _chosen(plan, method, runs)
         searched += [{"method": method, **entry} for entry in tried]
         jobs = [Job(plan.task, method, model, training, seed) for seed in range(plan.seeds)]
         done = execute_all(jobs, runs, processes=plan.processes, quiet=plan.quiet, command=plan.command)
@@ -123,16 +128,29 @@ def _check(plan: Plan) -> None:
 def _chosen(plan: Plan, method: str, runs: Path) -> tuple[Candidate, list[dict[str, Any]]]:
     """The settings of a method, and what was tried to find them."""
     experiment, choose = plan.task.experiment, plan.choose
-    if plan.quick:
-        model, training = best_known(experiment, plan.task.setting, plan.net, method)
-        # the best known settings say how they choose, unless likelihood is asked for
-        return (model, training if choose == "exact" else replace(training, choose=choose)), []
+    if plan.known:
+        return _known(plan, method), []
     grid = candidates(experiment, plan.net, method, plan.grid)
     tried = [(model, replace(training, choose=choose)) for model, training in grid]
     return search(
         plan.task, method, tried, runs, seeds=plan.search_seeds,
         processes=plan.processes, ray=plan.ray, quiet=plan.quiet, command=plan.command,
     )  # fmt: skip
+
+
+def _cut(plan: Plan, seconds: float) -> dict[str, Candidate]:
+    """The best known settings with as many steps as fit into the time; says how long that will take."""
+    cut, expected = fit_into(plan.task.task(), {method: _known(plan, method) for method in plan.methods}, seconds)
+    if not plan.quiet:
+        steps = ", ".join(f"{SHORT_TITLES[method]} {training.steps}" for method, (_, training) in cut.items())
+        print(f"a quick look: about {expected:.0f} s for these steps: {steps}", file=sys.stderr, flush=True)
+    return cut
+
+
+def _known(plan: Plan, method: str) -> Candidate:
+    model, training = best_known(plan.task.experiment, plan.task.setting, plan.net, method)
+    # the best known settings say how they choose, unless likelihood is asked for
+    return model, training if plan.choose == "exact" else replace(training, choose=plan.choose)
 
 
 def _title(plan: Plan) -> str:
@@ -146,7 +164,7 @@ def _title(plan: Plan) -> str:
     group = "graph" if task.experiment == "simple-path" else "ranking"
     split = "published split" if task.split == "published" else f"split by {group}"
     net = NETS[plan.net]
-    how = "best known settings" if plan.quick else f"{plan.grid} grid searched"
+    how = "a quick look" if plan.seconds else "best known settings" if plan.known else f"{plan.grid} grid searched"
     if task.ends == "first":
         net += ", end points first in the circuit"
     if plan.choose == "likelihood":

@@ -99,7 +99,7 @@ def candidates(experiment: str, net: str, method: str, grid: str = "small") -> l
 
 
 def best_known(experiment: str, setting: str, net: str, method: str) -> Candidate:
-    """What ``--quick`` uses: what searches of the small grid chose on validation rows of the published split.
+    """What ``--known`` uses: what searches of the small grid chose on validation rows of the published split.
 
     For preferences the single circuit and the two circuits were chosen by likelihood, as a mean over three seeds; all
     else by exact match with seed 0. Where no search was made, these are the settings of `starting_point`.

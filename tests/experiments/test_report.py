@@ -38,7 +38,7 @@ def content(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
             "best_known",
             lambda *names: (known(*names)[0], replace(known(*names)[1], steps=4, evaluate_every=2)),
         )
-        plan = Plan(TaskSettings(), net="wide", methods=("fil", "spl"), seeds=2, quick=True, quiet=True)
+        plan = Plan(TaskSettings(), net="wide", methods=("fil", "spl"), seeds=2, known=True, quiet=True)
         return reproduce(plan, tmp_path_factory.mktemp("out"))
 
 
@@ -213,7 +213,7 @@ def test_the_command_is_one_that_runs() -> None:
     plan = Plan(TaskSettings("preference", "given", "graph", "file", 3, True), "wide", METHODS[:2], 7, True)
     assert plan.command == (
         "python -m experiments preference --setting given --split graph --source file --net wide --seeds 7 "
-        "--multiplicity --data-seed 3 --methods fil,semantic-loss --quick"
+        "--multiplicity --data-seed 3 --methods fil,semantic-loss --known"
     )
     assert (
         Plan(TaskSettings(turned=True), "wide").name == "simple-path-paper-published-wide-generated-turned-small-search"
@@ -233,7 +233,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
     known = ModelSettings(hidden=(8,)), TrainSettings(steps=2, evaluate_every=2)
     monkeypatch.setattr(module, "best_known", lambda *names: known)
-    words = ["preference", "--quick", "--seeds", "1", "--methods", "spl", "--out", str(tmp_path)]
+    words = ["preference", "--known", "--seeds", "1", "--methods", "spl", "--out", str(tmp_path)]
     application = typer.Typer()
     application.command()(compare)
     answer = typer_testing.CliRunner().invoke(application, words)
@@ -242,6 +242,17 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     assert {path.suffix for path in tmp_path.iterdir()} == {"", ".json", ".md", ".html"}
     answer = typer_testing.CliRunner().invoke(application, [*words, "--json", "--no-resume"])
     assert json.loads(answer.stdout)["results"][0]["test"]["consistent"] == 100.0
+
+
+def test_a_quick_look_is_cut_to_the_time(capfd: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    plan = Plan(TaskSettings("preference"), methods=("fil", "spl"), seeds=1, known=True, seconds=1.0)
+    content = reproduce(plan, tmp_path)
+    assert {result["method"] for result in content["results"]} == {"fil", "spl"}
+    assert all(2 <= result["training"]["steps"] < 2000 for result in content["results"])
+    said = capfd.readouterr().err
+    assert "a quick look: about 1 s for these steps: FIL " in said or "a quick look: about 0 s" in said
+    assert plan.name.endswith("-quick")
+    assert plan.command.endswith("--quick")
 
 
 def test_bad_input_is_one_line_and_status_two(tmp_path: Path) -> None:
