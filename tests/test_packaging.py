@@ -105,6 +105,12 @@ def test_import_costs_little_more_than_torch() -> None:
     assert everything < 1.5 * torch_alone, (torch_alone, everything)  # 1.15 on a quiet machine
 
 
+def test_circuits_know_no_torch_and_start_no_process() -> None:
+    for path in (PACKAGE / "circuit").rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"^\s*(import|from) (torch|subprocess|multiprocessing|pysdd)\b", text, re.MULTILINE), path
+
+
 def test_sdist_and_wheel_without_compiler(tmp_path: Path) -> None:
     """Both build; with a compiler that always fails the wheel lacks the native module and nothing else."""
     source = copy_of_the_project(tmp_path / "project")

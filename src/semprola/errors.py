@@ -24,7 +24,31 @@ class UnsatisfiableError(SemprolaError, ValueError):
 
 
 class CompilationBudgetError(SemprolaError, RuntimeError):
-    """A compilation ran out of its time, node or memory budget."""
+    """A compilation ran out of its time, node or memory budget.
+
+    Attributes:
+        resource: what ran out: "time", "nodes" or "memory"; None if no single one did.
+        limit: how much of it there was (seconds, nodes or bytes), None if only the machine set a limit.
+        spent: how much of it was used, as far as that is known.
+        phase: what the compilation was doing.
+        nodes: how many nodes it had by then.
+        tried: the back ends that had been started.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        resource: str | None = None,
+        limit: float | None = None,
+        spent: float | None = None,
+        phase: str = "",
+        nodes: int = 0,
+        tried: tuple[str, ...] = (),
+    ) -> None:
+        super().__init__(message)
+        self.resource, self.limit, self.spent = resource, limit, spent
+        self.phase, self.nodes, self.tried = phase, nodes, tried
 
 
 class IntractableError(SemprolaError, RuntimeError):

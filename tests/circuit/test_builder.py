@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import random
-
 import pytest
-from circuit_cases import Referee, diagram, names, random_models
+from circuit_cases import Referee, names
 
-from semprola.circuit import FALSE, CircuitBuilder, Vtree
+from semprola.circuit import FALSE, CircuitBuilder
 from semprola.errors import UnsatisfiableError
 
 
@@ -56,18 +54,6 @@ def test_shared_products_stay() -> None:
     circuit = b.build(b.decision(0, shared, b.product([shared])))
     assert Referee(circuit).rows() == {(0, 1, 1), (1, 1, 1)}
     assert circuit.num_nodes == 8
-
-
-def test_copied_nodes_mean_the_same() -> None:
-    rng = random.Random(0)
-    for _ in range(20):
-        models = random_models(rng, 5)
-        circuit = diagram(models, 5)
-        order = rng.sample(range(5), 5)
-        b = CircuitBuilder(names(5))
-        b.literal(3, True)
-        again = b.build(b.copy_nodes(circuit, dict(enumerate(order)))[-1], vtree=Vtree.balanced(range(5)))
-        assert {tuple(row[order[v]] for v in range(5)) for row in Referee(again).rows()} == models
 
 
 def test_deep_product_chain() -> None:

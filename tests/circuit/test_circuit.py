@@ -5,14 +5,19 @@ from __future__ import annotations
 import copy
 import pickle
 import random
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from circuit_cases import Referee, diagram, names, random_models
 
+import semprola as sp
 from semprola.circuit import LITERAL, PRODUCT, SUM, Circuit, Vtree
-from semprola.circuit.levels import bits, heights, levels, members, scopes, spans
+from semprola.circuit.levels import bits, heights, levels, members, spans
+from semprola.circuit.scopes import scopes
 from semprola.errors import FormatError, LabelError
 
 
@@ -137,3 +142,28 @@ def test_bit_sets_of_many_variables() -> None:
     wide = Circuit(names(130), [], [0, 0, 1], [1, -130, 0], [0, 0, 0, 2], [0, 1])
     assert members(scopes(wide))[1].tolist() == [0, 129, 0, 129]
     assert wide.model_count() == 2**128
+
+
+def test_nothing_of_a_circuit_can_be_changed() -> None:
+    circuit = sp.compile("a | b")
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        circuit.labels = ("c",)  # type: ignore[misc]
+    with pytest.raises(AttributeError, match="cannot be changed"):
+        circuit.info = {}
+    with pytest.raises(TypeError):
+        circuit.info["backend"] = "other"  # type: ignore[index]
+    with pytest.raises(ValueError, match="read-only"):
+        circuit.kind[0] = 0
+    told = circuit.with_info({"why": "because"})
+    assert told == circuit
+    assert dict(told.info) == {"why": "because"}
+    assert "why" not in circuit.info
+    assert dict(pickle.loads(pickle.dumps(told)).info) == {"why": "because"}
+
+
+def test_a_loaded_circuit_can_be_written_as_an_sdd(tmp_path: Path) -> None:
+    sp.compile("a | b").save(tmp_path / "k.sp")
+    paths = [str(tmp_path / f"k.{kind}") for kind in ("sp", "sdd", "vtree")]
+    script = "import sys, semprola as sp; sp.Circuit.load(sys.argv[1]).write_sdd(*sys.argv[2:])"
+    subprocess.run([sys.executable, "-c", script, *paths], check=True)
+    assert sp.read_sdd(tmp_path / "k.sdd", tmp_path / "k.vtree").model_count() == 3

@@ -10,6 +10,7 @@ import pytest
 import torch
 from circuit_cases import Model, diagram, names, random_models
 
+import semprola as sp
 from semprola.circuit import Circuit, CircuitBuilder
 from semprola.errors import IntractableError, LabelError
 
@@ -133,3 +134,10 @@ def test_limited_listing_of_a_product_is_cheap() -> None:
 def test_bad_limit(limit: object) -> None:
     with pytest.raises(ValueError, match="limit must be a whole number"):
         at_least_one(3).enumerate(limit)  # type: ignore[arg-type]
+
+
+def test_inputs_that_leave_no_model_count_zero() -> None:
+    circuit = sp.compile("(x -> a) & (x -> ~a)", labels=["a"], given=["x"])
+    assert circuit.model_count(given={"x": 1}) == 0
+    assert circuit.model_count(given={"x": 0}) == 2
+    assert circuit.enumerate(given={"x": 1}).shape == (0, 1)

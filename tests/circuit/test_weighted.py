@@ -62,3 +62,21 @@ def test_unknown_name() -> None:
     builder = CircuitBuilder(["a"])
     with pytest.raises(sp.LabelError, match="'b' is not a variable"):
         weighted_count(builder.build(builder.literal(0, True)), {"b": (1, 1)})
+
+
+@pytest.mark.parametrize("power", [-705, -330, 400])
+def test_beyond_the_range_of_floats(power: int) -> None:
+    labels = [f"x{i}" for i in range(5)]
+    circuit = sp.compile(sp.And(sp.Bool(name) for name in labels))
+    weight = Fraction(10) ** (power // 5)
+    about = weighted_count(circuit, dict.fromkeys(labels, (Fraction(1), weight)), exact=False)
+    exact = weighted_count(circuit, dict.fromkeys(labels, (Fraction(1), weight)))
+    assert exact == weight**5
+    assert abs(Fraction(about) / exact - 1) < Fraction(1, 10**12)
+
+
+def test_weights_that_no_float_holds() -> None:
+    circuit = sp.compile(sp.parse("a | b"))
+    tiny = Fraction(1, 10**500)
+    about = weighted_count(circuit, {"a": (1, tiny), "b": (1, tiny)}, exact=False)
+    assert abs(Fraction(about) / (2 * tiny + tiny**2) - 1) < Fraction(1, 10**12)

@@ -15,10 +15,8 @@ import pytest
 
 import semprola as sp
 from semprola import constraints
-from semprola.circuit.sdd_bridge import Limits
-from semprola.compiler import budget as compile_budget
+from semprola.compiler.budget import Budget
 from semprola.compiler.restructure import restructure
-from semprola.constraints import budget as family_budget
 from semprola.errors import CompilationBudgetError, PropertyError
 from semprola.logic import Cnf, Formula
 
@@ -68,8 +66,7 @@ def test_no_long_silence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
         return noted
 
-    for budget in (compile_budget.Budget, family_budget.Budget):
-        monkeypatch.setattr(budget, "check", noting(budget.check))
+    monkeypatch.setattr(Budget, "watch", noting(Budget.watch))
     constraint = LARGE[name]()
     gc.disable()  # what it takes depends on all the tests before, and it may come at any time
     silences = []
@@ -99,6 +96,6 @@ def test_a_wide_formula_does_not_outlast_its_timeout() -> None:
 def test_rebuilding_a_circuit_along_an_order_has_limits() -> None:
     circuit = sp.compile(random_clauses(40, 90, 3), cache=False)
     with pytest.raises(PropertyError, match=r"rebuilding it along one took too much \(nodes\).*backend='sdd'"):
-        restructure(circuit, linear=True, limits=Limits(max_nodes=50))
+        restructure(circuit, linear=True, budget=Budget(max_nodes=50))
     with pytest.raises(PropertyError, match=r"\(time\)"):
-        restructure(circuit, linear=True, limits=Limits(seconds=1e-3))
+        restructure(circuit, linear=True, budget=Budget(timeout=1e-3))

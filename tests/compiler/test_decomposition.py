@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 
 from semprola.compiler import decomposition
+from semprola.compiler.backends.topdown.native import native_library
 from semprola.compiler.decomposition import bucket_tree, elimination_order, narrow_width, plain_order, width
-from semprola.compiler.topdown import native_library
 from semprola.errors import FormatError
 
 needs_native = pytest.mark.skipif(native_library() is None, reason="the native module is not built")

@@ -15,7 +15,7 @@ import pytest
 from zoo import names, random_cnf
 
 import semprola as sp
-from semprola.compiler.external import entails
+from semprola.compiler.backends.external import entails
 from semprola.logic import Cnf
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="the stand-ins are scripts with a #! line")

@@ -14,8 +14,8 @@ from zoo import _nested, names, random_cnf, random_dnf
 
 import semprola as sp
 from semprola.compiler import portfolio
+from semprola.compiler.backends.topdown.native import native_library
 from semprola.compiler.budget import Budget
-from semprola.compiler.topdown import native_library
 from semprola.logic import And, Bool, Cnf, Or, exactly, one_hot
 
 BACKENDS = ["sdd", "topdown", "bdd", "zdd", "auto"]

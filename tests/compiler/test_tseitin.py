@@ -12,14 +12,14 @@ from zoo import _nested, names
 
 import semprola as sp
 from semprola.compiler.budget import Budget
-from semprola.compiler.tseitin import encode
+from semprola.compiler.tseitin import encode_clauses
 from semprola.errors import CompilationBudgetError
 from semprola.logic import And, Bool, Or, Xor, at_most, exactly, parse
 
 
 def projections(conjuncts: list[Any], circuits: Any = None) -> tuple[tuple[str, ...], Counter[tuple[bool, ...]]]:
     """How often each assignment of the labels extends to a model of the clauses."""
-    encoding = encode(conjuncts, circuits)
+    encoding = encode_clauses(conjuncts, circuits)
     labels = len(encoding.names)
     found: Counter[tuple[bool, ...]] = Counter()
     for bits in itertools.product([False, True], repeat=labels):
@@ -78,7 +78,7 @@ def test_larger_parts(formula: Any) -> None:
 
 
 def test_clauses_stay_clauses() -> None:
-    encoding = encode(
+    encoding = encode_clauses(
         [parse("a & b -> c | d"), parse("a <-> b & c"), at_most(1, list("abcdef")), parse("a ^ b ^ c").simplify()]
     )
     assert len(encoding.auxiliary) == 0
@@ -99,12 +99,12 @@ def test_size_is_linear() -> None:
     chain = Bool("y0")
     for i in range(20_000):
         chain = (chain & Bool(f"y{i % 50}")) | Bool(f"y{i * 7 % 50}")
-    assert len(encode([chain]).clauses) < 300_000
-    assert len(encode([Xor(Bool(f"x{i}") for i in range(20_000))]).clauses) < 200_000
-    assert len(encode([at_most(3, [f"x{i}" for i in range(3000)])]).clauses) < 100_000
+    assert len(encode_clauses([chain]).clauses) < 300_000
+    assert len(encode_clauses([Xor(Bool(f"x{i}") for i in range(20_000))]).clauses) < 200_000
+    assert len(encode_clauses([at_most(3, [f"x{i}" for i in range(3000)])]).clauses) < 100_000
 
 
 def test_the_time_is_watched() -> None:
     budget = Budget(timeout=0.01)
     with pytest.raises(CompilationBudgetError, match="time"):
-        encode([exactly(2000, [f"x{i}" for i in range(4000)])], budget=budget)
+        encode_clauses([exactly(2000, [f"x{i}" for i in range(4000)])], budget=budget)

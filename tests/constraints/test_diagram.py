@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from semprola.constraints.budget import Budget
+from semprola.compiler.budget import Budget
 from semprola.constraints.diagram import decision_diagram
 from semprola.constraints.layout import VtreeBuilder
 from semprola.errors import CompilationBudgetError, UnsatisfiableError
@@ -93,29 +93,30 @@ def _doubling(state, position, value):
 def test_node_budget_names_the_widest_part():
     with pytest.raises(CompilationBudgetError, match=r"budget of 1,000 nodes.*after label 'x7', number 8 of 30"):
         decision_diagram(
-            [f"x{i}" for i in range(30)], 1, _doubling, lambda _: True, budget=Budget("doubling", max_nodes=1000)
+            [f"x{i}" for i in range(30)], 1, _doubling, lambda _: True, budget=Budget(max_nodes=1000).part("doubling")
         )
 
 
 def test_time_budget_is_kept():
     began = time.monotonic()
     with pytest.raises(CompilationBudgetError, match=r"time budget of 0.3 s"):
-        decision_diagram([f"x{i}" for i in range(30)], 1, _doubling, lambda _: True, budget=Budget("x", timeout=0.3))
+        decision_diagram([f"x{i}" for i in range(30)], 1, _doubling, lambda _: True, budget=Budget(timeout=0.3))
     assert time.monotonic() - began < 10
 
 
 @pytest.mark.parametrize("limits", [{"max_nodes": 0}, {"max_nodes": 1.5}, {"max_nodes": True}, {"timeout": 0}])
 def test_senseless_budgets(limits):
     with pytest.raises(ValueError, match=next(iter(limits))):
-        Budget("x", **limits)
+        Budget(**limits)
 
 
 def test_progress_is_told():
     seen = []
-    budget = Budget("x", progress=lambda nodes, seconds: seen.append((nodes, seconds)))
+    budget = Budget(progress=seen.append).part("counting")
     decision_diagram(["a", "b", "c"], 0, lambda s, _, v: s + v, lambda _: True, budget=budget)
     assert len(seen) >= 3
-    assert [seconds for _, seconds in seen] == sorted(seconds for _, seconds in seen)
+    assert [told.seconds for told in seen] == sorted(told.seconds for told in seen)
+    assert seen[0].phase.startswith("building counting (after label 'a'")
 
 
 def test_vtree_builder():

@@ -93,18 +93,6 @@ class CircuitBuilder:
             ]
         )
 
-    def copy_nodes(self, circuit: Circuit, rename: Mapping[int, int]) -> list[int]:
-        """Add the nodes of a circuit, its variables renamed; returns their new numbers."""
-        image: list[int] = []
-        start, children = circuit.child_start.tolist(), circuit.children.tolist()
-        for node, (kind, literal) in enumerate(zip(circuit.kind.tolist(), circuit.literal.tolist(), strict=True)):
-            if kind == LITERAL:
-                image.append(self.literal(rename[abs(literal) - 1], literal > 0))
-                continue
-            parts = [image[child] for child in children[start[node] : start[node + 1]]]
-            image.append(self.product(parts) if kind == PRODUCT else self.sum(parts))
-        return image
-
     def build(
         self,
         root: int,

@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ class Circuit:
     it is compiled. Variables are the labels, then the given ones. A variable that a branch of a sum does not mention
     is free there, unless ``zero_suppressed[v]``: then it is false there, as in a zero-suppressed decision diagram.
 
-    Users get circuits from :func:`semprola.compiler`; the constructor checks the arrays.
+    Users get circuits from :func:`semprola.compile`; the constructor checks the arrays.
 
     Args:
         labels: names of the output variables, in the column order of y.
@@ -39,7 +40,7 @@ class Circuit:
         kind, literal, child_start, children: the graph.
         zero_suppressed: for each variable, whether absent means false. Never true of given variables.
         vtree: the vtree that the products respect, if any; its leaves are variable indices.
-        info: how the circuit was made (back end, seconds, …); no part of its identity.
+        info: how the circuit was made (back end, reason, seconds, …); read only, and no part of its identity.
     """
 
     def __init__(
@@ -64,8 +65,23 @@ class Circuit:
         absent = np.zeros(self.num_variables, bool) if zero_suppressed is None else zero_suppressed
         self.zero_suppressed = _frozen(absent, np.bool_)
         self.vtree = vtree
-        self.info: Mapping[str, Any] = dict(info or {})
+        self.info: Mapping[str, Any] = MappingProxyType(dict(info or {}))
         self._check()
+        self._frozen = True
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if getattr(self, "_frozen", False):
+            raise AttributeError(f"a circuit cannot be changed: {name!r} is fixed when it is made")
+        super().__setattr__(name, value)
+
+    def __delattr__(self, name: str) -> None:
+        raise AttributeError(f"a circuit cannot be changed: {name!r} is fixed when it is made")
+
+    def with_info(self, info: Mapping[str, Any]) -> Circuit:
+        """The same circuit with another account of how it was made; nothing is copied."""
+        made = object.__new__(Circuit)
+        made.__dict__.update(self.__dict__, info=MappingProxyType(dict(info)))
+        return made
 
     # what it is -----------------------------------------------------------------------------------------------------
 
@@ -98,6 +114,11 @@ class Circuit:
         """The children of one node."""
         return self.children[self.child_start[node] : self.child_start[node + 1]]
 
+    def order_of_appearance(self) -> list[int]:
+        """The variables in the order in which the literals name them, then the others."""
+        mentioned = (np.abs(self.literal[self.literal != 0]) - 1).tolist()
+        return list(dict.fromkeys([*mentioned, *range(self.num_variables)]))
+
     @cached_property
     def digest(self) -> str:
         """SHA-256 of everything that defines the circuit."""
@@ -127,7 +148,7 @@ class Circuit:
 
     def __getstate__(self) -> dict[str, Any]:
         names = ("labels", "given", "kind", "literal", "child_start", "children", "zero_suppressed", "vtree", "info")
-        return {name: getattr(self, name) for name in names}
+        return {name: getattr(self, name) for name in names} | {"info": dict(self.info)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         Circuit.__init__(self, **state)
@@ -160,7 +181,8 @@ class Circuit:
         """The exact number of models, as a Python int of any size.
 
         Args:
-            given: values of the given variables. Without it, assignments to labels and given variables are counted.
+            given: values of the given variables; 0 if they leave no model. Without it, assignments to labels and
+                given variables are counted.
 
         Example:
             >>> import semprola as sp
@@ -248,9 +270,9 @@ class Circuit:
             vtree_path: file for the vtree.
             vtree: the vtree to use; by default the circuit's own, or the order in which it names its variables.
         """
-        from semprola.circuit import sdd_bridge
+        from semprola.circuit import sdd_files
 
-        sdd_bridge.write_sdd(self, sdd_path, vtree_path, vtree)
+        sdd_files.write_sdd(self, sdd_path, vtree_path, vtree)
 
     # checks ---------------------------------------------------------------------------------------------------------
 
@@ -275,7 +297,7 @@ class Circuit:
         if np.any(bad):
             raise FormatError(f"node {int(np.flatnonzero(bad)[0])} is not a valid literal, product or sum")
         if len(self.zero_suppressed) != self.num_variables or np.any(self.zero_suppressed[self.num_labels :]):
-            raise FormatError("zero_suppressed must have an entry a variable and be false for given variables")
+            raise FormatError("zero_suppressed must have one entry per variable and be false for given variables")
         if self.vtree is not None and self.vtree.num_variables != self.num_variables:
             raise FormatError(f"vtree has {self.vtree.num_variables} variables, the circuit {self.num_variables}")
 

@@ -1,4 +1,4 @@
-"""The nodes of a circuit level by level, so that a pass over it is a few array operations a level."""
+"""The nodes of a circuit level by level, so that a pass over it is a few array operations per level."""
 
 from __future__ import annotations
 
@@ -65,20 +65,8 @@ def spans(start: npt.NDArray[np.int64], rows: npt.NDArray[np.integer]) -> Index:
     return index
 
 
-def scopes(circuit: Circuit) -> npt.NDArray[np.uint64]:
-    """The variables mentioned below each node, as bit sets of shape [nodes, ceil(variables / 64)]."""
-    words = max(1, -(-circuit.num_variables // 64))
-    scope = np.zeros((circuit.num_nodes, words), dtype=np.uint64)
-    leaves = np.flatnonzero(circuit.literal)
-    variable = np.abs(circuit.literal[leaves]) - 1
-    scope[leaves, variable // 64] = np.uint64(1) << (variable % 64).astype(np.uint64)
-    for level in levels(circuit):
-        scope[level.nodes] = np.bitwise_or.reduceat(scope[level.children], level.starts, axis=0)
-    return scope
-
-
 def bits(variables: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
-    """A set of variables, given as one bool a variable, as a bit set like those of `scopes`."""
+    """A set of variables, given as one bool per variable, as a bit set like those of `scopes`."""
     padded = np.zeros(max(1, -(-len(variables) // 64)) * 64, dtype=bool)
     padded[: len(variables)] = variables
     return np.packbits(padded, bitorder="little").view(np.uint64)

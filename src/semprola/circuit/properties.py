@@ -9,8 +9,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from semprola.circuit.levels import bits, levels, scopes
+from semprola.circuit.fold import fold_arrays
+from semprola.circuit.levels import bits
 from semprola.circuit.queries import model_count
+from semprola.circuit.scopes import scopes
 
 if TYPE_CHECKING:
     from semprola.circuit.circuit import Circuit
@@ -46,9 +48,8 @@ def is_structured(circuit: Circuit) -> bool:
     last = np.full(circuit.num_nodes, -1, dtype=np.int32)
     leaves = np.flatnonzero(circuit.literal)
     first[leaves] = last[leaves] = vtree.position[np.abs(circuit.literal[leaves]) - 1]
-    for level in levels(circuit):
-        first[level.nodes] = np.minimum.reduceat(first[level.children], level.starts)
-        last[level.nodes] = np.maximum.reduceat(last[level.children], level.starts)
+    fold_arrays(circuit, first, np.minimum, np.minimum)
+    fold_arrays(circuit, last, np.maximum, np.maximum)
     parent, child = _edges(circuit, _PRODUCT)
     mentions = last[child] >= 0
     parent, child = parent[mentions], child[mentions]

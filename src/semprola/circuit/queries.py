@@ -9,40 +9,40 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from semprola.circuit.levels import bits, levels, scopes
-from semprola.errors import IntractableError, LabelError
+from semprola.circuit.fold import fold, fold_arrays
+from semprola.circuit.levels import bits
+from semprola.circuit.scopes import scopes
+from semprola.errors import IntractableError, LabelError, UnsatisfiableError
 
 if TYPE_CHECKING:
     from semprola.circuit.circuit import Circuit
 
-_PRODUCT, _SUM = 1, 2
 _MOST_BYTES = 2**31
 
 
 def model_count(circuit: Circuit, given: Mapping[str, Any] | None = None) -> int:
-    """Number of models over all variables, or over the labels for given inputs; exact."""
+    """Number of models over all variables, or over the labels for given inputs (0 if there is none); exact."""
     if given is not None:
-        return model_count(_at(circuit, given))
-    return node_counts(circuit)[0]
-
-
-def node_counts(circuit: Circuit) -> tuple[int, list[int]]:
-    """The number of models, and that of every node over the variables that it mentions."""
+        try:
+            return model_count(_at(circuit, given))
+        except UnsatisfiableError:
+            return 0
     free = bits(~circuit.zero_suppressed)
     size = np.bitwise_count(scopes(circuit) & free).sum(axis=1, dtype=np.int64).tolist()
-    start, children, kind = circuit.child_start.tolist(), circuit.children.tolist(), circuit.kind.tolist()
-    count: list[int] = []
-    for node in range(circuit.num_nodes):
-        below = children[start[node] : start[node + 1]]
-        total = 1
-        if kind[node] == _PRODUCT:
-            for child in below:
-                total *= count[child]
-        elif kind[node] == _SUM:
-            total = sum(count[child] << (size[node] - size[child]) for child in below)
-        count.append(total)
-    missing = int((~circuit.zero_suppressed).sum()) - size[-1]
-    return count[-1] << missing, count
+    suppressed = circuit.zero_suppressed.tolist()
+
+    def literal(signed: int) -> tuple[int, int]:
+        return 1, int(not suppressed[abs(signed) - 1])
+
+    def product(node: int, parts: list[tuple[int, int]]) -> tuple[int, int]:
+        return math.prod(count for count, _ in parts), size[node]
+
+    def either(node: int, parts: list[tuple[int, int]]) -> tuple[int, int]:
+        # a variable that only other branches mention doubles the models of this one
+        return sum(count << (size[node] - mentioned) for count, mentioned in parts), size[node]
+
+    count, mentioned = fold(circuit, literal, product, either)
+    return count << (int((~circuit.zero_suppressed).sum()) - mentioned)
 
 
 def satisfied(circuit: Circuit, y: Any, given: Any = None) -> Any:
@@ -66,7 +66,10 @@ def enumerate_models(
     if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
         raise ValueError(f"limit must be a whole number of models, not {limit!r}")
     if given is not None:
-        return enumerate_models(_at(circuit, given), limit)
+        try:
+            return enumerate_models(_at(circuit, given), limit)
+        except UnsatisfiableError:
+            return np.zeros((0, circuit.num_labels), np.uint8)
     width = circuit.num_variables
     if limit is None:
         count = model_count(circuit)
@@ -77,43 +80,26 @@ def enumerate_models(
         return np.zeros((0, width), np.uint8)
     from semprola.circuit.transforms import smooth
 
-    return _Models(smooth(circuit, np.ones(width, bool)), limit).all()
+    return _listed_models(smooth(circuit, np.ones(width, bool)), limit)
 
 
-class _Models:
-    """Models of every node, bottom-up: a product joins its children's, a sum lists them one after the other."""
+def _listed_models(circuit: Circuit, limit: int) -> npt.NDArray[np.uint8]:
+    """Models of every node of a smooth circuit, bottom-up: a product joins its children's, a sum lists them in turn."""
 
-    def __init__(self, circuit: Circuit, limit: int) -> None:
-        self.circuit, self.limit = circuit, limit
+    def literal(signed: int) -> npt.NDArray[np.uint8]:
+        row = np.zeros((1, circuit.num_variables), np.uint8)
+        row[0, abs(signed) - 1] = signed > 0
+        return row
 
-    def all(self) -> npt.NDArray[np.uint8]:
-        circuit = self.circuit
-        start, children = circuit.child_start.tolist(), circuit.children.tolist()
-        kind, literal = circuit.kind.tolist(), circuit.literal.tolist()
-        uses = np.bincount(circuit.children, minlength=circuit.num_nodes).tolist()
-        models: dict[int, npt.NDArray[np.uint8]] = {}
-        for node in range(circuit.num_nodes):
-            if literal[node]:
-                row = np.zeros((1, circuit.num_variables), np.uint8)
-                row[0, abs(literal[node]) - 1] = literal[node] > 0
-                models[node] = row
-                continue
-            below = children[start[node] : start[node + 1]]
-            parts = [models[child] for child in below]
-            models[node] = self._join(parts) if kind[node] == _PRODUCT else np.concatenate(parts)[: self.limit]
-            for child in below:
-                uses[child] -= 1
-                if not uses[child]:
-                    models.pop(child, None)
-        return models[circuit.root]
-
-    def _join(self, parts: list[npt.NDArray[np.uint8]]) -> npt.NDArray[np.uint8]:
+    def product(_: int, parts: list[npt.NDArray[np.uint8]]) -> npt.NDArray[np.uint8]:
         # variables are disjoint and absent ones are 0, so joining two rows is an element-wise or
-        rows = np.zeros((1, self.circuit.num_variables), np.uint8)
+        rows = np.zeros((1, circuit.num_variables), np.uint8)
         for part in parts:
-            rows = rows[: -(-self.limit // len(part))]
-            rows = (rows[:, None, :] | part[None, :, :]).reshape(-1, rows.shape[1])[: self.limit]
+            rows = rows[: -(-limit // len(part))]
+            rows = (rows[:, None, :] | part[None, :, :]).reshape(-1, rows.shape[1])[:limit]
         return rows
+
+    return fold(circuit, literal, product, lambda _, parts: np.concatenate(parts)[:limit])
 
 
 def _satisfied_packed(circuit: Circuit, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
@@ -128,10 +114,7 @@ def _satisfied_packed(circuit: Circuit, rows: npt.NDArray[np.bool_]) -> npt.NDAr
     literal = circuit.literal[leaves]
     flip = np.where(literal < 0, ~np.uint64(0), np.uint64(0))
     value[leaves] = packed[np.abs(literal) - 1] ^ flip[:, None]
-    for level in levels(circuit):
-        for kind, reduce in ((_PRODUCT, np.bitwise_and), (_SUM, np.bitwise_or)):
-            nodes, result = _reduce(circuit, level, kind, value, reduce)
-            value[nodes] = result
+    fold_arrays(circuit, value, np.bitwise_and, np.bitwise_or)
     unpacked = np.unpackbits(value[circuit.root].view(np.uint8), bitorder="little")
     return unpacked[:count].astype(bool)
 
@@ -146,23 +129,8 @@ def _satisfied_suppressed(circuit: Circuit, rows: npt.NDArray[np.bool_]) -> npt.
     agrees = rows.T[variable] == (literal > 0)[:, None]
     mentions = ((literal > 0) & circuit.zero_suppressed[variable]).astype(np.int32)
     value[leaves] = np.where(agrees, mentions[:, None], impossible)
-    for level in levels(circuit):
-        for kind, reduce in ((_PRODUCT, np.add), (_SUM, np.maximum)):
-            nodes, result = _reduce(circuit, level, kind, value, reduce)
-            value[nodes] = np.maximum(result, impossible)
+    fold_arrays(circuit, value, np.add, np.maximum, least=impossible)
     return np.asarray(value[circuit.root] == rows[:, circuit.zero_suppressed].sum(axis=1))
-
-
-def _reduce(
-    circuit: Circuit, level: Any, kind: int, value: npt.NDArray[Any], reduce: np.ufunc
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
-    chosen = circuit.kind[level.nodes] == kind
-    if not np.any(chosen):
-        return level.nodes[:0], value[:0]
-    counts = np.diff(np.append(level.starts, len(level.children)))
-    children = level.children[np.repeat(chosen, counts)]
-    starts = np.concatenate([[0], np.cumsum(counts[chosen])[:-1]])
-    return level.nodes[chosen], reduce.reduceat(value[children], starts, axis=0)
 
 
 def _rows(values: Any, names: tuple[str, ...], what: str) -> tuple[npt.NDArray[np.bool_], Any]:
@@ -170,9 +138,8 @@ def _rows(values: Any, names: tuple[str, ...], what: str) -> tuple[npt.NDArray[n
 
     def wrap(result: npt.NDArray[np.bool_]) -> Any:
         if hasattr(values, "detach"):
-            import torch
-
-            return torch.from_numpy(np.array(result)).to(values.device)
+            # a tensor makes tensors of its own kind, on its own device: no need to know the library that it is from
+            return values.detach().new_tensor(result.astype(np.uint8).tolist()) != 0
         return bool(result) if result.ndim == 0 else result
 
     array = np.asarray(_plain(values) if hasattr(values, "detach") else values)

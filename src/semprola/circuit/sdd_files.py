@@ -8,7 +8,7 @@ node is the root. Variables count from 1.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -17,7 +17,7 @@ from semprola.circuit.builder import FALSE, CircuitBuilder
 from semprola.circuit.circuit import Circuit, check_names
 from semprola.circuit.storage import TextFile
 from semprola.circuit.vtree import Vtree
-from semprola.errors import FormatError, LabelError, UnsatisfiableError
+from semprola.errors import FormatError, LabelError, SemprolaError, UnsatisfiableError
 
 MOST_VARIABLES = 10**6
 """Files that speak of more variables are refused."""
@@ -85,6 +85,27 @@ def write_vtree(vtree: Vtree, path: str | Path) -> None:
         [1, 0, 2]
     """
     write_atomically(path, vtree_text(vtree).encode())
+
+
+SddWriter = Callable[[Circuit, Path, Path, Vtree], None]
+_writers: list[SddWriter] = []
+
+
+def provide_sdd_writer(write: SddWriter) -> None:
+    """Tell this package, which cannot build decision diagrams itself, who writes them: the SDD back end does."""
+    _writers[:] = [write]
+
+
+def write_sdd(circuit: Circuit, sdd_path: str | Path, vtree_path: str | Path, vtree: Vtree | None = None) -> None:
+    """See :meth:`Circuit.write_sdd`."""
+    if circuit.num_variables == 0:
+        raise ValueError("a circuit without variables has no vtree, so it cannot be written as an SDD")
+    chosen = vtree or circuit.vtree or Vtree.right_linear(circuit.order_of_appearance())
+    if chosen.num_variables != circuit.num_variables:
+        raise ValueError(f"the vtree has {chosen.num_variables} variables, the circuit {circuit.num_variables}")
+    if not _writers:
+        raise SemprolaError("writing an SDD needs the compiler: import semprola.compiler first")
+    _writers[0](circuit, Path(sdd_path), Path(vtree_path), chosen)
 
 
 def vtree_text(vtree: Vtree) -> str:

@@ -9,8 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from semprola.circuit.builder import FALSE, CircuitBuilder
-from semprola.circuit.circuit import LITERAL, PRODUCT, SUM, Circuit
-from semprola.circuit.levels import bits, members, scopes
+from semprola.circuit.circuit import SUM, Circuit
+from semprola.circuit.fold import fold
+from semprola.circuit.levels import bits, members
+from semprola.circuit.scopes import scopes
 from semprola.errors import LabelError, UnsatisfiableError
 
 
@@ -33,23 +35,20 @@ def smooth(circuit: Circuit, variables: npt.NDArray[np.bool_] | None = None) -> 
         negative = builder.literal(v, False)
         return negative if suppressed[v] else builder.sum([negative, builder.literal(v, True)])
 
-    image: list[int] = []
-    start, children = circuit.child_start.tolist(), circuit.children.tolist()
-    offsets, missing = gap_start.tolist(), gap_variables.tolist()
-    for node, (kind, literal) in enumerate(zip(circuit.kind.tolist(), circuit.literal.tolist(), strict=True)):
+    start, offsets, missing = circuit.child_start.tolist(), gap_start.tolist(), gap_variables.tolist()
+
+    def filled(node: int, parts: list[int]) -> int:
         edges = range(start[node], start[node + 1])
-        if kind == LITERAL:
-            image.append(builder.literal(abs(literal) - 1, literal > 0))
-        elif kind == PRODUCT:
-            image.append(builder.product(image[children[e]] for e in edges))
-        else:
-            image.append(
-                builder.sum(
-                    builder.product([image[children[e]], *(fill(v) for v in missing[offsets[e] : offsets[e + 1]])])
-                    for e in edges
-                )
-            )
-    root = builder.product([image[-1], *(fill(v) for v in root_gap.tolist())])
+        gaps_of = ([fill(v) for v in missing[offsets[e] : offsets[e + 1]]] for e in edges)
+        return builder.sum(builder.product([part, *gap]) for part, gap in zip(parts, gaps_of, strict=True))
+
+    top = fold(
+        circuit,
+        lambda signed: builder.literal(abs(signed) - 1, signed > 0),
+        lambda _, parts: builder.product(parts),
+        filled,
+    )
+    root = builder.product([top, *(fill(v) for v in root_gap.tolist())])
     return builder.build(
         root, zero_suppressed=circuit.zero_suppressed & ~chosen, vtree=circuit.vtree, info=circuit.info
     )
@@ -87,24 +86,20 @@ def condition(circuit: Circuit, values: Mapping[str, Any]) -> Circuit:
     kept = [v for v in range(circuit.num_variables) if v < circuit.num_labels or v not in fixed]
     rename = {v: i for i, v in enumerate(kept)}
     builder = CircuitBuilder(circuit.labels, [circuit.variables[v] for v in kept if v >= circuit.num_labels])
-    image: list[int] = []
-    start, children = circuit.child_start.tolist(), circuit.children.tolist()
-    for node, (kind, literal) in enumerate(zip(circuit.kind.tolist(), circuit.literal.tolist(), strict=True)):
-        if kind == LITERAL:
-            v = abs(literal) - 1
-            if v in fixed:
-                image.append(builder.true() if fixed[v] == (literal > 0) else FALSE)
-            else:
-                image.append(builder.literal(rename[v], literal > 0))
-            continue
-        parts = [image[child] for child in children[start[node] : start[node + 1]]]
-        image.append(builder.product(parts) if kind == PRODUCT else builder.sum(parts))
-    if image[-1] == FALSE:
+
+    def literal(signed: int) -> int:
+        v = abs(signed) - 1
+        if v in fixed:
+            return builder.true() if fixed[v] == (signed > 0) else FALSE
+        return builder.literal(rename[v], signed > 0)
+
+    root = fold(circuit, literal, lambda _, parts: builder.product(parts), lambda _, parts: builder.sum(parts))
+    if root == FALSE:
         shown = ", ".join(f"{name!r}: {int(bool(value))}" for name, value in list(values.items())[:4])
         raise UnsatisfiableError(f"no model has {{{shown}{', …' if len(values) > 4 else ''}}}")
     labels = [builder.literal(v, value) for v, value in fixed.items() if v < circuit.num_labels]
     return builder.build(
-        builder.product([image[-1], *labels]),
+        builder.product([root, *labels]),
         zero_suppressed=circuit.zero_suppressed[kept],
         vtree=circuit.vtree.restrict(rename) if circuit.vtree is not None else None,
         info=circuit.info,

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import math
+import sys
 from collections.abc import Mapping
+from decimal import MAX_EMAX, MIN_EMIN, Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 
-from semprola.circuit.circuit import LITERAL, PRODUCT, Circuit
+from semprola.circuit.circuit import PRODUCT, Circuit
+from semprola.circuit.fold import fold
+from semprola.circuit.levels import levels
 from semprola.circuit.transforms import smooth
 from semprola.errors import LabelError
+
+_DIGITS = 17
 
 
 def weighted_count(circuit: Circuit, weights: Mapping[str, tuple[Any, Any]], exact: bool = True) -> Any:
@@ -19,11 +26,11 @@ def weighted_count(circuit: Circuit, weights: Mapping[str, tuple[Any, Any]], exa
     Args:
         circuit: decomposable and deterministic.
         weights: for each variable the weights of its negative and its positive literal; 1 and 1 unless given.
-        exact: whether to compute with fractions; otherwise with floating-point numbers, scaled so that they neither
-            overflow nor vanish.
+        exact: whether to compute with fractions; otherwise with floating-point numbers, each scaled by a power of two
+            of its own, so that they neither overflow nor vanish.
 
     Returns:
-        A Fraction, or a float.
+        A Fraction; or, unless `exact`, a float, or a Decimal where the value is too large or too small for a float.
 
     Raises:
         LabelError: a name is not a variable of the circuit.
@@ -55,43 +62,51 @@ def weighted_count(circuit: Circuit, weights: Mapping[str, tuple[Any, Any]], exa
         return total
     mantissa, exponent = _scaled_sum(circuit, scaled)
     for one in unit:
-        mantissa, shift = np.frexp(mantissa * float(one))
-        exponent += int(shift)
-    return float(np.ldexp(mantissa, exponent))
+        factor, power = _scaled(one)
+        mantissa, shift = math.frexp(mantissa * factor)
+        exponent += power + shift
+    return _number(mantissa, exponent)
+
+
+def _number(mantissa: float, exponent: int) -> float | Decimal:
+    """mantissa · 2^exponent, as a decimal number where a float would overflow, vanish or lose digits."""
+    if mantissa == 0 or sys.float_info.min_exp <= exponent <= sys.float_info.max_exp:
+        return math.ldexp(mantissa, exponent)
+    with localcontext() as context:
+        context.prec, context.Emax, context.Emin = 40, MAX_EMAX, MIN_EMIN
+        value = Decimal(mantissa) * Decimal(2) ** exponent
+        context.prec = _DIGITS
+        return +value
+
+
+def _scaled(value: Fraction) -> tuple[float, int]:
+    """A fraction of any size as a mantissa between 1/2 and 1 and a power of two."""
+    shift = value.numerator.bit_length() - value.denominator.bit_length()
+    mantissa, rest = math.frexp(float(value / Fraction(2) ** shift))
+    return mantissa, rest + shift
 
 
 def _sum(circuit: Circuit, weights: list[tuple[Fraction, Fraction]]) -> Fraction:
-    start, children = circuit.child_start.tolist(), circuit.children.tolist()
-    uses = np.bincount(circuit.children, minlength=circuit.num_nodes).tolist()
-    values: list[Fraction | None] = []
-    for node, (kind, literal) in enumerate(zip(circuit.kind.tolist(), circuit.literal.tolist(), strict=True)):
-        if kind == LITERAL:
-            values.append(weights[abs(literal) - 1][literal > 0])
-            continue
-        below = children[start[node] : start[node + 1]]
-        total = Fraction(kind == PRODUCT)
-        for child in below:
-            value = values[child]
-            if value is not None:
-                total = total * value if kind == PRODUCT else total + value
-            uses[child] -= 1
-        for child in below:
-            if uses[child] == 0:
-                values[child] = None  # long numerators are not kept longer than needed
-        values.append(total)
-    return values[-1] or Fraction(0)
+    def literal(signed: int) -> Fraction:
+        return weights[abs(signed) - 1][signed > 0]
+
+    def product(_: int, parts: list[Fraction]) -> Fraction:
+        return math.prod(parts, start=Fraction(1))
+
+    def either(_: int, parts: list[Fraction]) -> Fraction:
+        return sum(parts, start=Fraction(0))
+
+    return fold(circuit, literal, product, either)
 
 
 def _scaled_sum(circuit: Circuit, weights: list[tuple[Fraction, Fraction]]) -> tuple[float, int]:
     """As a mantissa and a power of two, which every node has of its own."""
     mantissa = np.zeros(circuit.num_nodes)
     exponent = np.zeros(circuit.num_nodes, np.int64)
-    table = np.array([[float(no), float(yes)] for no, yes in weights]).reshape(-1, 2)
-    leaves = np.flatnonzero(circuit.literal)
-    literal = circuit.literal[leaves]
-    mantissa[leaves], exponent[leaves] = np.frexp(table[np.abs(literal) - 1, (literal > 0).astype(int)])
-    from semprola.circuit.levels import levels
-
+    table = [[_scaled(no), _scaled(yes)] for no, yes in weights]
+    for leaf in np.flatnonzero(circuit.literal).tolist():
+        signed = int(circuit.literal[leaf])
+        mantissa[leaf], exponent[leaf] = table[abs(signed) - 1][signed > 0]
     empty = np.flatnonzero((circuit.kind == PRODUCT) & (np.diff(circuit.child_start) == 0))
     mantissa[empty], exponent[empty] = 0.5, 1
     for level in levels(circuit):

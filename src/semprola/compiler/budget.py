@@ -1,31 +1,46 @@
-"""What a compilation may use, and how it tells what it is doing."""
+"""What a compilation may use, and how it tells what it is doing: one budget for compiler, families and processes."""
 
 from __future__ import annotations
 
+import copy
 import os
 import re
 import sys
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
-from semprola.circuit.sdd_bridge import Limits
 from semprola.errors import CompilationBudgetError
+
+Resource = Literal["time", "nodes", "memory"]
+
+MOST_NODES = 8_000_000
+"""Nodes before reduction that a family's construction makes unless told otherwise: about two gigabytes."""
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 _QUIET_SECONDS = 1.0
 _REPORT_SECONDS = 0.1
 _WEIGH_SECONDS = 0.02
+_BYTES_A_NODE = 8
+"""What a construction holds at the very least per node; what it really holds is weighed where the system tells."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a compilation is: what it does, how many nodes it holds, for how long it has run."""
+    """How far a compilation is.
+
+    Attributes:
+        phase: what it is doing.
+        nodes: how many nodes it holds.
+        seconds: for how long it has run.
+        details: further numbers that a back end can tell, such as the decisions of a search.
+    """
 
     phase: str
     nodes: int
     seconds: float
+    details: Mapping[str, int] = field(default_factory=dict)
 
 
 class Budget:
@@ -33,16 +48,24 @@ class Budget:
 
     Args:
         timeout: seconds, or None.
-        max_nodes: nodes of the result, and nodes that a back end may hold at any one time; or None.
+        max_nodes: nodes of the result, and nodes that may be held at any one time; or None.
         memory: bytes, a text such as "2GB" or "512 MiB", or None.
         progress: None, True (a line on a terminal after a second) or a function of a :class:`Progress`.
 
+    Attributes:
+        what: what is being made, as errors name it.
+        tried: the back ends that have been started, as errors name them.
+
     Raises:
-        ValueError: one of them is not of this kind.
+        ValueError: an argument is not of this kind.
 
     Example:
         >>> Budget(memory="2GB").memory
         2000000000
+        >>> Budget(max_nodes=10).part("the rule", "shorten it").check("label 'a'", 11)
+        Traceback (most recent call last):
+        semprola.errors.CompilationBudgetError: the rule ran out of its budget of 10 nodes; the widest part is label \
+'a': raise max_nodes=, or shorten it
     """
 
     def __init__(
@@ -57,12 +80,15 @@ class Budget:
         self.memory = _bytes(memory)
         if not (progress is None or isinstance(progress, bool) or callable(progress)):
             raise ValueError(f"progress must be None, True or a function, not {progress!r}")
-        self._listener = progress
-        self._line = False
-        self._phase, self._reported = "", 0.0
-        self._weighed = 0.0
-        self._size = _resident()
+        self.what = "the compilation"
+        self.tried: list[str] = []
+        self._advice = ""
+        self._is_part = False
+        self._by_memory = False
+        self._reporter = _Reporter(progress)
+        self._scale = _Scale()
         self._started = time.monotonic()
+        self._phase, self._nodes = "", 0
 
     @property
     def seconds(self) -> float:
@@ -74,76 +100,159 @@ class Budget:
         """Seconds until the time is up; None without a limit."""
         return None if self.timeout is None else max(0.0, self.timeout - self.seconds)
 
-    def limits(self, most: int | None = None) -> Limits:
-        """What is left, in the form that the PySDD bridge takes; `most` bounds the nodes further."""
-        bounds = [bound for bound in (self.max_nodes, most) if bound is not None]
-        return Limits(self.seconds_left, min(bounds, default=None), self.memory)
+    def part(self, what: str, advice: str = "", most: int | None = MOST_NODES) -> Budget:
+        """The same budget for one construction inside a compilation: the same clock and limits, errors of its own.
+
+        Args:
+            what: the constraint that is built, as errors name it.
+            advice: what to try when the budget runs out.
+            most: nodes that it may have if the budget sets no limit, or a higher one.
+        """
+        made = copy.copy(self)
+        made.what, made._advice, made._is_part = what, advice, True
+        by_memory = None if self.memory is None else max(1, self.memory // _BYTES_A_NODE)
+        bounds = [bound for bound in (self.max_nodes, by_memory, most) if bound is not None]
+        made.max_nodes = min(bounds, default=None)
+        made._by_memory = made.max_nodes is not None and made.max_nodes == by_memory != self.max_nodes
+        return made
+
+    def limited(self, most: int) -> Budget:
+        """The same budget with at most this many nodes, for an attempt that may fail."""
+        made = copy.copy(self)
+        made.max_nodes = most if self.max_nodes is None else min(most, self.max_nodes)
+        return made
 
     def check(self, phase: str, nodes: int = 0) -> None:
-        """Report progress and stop if the time or the memory is up.
+        """Report progress and stop if anything is used up.
+
+        Args:
+            phase: what is being done ("compiling with PySDD"), or for a part where it is ("label 'x'").
+            nodes: how many nodes there are by now.
 
         Raises:
-            CompilationBudgetError: so.
+            CompilationBudgetError: time, nodes or memory ran out.
         """
         self.watch(phase, nodes)
+        if self.max_nodes is not None and nodes > self.max_nodes:
+            raise self.error("memory" if self._by_memory else "nodes", nodes)
+
+    def checker(self, phase: str, nodes: int = 0) -> Callable[[], None]:
+        """`check` with these arguments, for a step that is told what to call now and then."""
+        return lambda: self.check(phase, nodes)
+
+    def watch(self, phase: str, nodes: int = 0, details: Mapping[str, int] | None = None) -> None:
+        """As `check`, where nodes include garbage, so that only whoever makes them can tell when they are too many."""
+        self._phase, self._nodes = phase, nodes
+        shown = f"building {self.what} ({phase})" if self._is_part else phase
+        self._reporter.report(shown, nodes, self.seconds, details or {})
+        if self.memory is not None and self._scale.growth(self.seconds) > self.memory:
+            raise self.error("memory")
         if self.timeout is not None and self.seconds > self.timeout:
             raise self.error("time")
-
-    def watch(self, phase: str, nodes: int) -> None:
-        """Report progress and stop if this process has grown by more than the memory allowed, where that is known.
-
-        Raises:
-            CompilationBudgetError: so.
-        """
-        self.report(phase, nodes)
-        if self.memory is None or self._size is None or self.seconds - self._weighed < _WEIGH_SECONDS:
-            return
-        self._weighed = self.seconds
-        if (_resident() or 0) - self._size > self.memory:
-            raise self.error("memory")
 
     def check_result(self, nodes: int) -> None:
         """Stop if a finished circuit has too many nodes."""
         if self.max_nodes is not None and nodes > self.max_nodes:
             raise CompilationBudgetError(
-                f"the compiled circuit has {nodes:,} nodes, more than max_nodes={self.max_nodes:,}: raise max_nodes=, "
-                "or use a family of semprola.constraints"
+                f"the compiled circuit has {nodes:,} nodes, more than max_nodes={self.max_nodes:,}: raise max_nodes=",
+                resource="nodes",
+                limit=self.max_nodes,
+                spent=nodes,
+                phase="checking the result",
+                nodes=nodes,
+                tried=tuple(self.tried),
             )
         self.check("checking the result", nodes)
 
-    def report(self, phase: str, nodes: int) -> None:
-        """Tell whoever listens, a new phase at once, else a few times a second."""
-        if phase == self._phase and self.seconds - self._reported < _REPORT_SECONDS:
+    def close(self) -> None:
+        """Clear the progress line."""
+        self._reporter.close()
+
+    def error(self, resource: Resource, nodes: int | None = None) -> CompilationBudgetError:
+        """The error that says what ran out, how far the compilation got, and what to try.
+
+        Args:
+            resource: what ran out.
+            nodes: how many nodes there were; by default as many as were last reported.
+        """
+        count = self._nodes if nodes is None else nodes
+        seconds = self.seconds
+        limit: float | None = {"time": self.timeout, "nodes": self.max_nodes, "memory": self.memory}[resource]
+        spent = {"time": seconds, "nodes": count}.get(resource)
+        if limit is None:
+            budget, option = "memory", "the machine's memory"
+        elif resource == "time":
+            budget, option = f"its time budget of {limit:g} s", "timeout="
+        elif resource == "nodes":
+            budget, option = f"its budget of {limit:,} nodes", "max_nodes="
+        else:
+            budget, option = f"its memory budget of {limit:,} bytes", "memory="
+        return CompilationBudgetError(
+            f"{self.what} ran out of {budget}{self._how_far(resource, count, seconds)}: raise {option}{self._or_try()}",
+            resource=resource,
+            limit=limit,
+            spent=spent,
+            phase=self._phase,
+            nodes=count,
+            tried=tuple(self.tried),
+        )
+
+    def _how_far(self, resource: Resource, nodes: int, seconds: float) -> str:
+        if self._is_part:
+            made = f" after {nodes:,} nodes" if resource == "time" else ""
+            return f"{made}; the widest part is {self._phase}"
+        made = f" with {nodes:,} nodes" if nodes and resource != "nodes" else ""
+        return f" after {seconds:.1f} s{made}, while {self._phase or 'beginning'}"
+
+    def _or_try(self) -> str:
+        if self._advice:
+            return f", or {self._advice}"
+        if self._is_part:
+            return ""
+        others = [name for name in ("bdd", "topdown", "sdd") if not any(name in used for used in self.tried)]
+        backends = " or ".join(f"backend={name!r}" for name in others)
+        tried = f" (tried: {', '.join(dict.fromkeys(self.tried))})" if self.tried else ""
+        return f", try {backends}{tried}, or list labels that share rules side by side" if backends else tried
+
+
+class _Reporter:
+    """Tells whoever listens, a new phase at once, else a few times a second."""
+
+    def __init__(self, listener: bool | Callable[[Progress], None] | None) -> None:
+        self._listener = listener
+        self._line = False
+        self._phase, self._reported = "", 0.0
+
+    def report(self, phase: str, nodes: int, seconds: float, details: Mapping[str, int]) -> None:
+        if phase == self._phase and seconds - self._reported < _REPORT_SECONDS:
             return
-        self._phase, self._reported = phase, self.seconds
+        self._phase, self._reported = phase, seconds
         if callable(self._listener):
-            self._listener(Progress(phase, nodes, self.seconds))
-        elif self._listener is True and self.seconds > _QUIET_SECONDS and sys.stderr.isatty():
+            self._listener(Progress(phase, nodes, seconds, details))
+        elif self._listener is True and seconds > _QUIET_SECONDS and sys.stderr.isatty():
             self._line = True
-            sys.stderr.write(f"\r\x1b[K{phase}: {nodes:,} nodes, {self.seconds:.1f} s")
+            sys.stderr.write(f"\r\x1b[K{phase}: {nodes:,} nodes, {seconds:.1f} s")
             sys.stderr.flush()
 
     def close(self) -> None:
-        """Clear the progress line."""
         if self._line:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
             self._line = False
 
-    def error(self, which: str) -> CompilationBudgetError:
-        """The error that says which budget ran out ("time", "nodes" or "memory") and what to try."""
-        if which == "time":
-            spent, raise_it = f"its time budget of {self.timeout:g} s", "timeout="
-        elif which == "nodes":
-            spent, raise_it = f"its budget of {self.max_nodes or 0:,} nodes", "max_nodes="
-        elif self.memory is not None:
-            spent, raise_it = f"its memory budget of {self.memory:,} bytes", "memory="
-        else:
-            spent, raise_it = "memory", "the machine's memory"
-        return CompilationBudgetError(
-            f"the compilation ran out of {spent} after {self.seconds:.1f} s: raise {raise_it}, "
-            "use a family of semprola.constraints, or split the constraint"
-        )
+
+class _Scale:
+    """How much this process has grown, where the system tells; looked at not too often."""
+
+    def __init__(self) -> None:
+        self._size = _resident()
+        self._weighed, self._growth = 0.0, 0
+
+    def growth(self, now: float) -> int:
+        if self._size is not None and now - self._weighed >= _WEIGH_SECONDS:
+            self._weighed = now
+            self._growth = (_resident() or 0) - self._size
+        return self._growth
 
 
 def _resident() -> int | None:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from semprola._files import write_atomically
 from semprola._version import __version__
 from semprola.circuit import Circuit, storage
-from semprola.compiler.topdown import native_library
+from semprola.compiler.backends.topdown.native import native_library
 from semprola.errors import FormatError
 
 WORTH_SECONDS = 0.2
@@ -138,19 +138,14 @@ class Entry:
             with contextlib.suppress(OSError):
                 self.path.unlink()
             return None
-        circuit.info = {**{name: value for name, value in circuit.info.items() if name != "key"}, "cached": "on disk"}
+        about = {name: value for name, value in circuit.info.items() if name != "key"}
         with contextlib.suppress(OSError):
             os.utime(self.path)  # the longest unused entry goes first
-        return circuit
+        return circuit.with_info({**about, "cached": "on disk"})
 
     def keep(self, circuit: Circuit) -> None:
         """Write the circuit; a disk that is full or read-only is no reason to fail."""
-        info = circuit.info
-        circuit.info = {**info, "key": self.key}
-        try:
-            data = storage.dumps(circuit)
-        finally:
-            circuit.info = info
+        data = storage.dumps(circuit.with_info({**circuit.info, "key": self.key}))
         if len(data) > _most_bytes() // 2:
             return
         with contextlib.suppress(OSError):

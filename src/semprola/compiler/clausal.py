@@ -8,13 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from semprola.circuit import Circuit
-from semprola.compiler import topdown
+from semprola.compiler.backends.topdown.search import Clauses, Ddnnf, compile_cnf
 from semprola.compiler.budget import Budget
 from semprola.compiler.definitions import defined_variables, without
 from semprola.compiler.leaves import leaf_circuits
-from semprola.compiler.topdown import Clauses, Ddnnf, compile_cnf
-from semprola.compiler.tseitin import Encoding, encode
-from semprola.errors import CompilationBudgetError
+from semprola.compiler.tseitin import Encoding, encode_clauses
 from semprola.logic import Cnf, Formula
 
 
@@ -34,14 +32,14 @@ def compile_topdown(components: Sequence[Sequence[Formula]], budget: Budget) -> 
     """
     encoding = encoded(components, budget)
     made = compile_clauses(encoding.num_vars, encoding.clauses, budget, projected_out=encoding.auxiliary)
-    return as_circuit(made, encoding.names)
+    return circuit_of(made, encoding.names)
 
 
 def encoded(components: Sequence[Sequence[Formula]], budget: Budget) -> Encoding:
     """The clauses of a conjunction."""
     conjuncts = [conjunct for component in components for conjunct in component]
     budget.check("writing clauses")
-    return encode(conjuncts, leaf_circuits(conjuncts, budget), budget)
+    return encode_clauses(conjuncts, leaf_circuits(conjuncts, budget), budget)
 
 
 def compile_clauses(num_vars: int, clauses: Clauses, budget: Budget, projected_out: Sequence[int] = ()) -> Ddnnf:
@@ -50,28 +48,10 @@ def compile_clauses(num_vars: int, clauses: Clauses, budget: Budget, projected_o
     Auxiliary variables are quantified, not decided: every sum of the circuit then shows the label that it decides,
     and its determinism can be seen without knowing where the circuit came from.
     """
-
-    def report(progress: topdown.Progress) -> None:
-        budget.check(f"compiling top-down ({progress.phase})", progress.nodes)
-
-    try:
-        return compile_cnf(
-            num_vars,
-            clauses,
-            timeout=budget.seconds_left,
-            max_nodes=budget.max_nodes,
-            memory=budget.memory,
-            progress=report,
-            projected_out=projected_out,
-            determined=False,
-        )
-    except CompilationBudgetError as error:
-        # the compiler knows only what was left; the user knows what was there at the start
-        which = next((name for name in ("time", "nodes", "memory") if f"more {name}" in str(error)), None)
-        raise (error if which is None else budget.error(which)) from None
+    return compile_cnf(num_vars, clauses, budget, projected_out=projected_out, determined=False)
 
 
-def as_circuit(made: Ddnnf, names: Sequence[str], variables: npt.NDArray[np.int64] | None = None) -> Circuit:
+def circuit_of(made: Ddnnf, names: Sequence[str], variables: npt.NDArray[np.int64] | None = None) -> Circuit:
     """A decision-DNNF as a circuit.
 
     Args:
@@ -134,4 +114,4 @@ def compile_projected(cnf: Cnf, budget: Budget) -> Circuit:
 def _over(made: Ddnnf, num_vars: int, shown: Sequence[int]) -> Circuit:
     place = np.zeros(num_vars, dtype=np.int64)
     place[np.array(shown, dtype=np.int64) - 1] = np.arange(len(shown))
-    return as_circuit(made, [str(v) for v in shown], place)
+    return circuit_of(made, [str(v) for v in shown], place)

@@ -64,8 +64,7 @@ def counting_circuit(names: Sequence[str], signs: Sequence[bool], lo: int, hi: i
                 nodes.append(builder.sum([builder.product([no, same]), builder.product([yes, more])]))
         below = nodes
         budget.check("counting", len(builder))
-        for limit, which in ((budget.max_nodes, "nodes"), ((budget.memory or 1 << 50) // _BYTES_A_NODE, "memory")):
-            if limit is not None and len(builder) > limit:
-                raise budget.error(which)
+        if budget.memory is not None and len(builder) * _BYTES_A_NODE > budget.memory:
+            raise budget.error("memory")
     vtree = Vtree.right_linear(range(len(names)))
     return builder.build(below[0], vtree=vtree, check=lambda: budget.check("counting", len(builder)))

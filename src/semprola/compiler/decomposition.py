@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semprola.circuit.builder import watched
-from semprola.compiler.topdown import Shared, call_interruptibly, native_library
+from semprola.compiler.backends.topdown.native import Shared, call_interruptibly, native_library
 from semprola.errors import CompilationBudgetError, FormatError
 
 Method = Literal["min-fill", "min-degree"]

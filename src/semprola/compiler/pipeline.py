@@ -10,7 +10,7 @@ from typing import Any
 from semprola.circuit import Circuit
 from semprola.compiler import cache as store
 from semprola.compiler.budget import Budget, Progress
-from semprola.compiler.clausal import as_circuit, compile_clauses
+from semprola.compiler.clausal import circuit_of, compile_clauses
 from semprola.compiler.digest import formula_digest
 from semprola.compiler.join import join_circuits
 from semprola.compiler.parts import conjuncts_of, split
@@ -119,18 +119,13 @@ def _compile(
     if isinstance(constraint, Circuit):
         return join_circuits([constraint], {}, labels, given, constraint.info)
     parts, facts, used, reason = _parts(constraint, backend, budget)
-    budget.check("joining the parts", sum(part.num_nodes for part in parts))
+    budget.watch("joining the parts", sum(part.num_nodes for part in parts))
     circuit = join_circuits(parts, facts, labels, given)
     about = parts[0].info if len(parts) == 1 else {}
     details = {name: about[name] for name in ("family", "diagram_nodes") if name in about}
-    circuit.info = {
-        **details,
-        "backend": used,
-        "reason": reason,
-        "seconds": budget.seconds,
-        "nodes": circuit.num_nodes,
-    }
-    return circuit
+    return circuit.with_info(
+        {**details, "backend": used, "reason": reason, "seconds": budget.seconds, "nodes": circuit.num_nodes}
+    )
 
 
 def _parts(constraint: Formula, backend: str, budget: Budget) -> tuple[list[Circuit], dict[str, bool], str, str]:
@@ -140,7 +135,7 @@ def _parts(constraint: Formula, backend: str, budget: Budget) -> tuple[list[Circ
         reason = prefers_clauses(constraint, budget) if backend == "auto" else "chosen by the caller"
         if reason is not None:
             made = compile_clauses(constraint.num_vars, (constraint.offsets, constraint.literals), budget)
-            return [as_circuit(made, constraint.labels())], {}, "topdown", reason
+            return [circuit_of(made, constraint.labels())], {}, "topdown", reason
     budget.check("simplifying")
     check = functools.partial(budget.check, "simplifying")
     simple = simplify(constraint, check)

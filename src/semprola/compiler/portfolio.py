@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 from semprola.circuit import Circuit
 from semprola.circuit.builder import watched
-from semprola.compiler.bdd import compile_bdd, compile_zdd
+from semprola.compiler.backends.bdd.backend import compile_bdd, compile_zdd
+from semprola.compiler.backends.external import compile_external, is_external
+from semprola.compiler.backends.sdd.backend import compile_sdd
+from semprola.compiler.backends.topdown.native import native_library
 from semprola.compiler.budget import Budget
 from semprola.compiler.clausal import compile_topdown
 from semprola.compiler.decomposition import narrow_width
-from semprola.compiler.external import compile_external, is_external
 from semprola.compiler.orders import has_long_count, primal_cliques
-from semprola.compiler.sdd import compile_sdd
-from semprola.compiler.topdown import native_library
 from semprola.errors import CompilationBudgetError
 from semprola.logic import Cnf, Formula, Leaf
 
@@ -52,7 +52,7 @@ def check_backend(backend: str) -> None:
     """Refuse a name that is no back end.
 
     Raises:
-        ValueError: so.
+        ValueError: it is none.
     """
     if not isinstance(backend, str) or not (backend == "auto" or backend in BACKENDS or is_external(backend)):
         known = ", ".join(repr(name) for name in ("auto", *BACKENDS))
@@ -140,9 +140,9 @@ def _sdd_first(components: Components, budget: Budget) -> tuple[Circuit, str, li
     if native_library() is None or any(_has_family(component) or has_long_count(component) for component in components):
         return compile_sdd(components, budget), "sdd", []
     try:
-        return compile_sdd(components, budget, most), "sdd", []
-    except CompilationBudgetError:
-        if budget.seconds_left == 0.0:
+        return compile_sdd(components, budget.limited(most)), "sdd", []
+    except CompilationBudgetError as error:
+        if error.resource != "nodes" or (budget.max_nodes or most + 1) <= most:
             raise
         return compile_topdown(components, budget), "topdown", [f"topdown: PySDD went beyond {most:,} nodes"]
 

@@ -5,40 +5,42 @@ from __future__ import annotations
 import numpy as np
 
 from semprola.circuit import Circuit, Vtree
-from semprola.circuit.sdd_bridge import Limits, Program, appearance, run
-from semprola.circuit.sdd_process import ExceededError
+from semprola.compiler.backends.program import Program
+from semprola.compiler.backends.sdd.diagrams import run
+from semprola.compiler.budget import Budget
 from semprola.compiler.join import join_circuits
-from semprola.errors import PropertyError
+from semprola.errors import CompilationBudgetError, PropertyError
 
-_LIMITS = Limits(seconds=300.0, max_nodes=2_000_000)
+_SECONDS, _NODES = 300.0, 2_000_000
 
 
-def restructure(circuit: Circuit, *, linear: bool, limits: Limits = _LIMITS) -> Circuit:
+def restructure(circuit: Circuit, *, linear: bool, budget: Budget | None = None) -> Circuit:
     """An equivalent circuit that respects a vtree, for queries that need a structured one.
 
     Args:
         circuit: any circuit.
         linear: whether the vtree is to be a variable order.
-        limits: what it may take; nobody asked for a compilation, so it must not take forever.
+        budget: what it may take, by default five minutes and two million nodes: nobody asked for a compilation, so it
+            must not take forever.
 
     Returns:
         A circuit with the same labels and given variables, in the same order. Its variable order is that of the
         circuit's own vtree if it has one, else the order in which its literals first appear.
 
     Raises:
-        PropertyError: the limits do not suffice.
+        PropertyError: the budget does not suffice.
     """
     program = Program()
     identity = np.arange(circuit.num_variables)
     root = program.add_circuit(circuit, identity)
-    order = circuit.vtree.order if circuit.vtree is not None else appearance(circuit)
+    order = circuit.vtree.order if circuit.vtree is not None else circuit.order_of_appearance()
     vtree = Vtree.right_linear(order) if linear else (circuit.vtree or Vtree.right_linear(order))
     shape = "a variable order" if linear else "a vtree"
     try:
-        rebuilt = run(program, [root], vtree, circuit.variables, limits)
-    except ExceededError as exceeded:
+        rebuilt = run(program, [root], vtree, circuit.variables, budget or Budget(_SECONDS, _NODES))
+    except CompilationBudgetError as exceeded:
         raise PropertyError(
-            f"the circuit does not respect {shape}, and rebuilding it along one took too much ({exceeded.which}): "
+            f"the circuit does not respect {shape}, and rebuilding it along one took too much ({exceeded.resource}): "
             "compile the constraint with backend='sdd', or use q='factorized'"
         ) from None
     info = {**circuit.info, "restructured": f"rebuilt by PySDD along {shape}, which the circuit did not respect"}

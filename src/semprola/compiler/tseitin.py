@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations, pairwise, product
+from itertools import combinations, product
 from math import comb, prod
 
-from semprola.circuit import LITERAL, PRODUCT, Circuit
+from semprola.circuit import Circuit
+from semprola.circuit.fold import fold
 from semprola.circuit.transforms import smooth
 from semprola.compiler.budget import Budget
 from semprola.logic import Cnf, Formula, Kind
@@ -52,7 +53,7 @@ class Encoding:
         return range(len(self.names) + 1, self.num_vars + 1)
 
 
-def encode(
+def encode_clauses(
     conjuncts: Sequence[Formula],
     circuits: Mapping[Formula, Circuit | None] | None = None,
     budget: Budget | None = None,
@@ -66,7 +67,7 @@ def encode(
 
     Example:
         >>> from semprola.logic import parse
-        >>> encode([parse("a & b -> c"), parse("a <-> ~c")]).clauses
+        >>> encode_clauses([parse("a & b -> c"), parse("a <-> ~c")]).clauses
         [(-1, -2, 3), (-1, -3), (1, 3)]
     """
     names = tuple(dict.fromkeys(name for conjunct in conjuncts for name in conjunct.labels()))
@@ -224,18 +225,20 @@ class _Encoder:
         if circuit.zero_suppressed.any():
             circuit = smooth(circuit, circuit.zero_suppressed)
         variables = [self.index[name] for name in circuit.variables]
-        image: list[int] = []
-        children, start = circuit.children.tolist(), circuit.child_start.tolist()
-        spans = zip(circuit.kind.tolist(), circuit.literal.tolist(), pairwise(start), strict=True)
-        for kind, literal, (begin, end) in spans:
-            if kind == LITERAL:
-                variable = variables[abs(literal) - 1]
-                image.append(variable if literal > 0 else -variable)
-                continue
-            sign = 1 if kind == PRODUCT else -1
-            image.append(sign * self._all([sign * image[child] for child in children[begin:end]]))
+
+        def literal(signed: int) -> int:
+            variable = variables[abs(signed) - 1]
+            return variable if signed > 0 else -variable
+
+        def named(_: int, parts: list[int]) -> int:
             self._tick()
-        return image[-1]
+            return self._all(parts)
+
+        def either(_: int, parts: list[int]) -> int:
+            self._tick()
+            return -self._all([-part for part in parts])
+
+        return fold(circuit, literal, named, either)
 
     # names ----------------------------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semprola.circuit import Circuit
-from semprola.constraints.budget import Budget
+from semprola.compiler.budget import Budget
 from semprola.constraints.diagram import decision_diagram
 from semprola.constraints.family import Family, label_names, renamed, whole_number
 from semprola.errors import LabelError, ParseError, SemprolaError, UnsatisfiableError
@@ -186,7 +186,7 @@ class Automaton(Family):
         """For each position the states from which a word of the remaining length is accepted."""
         alive = [self.final]
         for _ in range(self.positions):
-            budget.check(0, "the states that can accept")
+            budget.check("the states that can accept")
             after = alive[-1]
             alive.append(frozenset(q for q, row in enumerate(self.table) if any(not after.isdisjoint(s) for s in row)))
         return alive[::-1]

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semprola.circuit import Circuit, CircuitBuilder, Vtree
-from semprola.constraints.budget import Budget
+from semprola.compiler.budget import Budget
 from semprola.constraints.diagram import decision_diagram
 from semprola.constraints.family import Family, label_names, whole_number
 from semprola.constraints.layout import VtreeBuilder
@@ -170,9 +170,9 @@ class OneHot(Family):
             sums.append(builder.sum(builder.literal(v, True) for v in members))
             homes.append(tree.chain(members))
             first += len(group)
-        budget.check(len(builder), "the groups")
+        budget.check("the groups", len(builder))
         vtree = tree.build(tree.balanced(homes))
-        check = budget.checker(len(builder), "the groups")
+        check = budget.checker("the groups", len(builder))
         return builder.build(builder.product(sums), zero_suppressed=[True] * len(labels), vtree=vtree, check=check)
 
 
@@ -182,12 +182,12 @@ def _balanced(names: tuple[str, ...], lowest: int, highest: int, budget: Budget)
     builder = CircuitBuilder(names)
     size = (vtree.last - vtree.first + 1).tolist()
     left, right, variable = vtree.left.tolist(), vtree.right.tolist(), vtree.variable.tolist()
-    planning = budget.checker(0, "the plan of the counts")
+    planning = budget.checker("the plan of the counts")
     wanted = _wanted(vtree.root, (max(lowest, 0), highest), size, left, right, planning)
     known: dict[tuple[int, int, int], int] = {}
     for node in range(len(vtree)):
         for a, b in wanted.get(node, ()):
-            budget.check(len(builder), f"the vtree node above {size[node]} labels")
+            budget.check(f"the vtree node above {size[node]} labels", len(builder))
             if (a, b) == (0, size[node]):
                 known[node, a, b] = builder.true()
             elif variable[node] >= 0:
@@ -198,7 +198,7 @@ def _balanced(names: tuple[str, ...], lowest: int, highest: int, budget: Budget)
                     for ones, rest in _splits(a, b, size[left[node]], size[right[node]])
                 )
     root = known[vtree.root, max(lowest, 0), highest]
-    return builder.build(root, vtree=vtree, check=budget.checker(len(builder), "the finished circuit"))
+    return builder.build(root, vtree=vtree, check=budget.checker("the finished circuit", len(builder)))
 
 
 Range = tuple[int, int]

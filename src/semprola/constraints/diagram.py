@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semprola.circuit import Circuit, Vtree
-from semprola.constraints.budget import Budget
+from semprola.compiler.budget import Budget
 from semprola.constraints.emission import FALSE_ID, TRUE_ID, Emitter
 from semprola.constraints.sorting import distinct
 from semprola.errors import UnsatisfiableError
@@ -65,7 +65,7 @@ def decision_diagram(
     """
     names = (*labels, *given)
     chosen = range(len(names)) if order is None else order
-    limits = Budget("the constraint") if budget is None else budget
+    limits = Budget().part("the constraint") if budget is None else budget
     levels = Expansion(start, transition, accept, [names[v] for v in chosen], limits).levels()
     return reduce_levels(levels, labels, chosen, given=given, zero_suppressed=zero_suppressed, budget=limits)
 
@@ -124,7 +124,7 @@ class Expansion(Generic[State]):
                 for state in part:
                     after = transition(state, position, value)
                     end.append(-1 if after is None else place(after, len(successors)))
-            self.budget.check(self.num_nodes + len(current) + len(successors), self._where())
+            self.budget.check(self._where(), self.num_nodes + len(current) + len(successors))
         self._widest = max(self._widest, (len(successors), position))
         self.num_nodes += len(current)
         self._low.append(np.array(ends[0], np.int32))
@@ -154,13 +154,13 @@ def reduce_levels(
     budget: Budget | None = None,
 ) -> Circuit:
     """The circuit of an unreduced diagram; arguments as for `decision_diagram`."""
-    limits = Budget("the constraint") if budget is None else budget
+    limits = Budget().part("the constraint") if budget is None else budget
     diagram = Diagram(labels, given, zero_suppressed, limits)
     ids = np.where(levels.accepted, TRUE_ID, FALSE_ID)
     for position in range(len(order) - 1, -1, -1):
         below = np.append(ids, FALSE_ID)  # index -1 is no state at all
         ids = diagram.add(order[position], below[levels.low[position]], below[levels.high[position]])
-        limits.check(diagram.num_nodes, "the reduction")
+        limits.check("the reduction", diagram.num_nodes)
     return diagram.circuit(int(ids[0]) if len(ids) else FALSE_ID, order)
 
 
@@ -237,4 +237,4 @@ class Diagram:
         )
 
     def _check(self) -> None:
-        self.budget.check(self.num_nodes, "the finished diagram")
+        self.budget.check("the finished diagram", self.num_nodes)

@@ -10,7 +10,7 @@ from typing import SupportsIndex
 import numpy as np
 
 from semprola.circuit import Circuit
-from semprola.constraints.budget import Budget
+from semprola.compiler.budget import Budget, Progress
 from semprola.errors import CompilationBudgetError, LabelError
 from semprola.logic import Leaf
 from semprola.logic.messages import brief
@@ -34,30 +34,35 @@ class Family(Leaf):
         *,
         max_nodes: int | None = None,
         timeout: float | None = None,
-        progress: Callable[[int, float], None] | None = None,
+        progress: Callable[[Progress], None] | None = None,
     ) -> Circuit:
         """Build the circuit, over ``labels()`` without the given ones and over the given ones.
 
         Args:
             max_nodes: most nodes to make, before reduction.
             timeout: most seconds to take.
-            progress: called with the number of nodes so far and the seconds spent.
+            progress: called now and then with a `Progress`.
 
         Raises:
             UnsatisfiableError: the constraint has no model.
             CompilationBudgetError: a limit was passed; the message names the widest part.
         """
-        budget = Budget(self.describe(), max_nodes, timeout, self.advice, progress)
-        circuit = self._build(budget)
-        circuit.info = {
-            **circuit.info,
-            "backend": "direct",
-            "family": self.describe(),
-            "seconds": budget.seconds,
-            "reason": "the family has a direct construction",
-            "nodes": circuit.num_nodes,
-        }
-        return circuit
+        return self.circuit_within(Budget(timeout, max_nodes, progress=progress))
+
+    def circuit_within(self, budget: Budget) -> Circuit:
+        """As `to_circuit`, within what is left of the budget of a whole compilation."""
+        began = budget.seconds
+        circuit = self._build(budget.part(self.describe(), self.advice))
+        return circuit.with_info(
+            {
+                **circuit.info,
+                "backend": "direct",
+                "family": self.describe(),
+                "seconds": budget.seconds - began,
+                "reason": "the family has a direct construction",
+                "nodes": circuit.num_nodes,
+            }
+        )
 
     @abstractmethod
     def _build(self, budget: Budget) -> Circuit:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semprola.circuit import Circuit
-from semprola.constraints.budget import Budget
+from semprola.compiler.budget import Budget
 from semprola.constraints.family import Family
 from semprola.constraints.hierarchy_dag import clause_circuit, dag_circuit
 from semprola.constraints.hierarchy_edges import Direction, Labels, Pairs, neighbours, read_hierarchy

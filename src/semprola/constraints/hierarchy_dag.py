@@ -16,12 +16,11 @@ import numpy.typing as npt
 
 from semprola.circuit import Circuit, CircuitBuilder, Vtree
 from semprola.circuit.builder import watched
-from semprola.compiler import compile
+from semprola.compiler.budget import Budget
+from semprola.compiler.clausal import circuit_of, compile_clauses
 from semprola.compiler.decomposition import elimination_order
-from semprola.constraints.budget import Budget
 from semprola.constraints.layout import VtreeBuilder
 from semprola.errors import CompilationBudgetError
-from semprola.logic import Cnf
 
 _MOST_BAG = 62
 _SEARCH_SECONDS = 2.0
@@ -55,7 +54,7 @@ def dag_circuit(names: tuple[str, ...], parents_of: Sequence[Sequence[int]], bud
     roots = [v for v in order if parent[v] < 0]
     root = builder.product(int(images[v][0]) for v in roots)
     vtree = _vtree(order, plan.groups, roots)
-    check = budget.checker(plan.total + len(builder), "the finished circuit")
+    check = budget.checker("the finished circuit", plan.total + len(builder))
     return builder.build(root, zero_suppressed=[True] * len(names), vtree=vtree, check=check)
 
 
@@ -67,15 +66,8 @@ def clause_circuit(names: tuple[str, ...], clauses: Iterable[Sequence[int]], bud
         clauses: DIMACS literals.
         budget: limits on nodes and seconds.
     """
-    budget.check(0, "writing clauses")
-    made = compile(
-        Cnf(len(names), clauses),
-        backend="topdown",
-        timeout=None if budget.seconds_left is None else max(budget.seconds_left, 1e-3),
-        max_nodes=budget.max_nodes,
-        cache=False,
-    )
-    return Circuit(names, (), made.kind, made.literal, made.child_start, made.children)
+    budget.check("writing clauses")
+    return circuit_of(compile_clauses(len(names), [tuple(clause) for clause in clauses], budget), names)
 
 
 class _Plan:
@@ -101,18 +93,18 @@ class _Plan:
         images: dict[int, Ids] = {}
         for v in order:
             allowed, links = steps.pop(v)
-            check = self.budget.checker(self.total + len(builder), self._where(v, len(allowed) // 2))
+            check = self.budget.checker(self._where(v, len(allowed) // 2), self.total + len(builder))
             below = [
                 _product(builder, group, images, check)[link] for group, link in zip(self.groups[v], links, strict=True)
             ]
             images[v] = self._nodes(builder, v, allowed, below)
-            self.budget.check(self.total + len(builder), self._where(v, len(allowed) // 2))
+            self.budget.check(self._where(v, len(allowed) // 2), self.total + len(builder))
         return images
 
     def _decide(self, v: int, masks: Masks, later: dict[int, Masks]) -> tuple[Masks, list[Masks]]:
         """Whether v can be 0, then 1, under each mask, and the place of the result among the masks of each group."""
         self.total += len(masks)
-        self.budget.check(self.total, self._where(v, len(masks)))
+        self.budget.check(self._where(v, len(masks)), self.total)
         bag = self.bags[v]
         must = np.zeros(len(masks), bool)
         may = np.ones(len(masks), bool)
@@ -144,7 +136,7 @@ class _Plan:
         literal = builder.literal(v, True)
         for i, (off, on, *parts) in enumerate(distinct.T.tolist()):
             if i % 4096 == 4095:
-                self.budget.check(self.total + len(builder), self._where(v, half))
+                self.budget.check(self._where(v, half), self.total + len(builder))
             branches = []
             if off:
                 branches.append(builder.product(parts[0::2]))
@@ -238,7 +230,7 @@ def _decompose(
     edges = [(child, parent) for child, parents in enumerate(parents_of) for parent in parents]
     found = []
     for tries in _TRIES:
-        check = budget.checker(0, "the search for a decomposition")
+        check = budget.checker("the search for a decomposition")
         check()
         left = budget.seconds_left
         seconds = _SEARCH_SECONDS if left is None else min(_SEARCH_SECONDS, left * _SEARCH_SHARE)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from semprola.circuit import Circuit, CircuitBuilder
 from semprola.circuit.builder import FALSE
-from semprola.constraints.budget import Budget
+from semprola.compiler.budget import Budget
 from semprola.constraints.layout import VtreeBuilder
 
 
@@ -59,11 +59,11 @@ def forest_circuit(
             on[v] = builder.product([builder.literal(v, True), below if own[v] else empty])
         if own[v]:
             home[v] = tree.pair(v, tree.balanced([home[c] for c in own[v]]))
-        budget.check(len(builder), f"below label {names[v]!r}")
+        budget.check(f"below label {names[v]!r}", len(builder))
     roots = [on[v] for v in tops]
     root = _some_of(builder, roots, rules.exclusive, rules.mandatory_leaf or rules.nonempty)
     vtree = tree.build(tree.balanced([home[v] for v in tops]))
-    check = budget.checker(len(builder), "the finished circuit")
+    check = budget.checker("the finished circuit", len(builder))
     return builder.build(root, zero_suppressed=[True] * len(names), vtree=vtree, check=check)
 
 

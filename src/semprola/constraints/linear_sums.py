@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semprola.circuit import Circuit
-from semprola.constraints.budget import Budget
+from semprola.compiler.budget import Budget
 from semprola.constraints.diagram import Diagram, decision_diagram
 from semprola.constraints.emission import FALSE_ID, TRUE_ID
 from semprola.constraints.family import Family, label_names
@@ -205,7 +205,7 @@ class _AtMost:
             node = self.count
             self.count += 1
             self.nodes[position].append((node, low, high))
-            if self.count > self.budget.max_nodes:
+            if self.budget.max_nodes is not None and self.count > self.budget.max_nodes:
                 self._check()
         place = bisect_right(self.starts[position], first)
         self.starts[position].insert(place, first)
@@ -213,7 +213,7 @@ class _AtMost:
 
     def _check(self) -> None:
         width, widest = max((len(nodes), i) for i, nodes in enumerate(self.nodes))
-        self.budget.check(self.count, f"label {self.names[widest]!r} ({width:,} different sums)")
+        self.budget.check(f"label {self.names[widest]!r} ({width:,} different sums)", self.count)
 
 
 def _reach(weights: list[int]) -> tuple[list[int], list[int]]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semprola.circuit import Circuit
-from semprola.constraints.budget import Budget
+from semprola.compiler.budget import Budget
 from semprola.constraints.diagram import decision_diagram
 from semprola.constraints.family import Family, label_names, renamed, whole_number
 from semprola.errors import LabelError

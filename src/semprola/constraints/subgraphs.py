@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semprola.circuit import Circuit
-from semprola.constraints.budget import Budget
+from semprola.compiler.budget import Budget
 from semprola.constraints.diagram import Expansion, reduce_levels
 from semprola.constraints.edge_orders import candidate_orders, last_edges, race
 from semprola.constraints.family import Family

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semprola.circuit import Circuit
-from semprola.constraints.budget import Budget
+from semprola.compiler.budget import Budget
 from semprola.constraints.family import Family, renamed, whole_number
 from semprola.constraints.tables import Table
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
@@ -143,7 +143,7 @@ def _solutions(box: int, givens: dict[tuple[int, int], int], budget: Budget) -> 
     while True:
         steps += 1
         if steps % 4096 == 0:
-            budget.check(0, "the search for solutions")
+            budget.check("the search for solutions")
         if cell < 0:
             yield list(grid)
         else:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semprola.circuit import Circuit
-from semprola.constraints.budget import Budget
+from semprola.compiler.budget import Budget
 from semprola.constraints.diagram import Diagram
 from semprola.constraints.emission import FALSE_ID, TRUE_ID
 from semprola.constraints.family import Family, label_names
@@ -102,7 +102,7 @@ class Table(Family):
             high[parent[value]] = ids[value]
             ids = diagram.add(column, low, high)
             firsts = above
-            budget.check(diagram.num_nodes, f"from label {self.names[column]!r} on ({len(above):,} different rows)")
+            budget.check(f"from label {self.names[column]!r} on ({len(above):,} different rows)", diagram.num_nodes)
         return diagram, int(ids[0])
 
 

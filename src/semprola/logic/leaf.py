@@ -80,6 +80,13 @@ class Leaf(Formula, ABC):
     def to_circuit(self) -> object:
         """Return a ``semprola.circuit.Circuit`` over ``labels()`` whose models are those of the constraint."""
 
+    def circuit_within(self, budget: Any) -> object:
+        """Return what ``to_circuit`` does, within a ``semprola.compiler.budget.Budget``.
+
+        A leaf whose construction can take long overrides this, and calls ``budget.check`` now and then.
+        """
+        return self.to_circuit()
+
     @abstractmethod
     def describe(self) -> str:
         """Return a short text such as ``hierarchy(5 labels)``: how the leaf is printed, also inside formulas."""

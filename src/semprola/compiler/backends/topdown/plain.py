@@ -6,22 +6,19 @@ clauses themselves, branching on the most frequent variable. No clause learning.
 
 from __future__ import annotations
 
-import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
+from semprola.compiler.budget import Budget
+
 _Clause = tuple[int, ...]
 _Component = tuple[_Clause, ...]  # sorted, each clause sorted: equal components are equal tuples
 _Arrays = tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], npt.NDArray[np.int64], npt.NDArray[np.int32]]
 _FALSE = -1
-
-
-class BudgetExceeded(Exception):
-    """A budget ran out; the message is its name: time, nodes or memory."""
 
 
 class NotDetermined(Exception):
@@ -32,53 +29,39 @@ def compile_arrays(
     clauses: Sequence[Sequence[int]],
     hidden: Set[int],
     determined: bool,
-    *,
-    timeout: float | None,
-    max_nodes: float | None,
-    memory: float | None,
-    report: Callable[[float, int], None],
+    budget: Budget,
+    memory: int,
 ) -> _Arrays | None:
-    """Compile clauses of DIMACS literals; see `semprola.compiler.topdown.compile_cnf` for the form of the result.
+    """Compile clauses of DIMACS literals; see `search.compile_cnf` for the form of the result.
 
     Returns:
         The arrays kind, literal, child_start, children; None when the clauses have no model.
     """
-    budget = _Budget(timeout, max_nodes, memory, report)
-    nodes = _Nodes(frozenset(hidden), determined, budget)
+    held = _Held(budget, memory)
+    nodes = _Nodes(frozenset(hidden), determined, held)
     residual = {tuple(sorted(set(c))) for c in clauses}
-    root = _search([c for c in residual if not any(-x in c for x in c)], nodes, budget)
+    root = _search([c for c in residual if not any(-x in c for x in c)], nodes, held)
     return None if root == _FALSE else nodes.arrays(root)
 
 
-class _Budget:
-    def __init__(
-        self,
-        timeout: float | None,
-        max_nodes: float | None,
-        memory: float | None,
-        report: Callable[[float, int], None],
-    ) -> None:
-        self.start = time.monotonic()
-        self.timeout, self.max_nodes, self.memory, self.report = timeout, max_nodes, memory, report
+class _Held:
+    """About how many bytes there are, held against the budget."""
+
+    def __init__(self, budget: Budget, memory: int) -> None:
+        self.budget, self.memory = budget, memory
         self.used = 0
-        self.last_report = 0.0
 
     def check(self, nodes: int) -> None:
-        seconds = time.monotonic() - self.start
-        if self.timeout is not None and seconds > self.timeout:
-            raise BudgetExceeded("time")
-        if self.memory is not None and self.used > self.memory:
-            raise BudgetExceeded("memory")
-        if seconds - self.last_report > 0.2:
-            self.last_report = seconds
-            self.report(seconds, nodes)
+        self.budget.check("compiling top-down (search)", nodes)
+        if self.used > self.memory:
+            raise self.budget.error("memory", nodes)
 
 
 class _Nodes:
     """Hash-consed nodes, children first."""
 
-    def __init__(self, hidden: frozenset[int], determined: bool, budget: _Budget) -> None:
-        self.hidden, self.determined, self._budget = hidden, determined, budget
+    def __init__(self, hidden: frozenset[int], determined: bool, held: _Held) -> None:
+        self.hidden, self.determined, self._held = hidden, determined, held
         self._ids: dict[tuple[int, ...], int] = {}  # (kind, literal) or (kind, *children)
         self._keys: list[tuple[int, ...]] = []
 
@@ -126,9 +109,7 @@ class _Nodes:
         if node is None:
             node = self._ids[key] = len(self._keys)
             self._keys.append(key)
-            self._budget.used += 200 + 8 * len(key)
-            if self._budget.max_nodes is not None and len(self._keys) > self._budget.max_nodes:
-                raise BudgetExceeded("nodes")
+            self._held.used += 200 + 8 * len(key)
         return node
 
 
@@ -146,14 +127,14 @@ class _Frame:
     failed: bool = False
 
 
-def _search(clauses: list[_Clause], nodes: _Nodes, budget: _Budget) -> int:
+def _search(clauses: list[_Clause], nodes: _Nodes, held: _Held) -> int:
     cache: dict[_Component, int] = {}
     top = _Frame(None, [])
     _enter(top, clauses, None, nodes)
     stack = [top]
     result = _FALSE
     while stack:
-        budget.check(len(nodes))
+        held.check(len(nodes))
         frame = stack[-1]
         if frame.pending and not frame.failed:
             component = frame.pending[-1]
@@ -179,7 +160,7 @@ def _search(clauses: list[_Clause], nodes: _Nodes, budget: _Budget) -> int:
             result = frame.done[0]
         if frame.component is not None:
             cache[frame.component] = result
-            budget.used += 150 + sum(60 + 8 * len(c) for c in frame.component)
+            held.used += 150 + sum(60 + 8 * len(c) for c in frame.component)
     return result
 
 

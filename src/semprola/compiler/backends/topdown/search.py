@@ -2,32 +2,24 @@
 
 The compiler proper is native (`_native_src/ddnnf*.cpp`): exhaustive DPLL with conflict learning, connected components,
 a component cache, and branching guided by a tree decomposition. Where the native module is absent the same circuits, up
-to the order of decisions, come from `_topdown_python`, which is meant for small inputs.
+to the order of decisions, come from `plain`, which is meant for small inputs.
 """
 
 from __future__ import annotations
 
 import ctypes
-import functools
 import itertools
-import math
 import os
-import threading
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from semprola._library import open_library
-from semprola.compiler._topdown_python import BudgetExceeded, NotDetermined, compile_arrays
-from semprola.errors import CompilationBudgetError, FormatError, SemprolaError, UnsatisfiableError
-
-LITERAL, PRODUCT, SUM = 0, 1, 2
-
-_POLL_SECONDS = 0.05
+from semprola.compiler.backends.topdown.native import Shared, call_interruptibly, native_library
+from semprola.compiler.backends.topdown.plain import NotDetermined, compile_arrays
+from semprola.compiler.budget import Budget, Resource
+from semprola.errors import FormatError, SemprolaError, UnsatisfiableError
 
 Csr = tuple[npt.NDArray[np.int64], npt.NDArray[np.int32]]
 Clauses = Sequence[Sequence[int]] | Csr
@@ -64,39 +56,11 @@ class Ddnnf:
         return len(self.children)
 
 
-@dataclass(frozen=True)
-class Progress:
-    """How far a compilation is.
-
-    Attributes:
-        phase: "simplify", "order" or "search".
-        seconds: time since the start.
-        nodes: nodes emitted so far.
-        edges: edges emitted so far.
-        decisions: steps of the search so far.
-        cache_entries: components remembered.
-        memory: bytes held by the compiler.
-        width: width of the tree decomposition that guides the search, 0 if there is none yet.
-    """
-
-    phase: str
-    seconds: float
-    nodes: int
-    edges: int = 0
-    decisions: int = 0
-    cache_entries: int = 0
-    memory: int = 0
-    width: int = 0
-
-
 def compile_cnf(
     num_vars: int,
     clauses: Clauses,
+    budget: Budget | None = None,
     *,
-    timeout: float | None = None,
-    max_nodes: int | None = None,
-    memory: int | None = None,
-    progress: Callable[[Progress], None] | None = None,
     projected_out: Sequence[int] = (),
     determined: bool = True,
 ) -> Ddnnf:
@@ -106,10 +70,7 @@ def compile_cnf(
         num_vars: number of variables; literals are ±1 … ±num_vars.
         clauses: a sequence of sequences of DIMACS literals, or a pair of arrays (start, literals) in which clause c
             is `literals[start[c]:start[c + 1]]`.
-        timeout: seconds; None for no limit.
-        max_nodes: nodes of the circuit; None for no limit.
-        memory: bytes held by the compiler; None for three quarters of the machine's memory.
-        progress: called several times a second, from the calling thread.
+        budget: what may be used; without a limit on memory, three quarters of the machine's.
         projected_out: variables to leave out of the circuit.
         determined: whether the other variables determine those in every model, as they do the definitions of a
             Tseitin encoding. Then the search may branch on them; sums that decide on one of them stay deterministic,
@@ -129,7 +90,6 @@ def compile_cnf(
         >>> sorted(circuit.literal.tolist()), circuit.num_edges
         ([-1, 0, 0, 1, 2], 4)
     """
-    began = time.monotonic()
     start, literals = _csr(num_vars, clauses)
     hidden = _variables(num_vars, projected_out)
     # The compiler sees only variables that occur: a declared variable costs nothing.
@@ -141,11 +101,7 @@ def compile_cnf(
         literals=np.where(literals < 0, -compact, compact).astype(np.int32),
         hidden=np.isin(used, hidden).astype(np.uint8),
         determined=determined,
-        began=began,
-        timeout=_budget("timeout", timeout),
-        max_nodes=_budget("max_nodes", max_nodes),
-        memory=_budget("memory", memory),
-        progress=progress,
+        budget=budget or Budget(),
     )
     library = native_library()
     circuit = _run_python(task) if library is None else _run_native(library, task)
@@ -155,53 +111,6 @@ def compile_cnf(
     return Ddnnf(circuit.kind, original.astype(np.int32), circuit.child_start, circuit.children)
 
 
-@functools.lru_cache(maxsize=1)
-def native_library() -> ctypes.CDLL | None:
-    """The native module with the compiler's functions declared, or None where there is none that fits this code."""
-    library = open_library()
-    if library is None:
-        return None
-    try:
-        _declare(library)
-    except AttributeError:
-        return None  # built before these functions existed
-    return library
-
-
-class Shared(ctypes.Structure):
-    """Memory shared with a running native call; mirrors `struct Shared` of ddnnf_common.hpp."""
-
-    _fields_ = (
-        ("stop", ctypes.c_int32),
-        ("phase", ctypes.c_int32),
-        ("nodes", ctypes.c_int64),
-        ("edges", ctypes.c_int64),
-        ("decisions", ctypes.c_int64),
-        ("conflicts", ctypes.c_int64),
-        ("cache_entries", ctypes.c_int64),
-        ("cache_hits", ctypes.c_int64),
-        ("bytes", ctypes.c_int64),
-        ("width", ctypes.c_int64),
-    )
-
-
-def call_interruptibly(function: Callable[..., int], shared: Shared, *args: Any, poll: Callable[[], None]) -> int:
-    """Run a native function in a thread, polling from this one; any exception here, Ctrl-C too, stops it first."""
-    result: list[int] = []
-    worker = threading.Thread(target=lambda: result.append(function(*args)), daemon=True)
-    worker.start()
-    try:
-        worker.join(_POLL_SECONDS)
-        while worker.is_alive():
-            poll()
-            worker.join(_POLL_SECONDS)
-    except BaseException:
-        shared.stop = 1
-        worker.join()
-        raise
-    return result[0]
-
-
 @dataclass(frozen=True)
 class _Task:
     num_vars: int
@@ -209,33 +118,21 @@ class _Task:
     literals: npt.NDArray[np.int32]
     hidden: npt.NDArray[np.uint8]
     determined: bool
-    began: float
-    timeout: float | None
-    max_nodes: float | None
-    memory: float | None
-    progress: Callable[[Progress], None] | None
+    budget: Budget
 
 
 _PHASES = ("simplify", "order", "search")
+_DETAILS = ("edges", "decisions", "conflicts", "cache_entries", "cache_hits", "bytes", "width")
 
 
 def _run_native(library: ctypes.CDLL, task: _Task) -> Ddnnf:
     shared, handle, sizes = Shared(), ctypes.c_void_p(), (ctypes.c_int64 * 2)()
 
+    budget = task.budget
+
     def report() -> None:
-        if task.progress is not None:
-            task.progress(
-                Progress(
-                    phase=_PHASES[shared.phase],
-                    seconds=time.monotonic() - task.began,
-                    nodes=shared.nodes,
-                    edges=shared.edges,
-                    decisions=shared.decisions,
-                    cache_entries=shared.cache_entries,
-                    memory=shared.bytes,
-                    width=shared.width,
-                )
-            )
+        details = {name: getattr(shared, name) for name in _DETAILS}
+        budget.watch(f"compiling top-down ({_PHASES[shared.phase]})", shared.nodes, details)
 
     status = call_interruptibly(
         library.semprola_ddnnf_compile,
@@ -246,16 +143,16 @@ def _run_native(library: ctypes.CDLL, task: _Task) -> Ddnnf:
         task.literals.ctypes.data,
         task.hidden.ctypes.data,
         int(task.determined),
-        -1.0 if task.timeout is None else max(0.0, task.began + task.timeout - time.monotonic()),
-        -1 if task.max_nodes is None else int(task.max_nodes),
-        int(_default_memory() if task.memory is None else task.memory),
+        -1.0 if budget.seconds_left is None else budget.seconds_left,
+        -1 if budget.max_nodes is None else budget.max_nodes,
+        _default_memory() if budget.memory is None else budget.memory,
         ctypes.byref(shared),
         ctypes.byref(handle),
         sizes,
         poll=report,
     )
     if status != 0:
-        raise _error(status, task)
+        raise _error(status, budget, shared.nodes)
     try:
         circuit = Ddnnf(
             kind=np.empty(sizes[0], np.int8),
@@ -274,63 +171,31 @@ def _run_python(task: _Task) -> Ddnnf:
     flat = task.literals.tolist()
     clauses = [flat[a:b] for a, b in itertools.pairwise(task.start.tolist())]
 
-    def report(seconds: float, nodes: int) -> None:
-        if task.progress is not None:
-            task.progress(Progress(phase="search", seconds=seconds, nodes=nodes))
-
+    hidden = {int(v) + 1 for v in np.flatnonzero(task.hidden)}
+    memory = _default_memory() if task.budget.memory is None else task.budget.memory
     try:
-        arrays = compile_arrays(
-            clauses,
-            {int(v) + 1 for v in np.flatnonzero(task.hidden)},
-            task.determined,
-            timeout=None if task.timeout is None else task.began + task.timeout - time.monotonic(),
-            max_nodes=task.max_nodes,
-            memory=_default_memory() if task.memory is None else task.memory,
-            report=report,
-        )
-    except BudgetExceeded as exceeded:
-        raise _error(_BUDGET_STATUS[str(exceeded)], task) from None
+        arrays = compile_arrays(clauses, hidden, task.determined, task.budget, memory)
     except NotDetermined:
-        raise _error(_NOT_DETERMINED, task) from None
+        raise _error(_NOT_DETERMINED, task.budget) from None
     if arrays is None:
-        raise _error(_UNSATISFIABLE, task)
+        raise _error(_UNSATISFIABLE, task.budget)
     return Ddnnf(*arrays)
 
 
 # Mirrors `enum Status` of ddnnf_common.hpp.
 _UNSATISFIABLE, _TIMEOUT, _TOO_MANY_NODES, _OUT_OF_MEMORY, _NOT_DETERMINED = 1, 2, 3, 4, 6
-_BUDGET_STATUS = {"time": _TIMEOUT, "nodes": _TOO_MANY_NODES, "memory": _OUT_OF_MEMORY}
+_RESOURCES: dict[int, Resource] = {_TIMEOUT: "time", _TOO_MANY_NODES: "nodes", _OUT_OF_MEMORY: "memory"}
 
 
-def _error(status: int, task: _Task) -> SemprolaError:
+def _error(status: int, budget: Budget, nodes: int | None = None) -> SemprolaError:
     if status == _UNSATISFIABLE:
-        return UnsatisfiableError("the clauses have no model; remove or weaken a rule")
+        return UnsatisfiableError("the clauses have no model: remove or weaken a rule")
     if status == _NOT_DETERMINED:
-        return FormatError("projected_out: a variable there is not determined by the others; use determined=False")
-    limit = {
-        _TIMEOUT: f"time than timeout={task.timeout or 0:g} s",
-        _TOO_MANY_NODES: f"nodes than max_nodes={int(task.max_nodes or 0)}",
-        _OUT_OF_MEMORY: "memory than "
-        + ("this machine has" if task.memory is None else f"memory={int(task.memory)} bytes"),
-    }.get(status)
-    if limit is None:
-        return SemprolaError(f"the native compiler failed with status {status}; try another back end")
-    advice = "raise the limit, simplify the constraint or try another back end"
-    return CompilationBudgetError(f"compilation needs more {limit}; {advice}")
-
-
-def _declare(library: ctypes.CDLL) -> None:
-    pointer, i64, i32, f64 = ctypes.c_void_p, ctypes.c_int64, ctypes.c_int32, ctypes.c_double
-    compile_ = library.semprola_ddnnf_compile
-    compile_.argtypes = [i64, i64, pointer, pointer, pointer, i32, f64, i64, i64, pointer, pointer, pointer]
-    compile_.restype = i32
-    library.semprola_ddnnf_copy.argtypes = [pointer] * 5
-    library.semprola_ddnnf_copy.restype = None
-    library.semprola_ddnnf_free.argtypes = [pointer]
-    library.semprola_ddnnf_free.restype = None
-    order = library.semprola_elimination_order
-    order.argtypes = [i64, i64, pointer, pointer, i32, i64, f64, pointer, pointer]
-    order.restype = i64
+        return FormatError("projected_out: a variable there is not determined by the others: use determined=False")
+    resource = _RESOURCES.get(status)
+    if resource is None:
+        return SemprolaError(f"the native compiler failed with status {status}: try another back end")
+    return budget.error(resource, nodes)
 
 
 def _csr(num_vars: int, clauses: Clauses) -> Csr:
@@ -370,14 +235,6 @@ def _variables(num_vars: int, variables: Sequence[int]) -> npt.NDArray[np.int64]
         if not 1 <= v <= num_vars:
             raise FormatError(f"projected_out: {v} is not a variable between 1 and {num_vars}")
     return np.array(list(variables), dtype=np.int64)
-
-
-def _budget(name: str, value: float | None) -> float | None:
-    if value is None or value == math.inf:
-        return None
-    if not value >= 0:
-        raise FormatError(f"{name}: {value} is not a number of at least 0; use None for no limit")
-    return min(value, 2.0**62)
 
 
 def _default_memory() -> int:

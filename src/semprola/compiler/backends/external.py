@@ -6,16 +6,19 @@ clause follows from it, and the clauses together with its negation have no model
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
 import signal
 import subprocess
 import tempfile
 import time
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from semprola.circuit import LITERAL, PRODUCT, Circuit, CircuitBuilder
-from semprola.circuit.builder import watched
+from semprola.circuit import Circuit, CircuitBuilder
+from semprola.circuit.fold import fold
 from semprola.circuit.nnf_files import read_nnf
 from semprola.compiler.budget import Budget
 from semprola.compiler.clausal import compile_clauses, encoded
@@ -95,32 +98,22 @@ def entails(circuit: Circuit, clauses: Sequence[Sequence[int]], check: Callable[
         >>> entails(circuit, [(1, 2), (-2,)]), entails(circuit, [(2,)])
         (True, False)
     """
-    kind, literal = circuit.kind.tolist(), circuit.literal.tolist()
-    start, children = circuit.child_start.tolist(), circuit.children.tolist()
     for first in range(0, len(clauses), _BLOCK):
         block = clauses[first : first + _BLOCK]
         whole = (1 << len(block)) - 1
-        # Python's integers as bit vectors: one bit a clause, set where the node can be true
-        blocked: dict[int, int] = {}
+        # Python's integers as bit vectors: one bit per clause, set where the node can be true
+        blocked: dict[int, int] = defaultdict(int)
         for i, clause in enumerate(block):
             for item in clause:
-                blocked[item] = blocked.get(item, 0) | 1 << i
-        possible: list[int] = []
-        for node in watched(range(circuit.num_nodes), check):
-            below = children[start[node] : start[node + 1]]
-            if kind[node] == LITERAL:
-                possible.append(whole & ~blocked.get(literal[node], 0))
-            elif kind[node] == PRODUCT:
-                value = whole
-                for child in below:
-                    value &= possible[child]
-                possible.append(value)
-            else:
-                value = 0
-                for child in below:
-                    value |= possible[child]
-                possible.append(value)
-        if possible[-1]:
+                blocked[item] |= 1 << i
+        possible = fold(
+            circuit,
+            lambda signed, blocked=blocked, whole=whole: whole & ~blocked[signed],  # type: ignore[misc]
+            lambda _, parts, whole=whole: functools.reduce(operator.and_, parts, whole),  # type: ignore[misc]
+            lambda _, parts: functools.reduce(operator.or_, parts),
+            check,
+        )
+        if possible:
             return False
     return True
 
@@ -143,34 +136,33 @@ def _check(circuit: Circuit | None, encoding: Encoding, budget: Budget, path: st
 def _definitions(circuit: Circuit, offset: int) -> tuple[list[tuple[int, ...]], int]:
     """Clauses that give every inner node a variable equivalent to it, and the literal of the root."""
     clauses: list[tuple[int, ...]] = []
-    image: list[int] = []
-    for node in range(circuit.num_nodes):
-        if circuit.kind[node] == LITERAL:
-            image.append(int(circuit.literal[node]))
-            continue
+
+    def named(node: int, parts: list[int], sign: int) -> int:
         name = offset + node + 1
-        sign = 1 if circuit.kind[node] == PRODUCT else -1
-        parts = [sign * image[child] for child in circuit.children_of(node).tolist()]
-        clauses += [(-sign * name, part) for part in parts]
-        clauses.append((sign * name, *(-part for part in parts)))
-        image.append(name)
-    return clauses, image[-1]
+        clauses.extend((-sign * name, sign * part) for part in parts)
+        clauses.append((sign * name, *(-sign * part for part in parts)))
+        return name
+
+    root = fold(
+        circuit,
+        lambda signed: signed,
+        lambda node, parts: named(node, parts, 1),
+        lambda node, parts: named(node, parts, -1),
+    )
+    return clauses, root
 
 
 def _projected(circuit: Circuit, encoding: Encoding) -> Circuit:
     """The circuit without auxiliary variables: the labels determine them, so that no two models become one."""
     builder = CircuitBuilder(encoding.names)
     labels = len(encoding.names)
-    image: list[int] = []
-    for node in range(circuit.num_nodes):
-        literal = int(circuit.literal[node])
-        if circuit.kind[node] == LITERAL:
-            kept = abs(literal) <= labels
-            image.append(builder.literal(abs(literal) - 1, literal > 0) if kept else builder.true())
-            continue
-        parts = [image[child] for child in circuit.children_of(node).tolist()]
-        image.append(builder.product(parts) if circuit.kind[node] == PRODUCT else builder.sum(parts))
-    return builder.build(image[-1])
+    root = fold(
+        circuit,
+        lambda signed: builder.literal(abs(signed) - 1, signed > 0) if abs(signed) <= labels else builder.true(),
+        lambda _, parts: builder.product(parts),
+        lambda _, parts: builder.sum(parts),
+    )
+    return builder.build(root)
 
 
 def _run(command: Sequence[str], folder: str, budget: Budget, name: str) -> None:

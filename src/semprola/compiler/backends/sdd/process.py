@@ -1,4 +1,4 @@
-"""The one PySDD process of this process: started when first needed, asked one thing at a time, killed when told."""
+"""The one child process for PySDD and oxidd: started when first needed, asked one thing at a time, killed when told."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ import struct
 import subprocess
 import sys
 import threading
-import time
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from semprola.errors import CompilationBudgetError, SemprolaError
+from semprola.compiler.budget import Budget, Resource
+from semprola.errors import SemprolaError
 
 Arrays = dict[str, npt.NDArray[Any]]
 
-_WORKER = Path(__file__).with_name("sdd_worker.py")
+_WORKER = Path(__file__).with_name("worker.py")
 _CODES = {"i1": "b", "i4": "i", "i8": "q"}
 _DTYPES: dict[str, str] = {code: kind for kind, code in _CODES.items()}
 _MOST_KEPT = 1 << 29  # a worker that has grown beyond this is not reused
@@ -34,47 +34,33 @@ _SLACK = 1 << 28
 _PATIENCE = 0.25
 
 
-class ExceededError(CompilationBudgetError):
-    """A limit was reached; `which` is "time", "nodes" or "memory"."""
-
-    def __init__(self, which: str) -> None:
-        super().__init__(f"PySDD ran out of its {which} budget")
-        self.which = which
-
-
 def request(
-    header: Mapping[str, Any],
-    arrays: Mapping[str, npt.NDArray[Any]],
-    seconds: float | None = None,
-    memory: int | None = None,
-    on_progress: Callable[[int, float], None] | None = None,
+    library: str, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]], budget: Budget, phase: str
 ) -> Arrays:
     """Send one request to the worker and wait for its answer.
 
-    Whatever ends the wait early (a limit, Ctrl-C, an exception in `on_progress`) kills the worker at once; the next
-    request starts another.
+    Whatever ends the wait early (the budget, Ctrl-C, an exception in a progress function) kills the worker at once;
+    the next request starts another.
 
     Args:
+        library: the library that does the work, as errors name it.
         header: the request's settings.
         arrays: its arrays, of int8, int32 or int64.
-        seconds: how long it may take.
-        memory: bytes it may use; without it, nine tenths of the machine's.
-        on_progress: called with the number of nodes alive and the seconds so far.
+        budget: what it may use; without a limit on memory, nine tenths of the machine's.
+        phase: what is being done, as progress and errors say it.
 
     Raises:
-        ExceededError: out of time, nodes or memory.
+        CompilationBudgetError: out of time, nodes or memory.
         SemprolaError: the worker ended in another way.
     """
-    deadline = None if seconds is None else time.monotonic() + seconds
-    most = header.get("max_nodes")
-    limit = memory if memory is not None else _machine_memory()
+    most = budget.max_nodes
+    limit = budget.memory if budget.memory is not None else _machine_memory()
     by_nodes = None if most is None else _SLACK + _BYTES_A_NODE * most
+    out_of_memory: Resource = "memory"
     if by_nodes is not None and (limit is None or by_nodes < limit):
         limit, out_of_memory = by_nodes, "nodes"
-    else:
-        out_of_memory = "memory"
-    message = {**header, "memory": limit}
-    with _waiting_for(_State.lock, deadline):
+    message = {**header, "max_nodes": most, "memory": limit}
+    with _waiting_for(_State.lock, budget, phase):
         worker = _State.worker
         if worker is not None and not worker.alive:
             worker.kill()
@@ -82,11 +68,11 @@ def request(
         if worker is None:
             worker = _State.worker = _Worker()
         try:
-            answer, result = worker.ask(message, arrays, deadline, on_progress)
+            answer, result = worker.ask(message, arrays, budget, phase)
         except _EndedError as ended:
             _State.worker = None
             worker.kill()
-            raise _explained(ended.status, out_of_memory) from None
+            raise _explained(library, ended.status, out_of_memory, budget) from None
         except BaseException:
             _State.worker = None
             worker.kill()
@@ -95,9 +81,9 @@ def request(
             _State.worker = None
             worker.kill()
     if "error" in answer:
-        raise SemprolaError(f"PySDD failed: {answer['error']}")
+        raise SemprolaError(f"{library} failed: {answer['error']}")
     if "exceeded" in answer:
-        raise ExceededError(out_of_memory if answer["exceeded"] == "memory" else answer["exceeded"])
+        raise budget.error(out_of_memory if answer["exceeded"] == "memory" else "nodes")
     return result
 
 
@@ -144,17 +130,15 @@ class _Worker:
         self,
         header: Mapping[str, Any],
         arrays: Mapping[str, npt.NDArray[Any]],
-        deadline: float | None,
-        on_progress: Callable[[int, float], None] | None,
+        budget: Budget,
+        phase: str,
     ) -> tuple[dict[str, Any], Arrays]:
         # pipes cannot be waited for with a time limit everywhere; a queue filled by a thread can
         inbox: queue.SimpleQueue[tuple[dict[str, Any], Arrays] | None] = queue.SimpleQueue()
         threading.Thread(target=self._talk, args=(header, arrays, inbox), daemon=True).start()
-        began, nodes = time.monotonic(), 0
+        nodes = 0
         while True:
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
-                raise ExceededError("time")
+            left = budget.seconds_left
             with contextlib.suppress(queue.Empty):
                 message = inbox.get(timeout=_PATIENCE if left is None else min(left, _PATIENCE))
                 if message is None:
@@ -162,9 +146,8 @@ class _Worker:
                 if "progress" not in message[0]:
                     return message
                 nodes = message[0]["progress"]
-            # also when nothing came: a single operation of PySDD can take long, and says nothing meanwhile
-            if on_progress is not None:
-                on_progress(nodes, time.monotonic() - began)
+            # also when nothing came: a single operation can take long, and says nothing meanwhile
+            budget.watch(phase, nodes)
 
     def kill(self) -> None:
         """End the child now and wait until it is gone."""
@@ -244,33 +227,36 @@ if hasattr(os, "register_at_fork"):
 
 
 @contextlib.contextmanager
-def _waiting_for(lock: threading.Lock, deadline: float | None) -> Any:
+def _waiting_for(lock: threading.Lock, budget: Budget, phase: str) -> Iterator[None]:
     """Hold the lock; another thread's request counts against the time."""
-    left = -1 if deadline is None else min(max(0.0, deadline - time.monotonic()), threading.TIMEOUT_MAX)
-    if not lock.acquire(timeout=left):
-        raise ExceededError("time")
+    while True:
+        left = budget.seconds_left
+        if lock.acquire(timeout=_PATIENCE if left is None else min(left, _PATIENCE)):
+            break
+        budget.watch(phase)
     try:
         yield
     finally:
         lock.release()
 
 
-def _explained(status: int, out_of_memory: str) -> SemprolaError:
+def _explained(library: str, status: int, out_of_memory: Resource, budget: Budget) -> SemprolaError:
     """What the end of the worker means."""
     killed = {-getattr(signal, name, 0): name for name in ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")}
     if status in killed:
         return SemprolaError(
-            f"the PySDD process was ended from outside by {killed[status]} (perhaps the machine is out of memory): "
+            f"the {library} process was ended from outside by {killed[status]} (perhaps the machine is out of memory): "
             "try again, or set memory="
         )
     # when an allocation fails libsdd exits with 1, oxidd aborts
     if status in (1, -getattr(signal, "SIGABRT", 0)) or (status < 0 and out_of_memory == "nodes"):
-        return ExceededError(out_of_memory)
+        return budget.error(out_of_memory)
     if status < 0:
         return SemprolaError(
-            f"PySDD crashed with {signal.Signals(-status).name}: set memory=, or write the constraint in smaller parts"
+            f"{library} crashed with {signal.Signals(-status).name}: set memory=, or write the constraint in smaller "
+            "parts"
         )
-    return SemprolaError(f"the PySDD process ended unexpectedly with status {status}: try again")
+    return SemprolaError(f"the {library} process ended unexpectedly with status {status}: try again")
 
 
 def _machine_memory() -> int | None:

@@ -1,4 +1,4 @@
-"""The process that runs PySDD: a plain script that knows nothing of semprola, started by ``sdd_bridge``.
+"""The process that runs PySDD: a plain script that knows nothing of semprola, started by ``process``.
 
 PySDD ends the interpreter when an allocation fails and cannot be interrupted, so it never runs in the user's process.
 Messages both ways are a 4-byte length, a JSON header and the raw arrays that the header lists. A request holds a
@@ -185,9 +185,9 @@ def _answer(
 
 
 def _diagrams() -> Any:
-    """The file beside this one; this process sees no package, only what it is told to."""
+    """The file for oxidd; this process sees no package, only what it is told to."""
     if "dd_worker" not in sys.modules:
-        path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "dd_worker.py")
+        path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bdd", "worker.py")
         spec = importlib.util.spec_from_file_location("dd_worker", path)
         if spec is None or spec.loader is None:
             raise ImportError(path)
@@ -198,6 +198,9 @@ def _diagrams() -> Any:
 
 def _largest() -> int:
     """Bytes that this process has ever held; what is large is not used again."""
+    # on Linux, what getrusage says begins with the size of the process that started this one
+    with contextlib.suppress(OSError, ValueError, StopIteration), open("/proc/self/status") as file:
+        return int(next(line for line in file if line.startswith("VmHWM:")).split()[1]) * 1024
     try:
         import resource
     except ImportError:

@@ -11,10 +11,10 @@ import numpy.typing as npt
 
 from semprola.circuit import Circuit, CircuitBuilder, Vtree
 from semprola.circuit.builder import FALSE
-from semprola.circuit.sdd_bridge import request_arrays
-from semprola.circuit.sdd_process import ExceededError, request
+from semprola.compiler.backends.program import request_arrays
+from semprola.compiler.backends.sdd.process import request
+from semprola.compiler.backends.translation import translated
 from semprola.compiler.budget import Budget
-from semprola.compiler.sdd import translated
 from semprola.errors import SemprolaError, UnsatisfiableError
 from semprola.logic import Formula
 
@@ -50,21 +50,9 @@ def _compile(components: Sequence[Sequence[Formula]], budget: Budget, zero_suppr
     if found is None or not found.submodule_search_locations:
         raise SemprolaError(f"backend {kind!r} needs oxidd: pip install 'semprola[bdd]'")
     program, roots, vtree, names = translated(components, budget, linear=True)
-    header = {
-        "engine": kind,
-        "max_nodes": budget.max_nodes,
-        "path": str(Path(next(iter(found.submodule_search_locations))).parent),
-    }
-    try:
-        answer = request(
-            header,
-            {**request_arrays(program, roots, vtree), "position": vtree.position},
-            budget.seconds_left,
-            budget.memory,
-            lambda nodes, _: budget.check(f"compiling with oxidd ({kind})", nodes),
-        )
-    except ExceededError as exceeded:
-        raise budget.error(exceeded.which) from None
+    where = str(Path(next(iter(found.submodule_search_locations))).parent)
+    arrays = {**request_arrays(program, roots, vtree), "position": vtree.position}
+    answer = request("oxidd", {"engine": kind, "path": where}, arrays, budget, f"compiling with oxidd ({kind})")
     return _circuit(answer, names, vtree, zero_suppressed, budget)
 
 
@@ -88,7 +76,7 @@ def _circuit(
         else:
             image.append(builder.decision(v, image[low], image[high]))
         if i % _CHECK_EVERY == 0:
-            budget.check("writing the circuit", len(builder))
+            budget.watch("writing the circuit", len(builder))
     root = builder.product([image[root] for root in answer["roots"].tolist()])
     if root == FALSE:
         raise UnsatisfiableError("the constraint has no model")
@@ -96,5 +84,5 @@ def _circuit(
         root,
         zero_suppressed=[zero_suppressed] * len(names),
         vtree=vtree,
-        check=lambda: budget.check("writing the circuit", len(builder)),
+        check=lambda: budget.watch("writing the circuit", len(builder)),
     )

@@ -1,4 +1,4 @@
-"""The PySDD back end: conjuncts become a straight-line program, run over a vtree chosen for them."""
+"""Formulas as straight-line programs over a vtree chosen for them: what the back ends for SDDs and BDDs share."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from semprola.circuit import Circuit, Vtree
-from semprola.circuit.sdd_bridge import Program, run
-from semprola.circuit.sdd_process import ExceededError
+from semprola.compiler.backends.program import Program
 from semprola.compiler.budget import Budget
 from semprola.compiler.join import join_vtrees
 from semprola.compiler.leaves import leaf_circuits
@@ -19,35 +18,6 @@ from semprola.logic import Cnf, Formula, Kind
 
 _CHECK_EVERY = 2048
 _SIDE_BY_SIDE = 8
-
-
-def compile_sdd(components: Sequence[Sequence[Formula]], budget: Budget, most: int | None = None) -> Circuit:
-    """A structured circuit for a conjunction.
-
-    Args:
-        components: groups of conjuncts; no two groups share a variable.
-        budget: what may be used.
-        most: nodes beyond which to give up, if fewer than the budget has.
-
-    Returns:
-        A circuit whose labels are the variables of the conjuncts.
-
-    Raises:
-        UnsatisfiableError: there is no model.
-        CompilationBudgetError: the budget ran out.
-    """
-    program, roots, vtree, names = translated(components, budget)
-    try:
-        return run(
-            program,
-            roots,
-            vtree,
-            names,
-            budget.limits(most),
-            lambda nodes, _: budget.check("compiling with PySDD", nodes),
-        )
-    except ExceededError as exceeded:
-        raise budget.error(exceeded.which) from None
 
 
 def translated(

@@ -1,6 +1,6 @@
 """Binary decision diagrams in the worker process: the same programs as for PySDD, run by oxidd.
 
-Like ``sdd_worker``, which loads this file, it knows nothing of semprola.
+Like the worker for PySDD, which loads this file, it knows nothing of semprola.
 """
 
 from __future__ import annotations

@@ -17,10 +17,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from semprola.circuit import Circuit, CircuitBuilder, Vtree, sdd_process
-from semprola.circuit.sdd_bridge import Limits, Program, run
-from semprola.circuit.sdd_process import ExceededError
-from semprola.errors import SemprolaError, UnsatisfiableError
+from semprola.circuit import Circuit, CircuitBuilder, Vtree
+from semprola.compiler.backends.program import Program
+from semprola.compiler.backends.sdd import process as sdd_process
+from semprola.compiler.backends.sdd.diagrams import run
+from semprola.compiler.budget import Budget, Progress
+from semprola.errors import CompilationBudgetError, SemprolaError, UnsatisfiableError
 
 NAMES = tuple("abcdefgh")
 posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and fork")
@@ -128,25 +130,25 @@ class TestRun:
 class TestLimits:
     def test_time(self) -> None:
         began = time.monotonic()
-        with pytest.raises(ExceededError) as caught:
-            run(*hard_program(), Limits(seconds=0.5))
-        assert caught.value.which == "time"
+        with pytest.raises(CompilationBudgetError) as caught:
+            run(*hard_program(), Budget(timeout=0.5))
+        assert caught.value.resource == "time"
         assert time.monotonic() - began < 5
 
     @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="address-space limits are set on Linux only")
     def test_memory(self) -> None:
-        with pytest.raises(ExceededError) as caught:
-            run(*hard_program(), Limits(seconds=60, memory=50_000_000))
-        assert caught.value.which == "memory"
+        with pytest.raises(CompilationBudgetError) as caught:
+            run(*hard_program(), Budget(timeout=60, memory=50_000_000))
+        assert caught.value.resource == "memory"
 
     def test_nodes(self) -> None:
-        with pytest.raises(ExceededError) as caught:
-            run(*hard_program(), Limits(seconds=60, max_nodes=2000))
-        assert caught.value.which == "nodes"
+        with pytest.raises(CompilationBudgetError) as caught:
+            run(*hard_program(), Budget(timeout=60, max_nodes=2000))
+        assert caught.value.resource == "nodes"
 
     def test_the_next_request_is_unaffected(self) -> None:
-        for limits in (Limits(seconds=0.2), Limits(seconds=60, max_nodes=100)):
-            with pytest.raises(ExceededError):
+        for limits in (Budget(timeout=0.2), Budget(timeout=60, max_nodes=100)):
+            with pytest.raises(CompilationBudgetError):
                 run(*hard_program(), limits)
             program = Program()
             step = program.disjoin(program.literal(1), program.literal(2))
@@ -156,12 +158,12 @@ class TestLimits:
 @posix
 class TestProcess:
     def test_killed_in_the_middle(self) -> None:
-        def on_progress(nodes: int, seconds: float) -> None:
+        def on_progress(_: Progress) -> None:
             assert sdd_process._State.worker is not None
             os.kill(sdd_process._State.worker.process.pid, signal.SIGKILL)
 
         with pytest.raises(SemprolaError, match="ended from outside by SIGKILL"):
-            run(*hard_program(), Limits(seconds=60), on_progress)
+            run(*hard_program(), Budget(timeout=60, progress=on_progress))
 
     def test_killed_while_idle(self) -> None:
         program = Program()
@@ -173,11 +175,11 @@ class TestProcess:
         assert run(program, [step], Vtree.balanced(range(2)), NAMES[:2]).model_count() == 3
 
     def test_an_exception_in_the_callback_ends_it(self) -> None:
-        def on_progress(nodes: int, seconds: float) -> None:
+        def on_progress(_: Progress) -> None:
             raise RuntimeError("enough")
 
         with pytest.raises(RuntimeError, match="enough"):
-            run(*hard_program(), Limits(seconds=60), on_progress)
+            run(*hard_program(), Budget(timeout=60, progress=on_progress))
         assert sdd_process._State.worker is None
 
     def test_threads_share_it(self) -> None:
@@ -218,7 +220,7 @@ class TestProcess:
     def test_interrupted_parent_leaves_no_orphan(self, sent: signal.Signals) -> None:
         code = """
             import random
-            from semprola.circuit import sdd_process
+            from semprola.compiler.backends.sdd import process as sdd_process
             from semprola.compiler import compile
             from semprola.logic import And, Bool, Or
             rng = random.Random(0)

@@ -1,0 +1,103 @@
+"""One pass over a circuit, children first: every query and transform is a choice of what flows upwards.
+
+`fold` passes any Python values node by node; `fold_arrays` passes numbers, a whole level of nodes at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from semprola.circuit.levels import Level, levels
+
+if TYPE_CHECKING:
+    from semprola.circuit.circuit import Circuit
+
+Value = TypeVar("Value")
+
+_PRODUCT, _SUM = 1, 2
+_CHECK_EVERY = 1024
+
+
+def fold(
+    circuit: Circuit,
+    literal: Callable[[int], Value],
+    product: Callable[[int, list[Value]], Value],
+    sum_: Callable[[int, list[Value]], Value],
+    check: Callable[[], None] | None = None,
+) -> Value:
+    """The value of the root, from those of the literals; a value is dropped once no later node needs it.
+
+    Args:
+        circuit: any circuit.
+        literal: the value of a signed literal, ``+(v + 1)`` or ``-(v + 1)``.
+        product: the value of a product, from its number and its children's values; no children are "true".
+        sum_: the value of a sum, likewise.
+        check: called now and then; may raise to stop.
+
+    Example:
+        >>> from semprola.circuit import CircuitBuilder
+        >>> b = CircuitBuilder(["a", "b"])
+        >>> circuit = b.build(b.decision(0, b.literal(1, True), b.literal(1, False)))
+        >>> fold(circuit, str, lambda _, parts: "(" + " & ".join(parts) + ")", lambda _, parts: " | ".join(parts))
+        '(-1 & 2) | (1 & -2)'
+    """
+    start, children = circuit.child_start.tolist(), circuit.children.tolist()
+    uses = np.bincount(circuit.children, minlength=circuit.num_nodes).tolist()
+    values: list[Any] = []
+    for node, (kind, signed) in enumerate(zip(circuit.kind.tolist(), circuit.literal.tolist(), strict=True)):
+        if check is not None and node % _CHECK_EVERY == 0:
+            check()
+        if signed:
+            values.append(literal(signed))
+            continue
+        below = children[start[node] : start[node + 1]]
+        parts = [values[child] for child in below]
+        values.append(product(node, parts) if kind == _PRODUCT else sum_(node, parts))
+        for child in below:
+            uses[child] -= 1
+            if not uses[child]:
+                values[child] = None
+    root: Value = values[-1]
+    return root
+
+
+def fold_arrays(
+    circuit: Circuit,
+    values: npt.NDArray[Any],
+    product: np.ufunc,
+    sum_: np.ufunc,
+    least: int | None = None,
+) -> npt.NDArray[Any]:
+    """Fill in the values of all inner nodes with children, level by level.
+
+    Args:
+        circuit: any circuit.
+        values: [nodes, …] with the rows of literals and of empty products set; the others are overwritten.
+        product: the reduction over the children of a product.
+        sum_: the reduction over the children of a sum.
+        least: raise results below this to it, so that "impossible" does not run out of the number type.
+
+    Returns:
+        `values`, for convenience.
+    """
+    for level in levels(circuit):
+        for kind, reduce in ((_PRODUCT, product), (_SUM, sum_)):
+            nodes, result = _reduced(circuit, level, kind, values, reduce)
+            values[nodes] = result if least is None else np.maximum(result, least)
+    return values
+
+
+def _reduced(
+    circuit: Circuit, level: Level, kind: int, values: npt.NDArray[Any], reduce: np.ufunc
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[Any]]:
+    chosen = circuit.kind[level.nodes] == kind
+    if not np.any(chosen):
+        return level.nodes[:0], values[:0]
+    counts = np.diff(np.append(level.starts, len(level.children)))
+    children = level.children[np.repeat(chosen, counts)]
+    starts = np.concatenate([[0], np.cumsum(counts[chosen])[:-1]])
+    return level.nodes[chosen], reduce.reduceat(values[children], starts, axis=0)

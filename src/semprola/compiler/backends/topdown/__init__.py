@@ -1,0 +1,1 @@
+"""Our own top-down compiler of clauses, native and in plain Python."""
