@@ -16,6 +16,7 @@ import torch
 import semprola as sp
 from experiments.provenance import provenance, write_json
 from experiments.simple_path import simple_path_task
+from semprola.engine import logits_of
 
 STEPS, EVERY, BATCH = 600, 150, 64
 
@@ -47,8 +48,8 @@ def train(task: Any, start: str, replicas: int, seed: int) -> dict[str, Any]:
     layer = sp.SPL(256, task.circuit, replicas=replicas)
     if start == "choices":
         # the layer starts at the logarithms of the model counts: without them every branch is equally likely
-        counts = layer.structure.log_counts.to(torch.float32)[:, None].expand(-1, replicas).reshape(-1)
-        layer.gate.bias.data[: len(counts)] -= counts
+        counts = logits_of(layer.structure.layer, layer.structure.log_counts).to(torch.float32)
+        layer.gate.output.bias.data[: replicas * len(counts)] -= counts.repeat_interleave(replicas)
     net = torch.nn.Sequential(
         torch.nn.Linear(x.shape[1], 256), torch.nn.ReLU(), torch.nn.Linear(256, 256), torch.nn.ReLU(), layer
     )

@@ -58,7 +58,7 @@ class _Ours:
         self.states = drawn[:, 0].T.contiguous()
         self.rows = self.states[None].permute(2, 0, 1)
         self.codes = encode(self.layer, self.rows[:, 0])[None]
-        self.logits = torch.randn((self.layer.num_weights, 1, batch), generator=generator).requires_grad_()
+        self.logits = torch.randn((self.layer.num_logits, 1, batch), generator=generator).requires_grad_()
         self.labels = variables  # given variables, if any, are treated as labels
 
     def runs(self) -> dict[str, Run]:

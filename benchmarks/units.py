@@ -36,8 +36,8 @@ def main(data: Path) -> None:
         layer = sp.SPL(FEATURES, cases([name])[0].make(data), units=units)
         with torch.no_grad():
             y = layer(z).sample()
-        weights = layer.structure.layer_explicit.num_weights
-        gate = nn.Linear(FEATURES, weights)
+        logits = layer.structure.layer_explicit.num_logits
+        gate = nn.Linear(FEATURES, logits)
 
         def multiply(gate: nn.Linear = gate) -> None:
             gate.zero_grad()
@@ -49,7 +49,7 @@ def main(data: Path) -> None:
 
         alone, whole = milliseconds(multiply), milliseconds(step)
         print(
-            f"{name}, k = {units}: {weights:,} logits; gate {alone:.1f} ms, step {whole:.1f} ms, {whole / alone:.2f} x"
+            f"{name}, k = {units}: {logits:,} logits; gate {alone:.1f} ms, step {whole:.1f} ms, {whole / alone:.2f} x"
         )
 
 

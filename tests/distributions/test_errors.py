@@ -29,7 +29,7 @@ def product(*arguments, **options):
     return sp.ProductDistribution(CIRCUIT, *arguments, **options)
 
 
-WEIGHTS = sp.SPL(4, CIRCUIT).structure.layer.num_weights
+WEIGHTS = sp.SPL(4, CIRCUIT).structure.layer.num_logits
 COMPATIBLE = CompatibleStructure(CIRCUIT, 2, "vtree")
 NAN = float("nan")
 

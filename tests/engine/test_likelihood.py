@@ -34,7 +34,7 @@ def test_all_states(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     plan = structure(name).layer_explicit
     rows = states(plan)
     labels, count = rows.shape
-    logits = torch.randn((plan.num_weights, 2, 3), dtype=torch.float64, requires_grad=True)
+    logits = torch.randn((plan.num_logits, 2, 3), dtype=torch.float64, requires_grad=True)
     dense = torch.stack(
         [
             torch.stack(
@@ -65,7 +65,7 @@ def test_many_columns(name: str, dtype: torch.dtype) -> None:
     models = torch.from_numpy(circuit.enumerate(limit=100)).to(dtype)
     rows = torch.cat([models, models, torch.randint(0, 2, (160, circuit.num_labels)).to(dtype)])
     rows = rows[torch.randperm(len(rows))[:224]].T
-    logits = torch.randn((plan.num_weights, 1, rows.shape[1]), dtype=dtype, requires_grad=True)
+    logits = torch.randn((plan.num_logits, 1, rows.shape[1]), dtype=dtype, requires_grad=True)
     dense = log_value(plan, log_softmax(plan, logits[:, 0]), leaves_of(rows))
     holds = dense > -INF
     assert holds.any()
@@ -95,7 +95,7 @@ def each_instruction_set() -> Iterator[None]:
 def test_second_derivatives() -> None:
     plan = structure("cat_dog_animal").layer_explicit
     y = states(plan)[:, [0, 5]][:, None]
-    logits = torch.randn((plan.num_weights, 2, 2), dtype=torch.float64, requires_grad=True)
+    logits = torch.randn((plan.num_logits, 2, 2), dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradgradcheck(lambda x: likelihood(plan, x, y, None, 3), (logits,))
 
 
@@ -104,7 +104,7 @@ def test_tall_sums_and_extreme_logits() -> None:
     layer = sp.SPL(2, circuit)
     plan = layer.structure.layer_explicit
     y = torch.eye(70)[:, None].expand(-1, 1, 70).permute(0, 1, 2)
-    logits = 1e4 * torch.randn(plan.num_weights, 1, 70)
+    logits = 1e4 * torch.randn(plan.num_logits, 1, 70)
     value = likelihood(plan, logits, y, None, 70)
     double = likelihood(plan, logits.double(), y.double(), None, 70)
     assert value.isfinite().all()
@@ -146,31 +146,3 @@ def test_what_cannot_be_encoded() -> None:
         layer.encode(torch.zeros(3, 3))
     with pytest.raises(ValueError, match="0 and 1 only"):
         layer.encode(torch.full((1, 2), 0.5))
-
-
-@pytest.mark.parametrize("replicas", [1, 3])
-def test_rows_of_a_large_gate_are_multiplied_one_by_one(replicas: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Value and gradients are those of the whole product; a second derivative goes through it."""
-    layer = sp.SPL(4, sp.constraints.permutation(4), replicas=replicas).double()
-    z = torch.randn(5, 4, dtype=torch.float64, requires_grad=True)
-    y = layer(z).sample()
-    y[1] = 0.0
-    finite = torch.tensor([0, 2, 3, 4])
-
-    def answers(given: object) -> list[torch.Tensor]:
-        layer.zero_grad()
-        value = layer(z).log_prob(given)[finite]
-        slopes = torch.autograd.grad(value.square().sum(), [z, *layer.parameters()], create_graph=True)
-        curvature = torch.autograd.grad(slopes[0].square().sum(), z)
-        plain = torch.autograd.grad(layer(z).log_prob(given)[finite].square().sum(), [z, *layer.parameters()])
-        return [layer(z).log_prob(given), *slopes, *curvature, *plain]
-
-    expected = answers(y)
-    monkeypatch.setattr("semprola.engine.gated._LEAST_WEIGHTS", 1)
-    monkeypatch.setattr("semprola.engine.gated._LARGEST_SHARE", 1.0)
-    index = layer.encode(y)
-    for given in (y, index):
-        for actual, wanted in zip(answers(given), expected, strict=True):
-            torch.testing.assert_close(actual, wanted)
-    assert torch.equal(layer(z).mode, layer(z).mode)
-    assert layer(z).sample((2,)).shape == (2, 5, 16)

@@ -7,7 +7,7 @@ import torch
 from engine_cases import INF, NAMES, leaves_of, numbers, plan_value, states, structure
 from torch import Tensor
 
-from semprola.engine import active, log_softmax, log_value, possible, posterior, supported
+from semprola.engine import active, log_softmax, log_value, logits_of, possible, posterior, supported
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 
@@ -114,9 +114,13 @@ def test_what_is_possible_and_active(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_softmax_of_every_sum_makes_a_distribution(name: str) -> None:
     plan = structure(name, units=2).layer
-    logits, leaves = numbers(plan)
-    total = log_value(plan, log_softmax(plan, logits), torch.zeros_like(leaves))
-    torch.testing.assert_close(total, torch.zeros_like(total))
+    weights, leaves = numbers(plan)
+    for logits in (weights[: plan.num_logits], logits_of(plan, weights)):
+        total = log_value(plan, log_softmax(plan, logits), torch.zeros_like(leaves))
+        torch.testing.assert_close(total, torch.zeros_like(total))
+    # the logits of log-weights give them back
+    normal = log_softmax(plan, weights[: plan.num_logits])
+    torch.testing.assert_close(log_softmax(plan, logits_of(plan, normal)), normal)
 
 
 @pytest.mark.parametrize("columns", [0, 1, 2, 15, 16, 17, 63, 64, 65, 200])

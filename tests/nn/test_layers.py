@@ -68,7 +68,7 @@ class TestModule:
         torch.save(layer.state_dict(), file)
         file.seek(0)
         fresh = copy.deepcopy(layer)
-        torch.nn.init.normal_(fresh.gate.weight)
+        torch.nn.init.normal_(fresh.gate.output.weight)
         assert not torch.allclose(fresh(z).log_prob(y), expected)
         fresh.load_state_dict(torch.load(file, weights_only=True))
         for other in (fresh, copy.deepcopy(layer), pickle.loads(pickle.dumps(layer))):
@@ -184,7 +184,7 @@ class TestExpressiveness:
         def fit(units, seed):
             torch.manual_seed(seed)
             layer = sp.SPL(1, circuit, units=units, mixing=mixing).double()
-            torch.nn.init.normal_(layer.gate.bias, std=2.0)
+            torch.nn.init.normal_(layer.gate.output.bias, std=2.0)
             z = torch.zeros(1, dtype=torch.float64)
             optimizer = torch.optim.LBFGS(layer.parameters(), max_iter=500, line_search_fn="strong_wolfe")
 
@@ -209,8 +209,8 @@ class TestExtremes:
         torch.manual_seed(0)
         layer = make(3, hierarchy)
         with torch.no_grad():
-            layer.gate.weight.zero_()
-            layer.gate.bias.copy_(size * torch.sign(torch.randn_like(layer.gate.bias)))
+            layer.gate.output.weight.zero_()
+            layer.gate.output.bias.copy_(size * torch.sign(torch.randn_like(layer.gate.output.bias)))
         z = torch.randn(2, 3, requires_grad=True)
         p = layer(z)
         y = torch.stack([torch.ones(500), torch.zeros(500)])

@@ -154,8 +154,8 @@ class TestAutocast:
             value = layer(z).log_prob(y)
         torch.testing.assert_close(value, layer(z).log_prob(y), rtol=0.05, atol=0.05)
         value.sum().backward()
-        assert layer.gate.weight.grad is not None
-        assert layer.gate.weight.grad.isfinite().all()
+        assert layer.gate.output.weight.grad is not None
+        assert layer.gate.output.weight.grad.isfinite().all()
 
 
 def test_mode_in_one_graph() -> None:

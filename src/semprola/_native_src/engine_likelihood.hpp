@@ -104,18 +104,23 @@ template <class O, bool Given, bool Full, bool Slopes> struct WordOfStates {
 
     SEMPROLA_INLINE int width(int shift) const { return Full || count - shift >= N ? N : count - shift; }
 
+    SEMPROLA_INLINE V row(int64_t r, int shift) const {
+        return Full ? O::load(job.logits.data + r * job.logits.row_stride + first + shift)
+                    : load<O>(job.logits, r, first + shift, width(shift));
+    }
+
     SEMPROLA_INLINE V logit(int64_t w, int shift) const {
-        const V x = Full ? O::load(job.logits.data + w * job.logits.row_stride + first + shift)
-                         : load<O>(job.logits, w, first + shift, width(shift));
-        return Given ? O::select(open[w] >> shift, x, O::set(-T(HUGE_VAL))) : x;
+        if (!Given) return row(w - job.pairs, shift);
+        const V x = job.is_zero(w) ? O::set(T(0)) : row(job.row_of(w), shift);
+        return O::select(open[w] >> shift, x, O::set(-T(HUGE_VAL)));
     }
 
     SEMPROLA_INLINE V times(V part, int shift) const {
         return cotangent ? O::mul(part, O::load(cotangent + shift)) : part;
     }
 
-    SEMPROLA_INLINE void slope(int64_t w, int shift, V part) const {
-        T *p = job.gradient + w * columns + first + shift;
+    SEMPROLA_INLINE void slope(int64_t r, int shift, V part) const {
+        T *p = job.gradient + r * columns + first + shift;
         if (alone) return store<O>(p, part, width(shift));
         T numbers[N];
         O::store(numbers, part);
@@ -126,7 +131,7 @@ template <class O, bool Given, bool Full, bool Slopes> struct WordOfStates {
     SEMPROLA_INLINE void pair(int64_t w, Word lanes, int shift) {
         const V zero = O::set(T(0)), one = O::set(T(1));
         const Word second = used[w + 1] >> shift;
-        const V above = job.paired ? logit(w / 2, shift) : O::sub(logit(w + 1, shift), logit(w, shift));
+        const V above = row(w / 2, shift);
         const V below = O::sub(zero, above);
         const V lead = O::select(second, above, below);
         const V small = exp_negative<O>(O::min(above, below));
@@ -138,10 +143,7 @@ template <class O, bool Given, bool Full, bool Slopes> struct WordOfStates {
         // the other's probability is what the chosen edge gains and the other loses
         const V other = O::mul(O::select(O::greater(lead, zero), small, one), O::inverse(sum));
         const V gain = O::select(lanes, times(other, shift), zero), loss = O::sub(zero, gain);
-        const V of_second = O::select(second, gain, loss);
-        if (job.paired) return slope(w / 2, shift, of_second);
-        slope(w, shift, O::sub(zero, of_second));
-        slope(w + 1, shift, of_second);
+        slope(w / 2, shift, O::select(second, gain, loss));
     }
 
     SEMPROLA_INLINE void many(int64_t w, int32_t fan_in, Word lanes, int shift) {
@@ -161,7 +163,8 @@ template <class O, bool Given, bool Full, bool Slopes> struct WordOfStates {
         for (int32_t i = 0; i < fan_in; ++i) {
             V part = O::mul(exp_negative<O>(O::sub(logit(w + i, shift), top)), scale);
             part = O::select(used[w + i] >> shift, O::add(part, one), part);
-            slope(w + i, shift, O::select(lanes, times(part, shift), zero));
+            if (!Given || !job.is_zero(w + i))
+                slope(job.row_of(w + i), shift, O::select(lanes, times(part, shift), zero));
         }
     }
 };
@@ -224,29 +227,10 @@ void scale_columns(typename O::T *numbers, int64_t rows, int64_t columns, const 
     }
 }
 
-template <class O> typename O::T dot(const typename O::T *a, const typename O::T *b, int64_t length) {
-    using T = typename O::T;
-    int64_t i = 0;
-    typename O::V sum = O::set(T(0));
-    for (; i + O::N <= length; i += O::N) sum = O::fma(O::load(a + i), O::load(b + i), sum);
-    T lanes[O::N], total = 0;
-    O::store(lanes, sum);
-    for (const T lane : lanes) total += lane;
-    for (; i < length; ++i) total += a[i] * b[i];
-    return total;
-}
-
-template <class O> void add_scaled(typename O::T *to, const typename O::T *a, typename O::T factor, int64_t length) {
-    int64_t i = 0;
-    const typename O::V f = O::set(factor);
-    for (; i + O::N <= length; i += O::N) O::store(to + i, O::fma(f, O::load(a + i), O::load(to + i)));
-    for (; i < length; ++i) to[i] += factor * a[i];
-}
-
 // What goes by tiles for any width of tile, the rest for one.
 template <class O, class Wide, class Chain> constexpr Kernels<typename O::T> kernels_of() {
-    return {O::N,       scratch_numbers<O>,               evaluate_tile<O>,    maximize_tile<O>, sample_tile<O>,
-            ones<Wide>, likelihood_of_words<Wide, Chain>, scale_columns<Wide>, dot<Wide>,        add_scaled<Wide>};
+    return {O::N,       scratch_numbers<O>,               evaluate_tile<O>,   maximize_tile<O>, sample_tile<O>,
+            ones<Wide>, likelihood_of_words<Wide, Chain>, scale_columns<Wide>};
 }
 
 template <class O> constexpr Kernels<float> for_float() { return kernels_of<O, WideFloat, ChainFloat>(); }

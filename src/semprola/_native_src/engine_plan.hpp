@@ -93,16 +93,21 @@ template <class T> struct SampleJob {
 // The likelihood of states under the sums' local softmaxes. Either rows or codes say what the states are.
 template <class T> struct LikelihoodJob {
     const Circuit *circuit;
-    Matrix<const T> logits;  // [W, components * batch]
+    Matrix<const T> logits;  // [W - pairs, components * batch]; see row_of
     Matrix<const T> rows;    // 0/1 of every variable [variables, samples * batch]
     const int32_t *codes;    // active weights of each state [samples * batch, width]: -1 for none, -2 for impossible
     int64_t width;
     int32_t labels;  // rows from here on are given: only edges that they leave possible share in a softmax
-    bool paired;     // all sums with weights have two, nothing is given, and logits [W / 2, …] are second minus first
+    int64_t pairs;   // sums with two edges, whose weights come first and which have one logit: of the second edge
     int64_t samples, components, batch;
     T *value;            // [samples, components, batch], or null
     const T *cotangent;  // of the value, same shape; null for ones
-    T *gradient;         // like the logits [W, components * batch], contiguous, zeroed by the caller if samples > 1; or null
+    T *gradient;         // like the logits, contiguous, zeroed by the caller if samples > 1; or null
+
+    // The logits' row for a weight: one for each pair, then one for each other weight.
+    int64_t row_of(int64_t w) const { return w < 2 * pairs ? w / 2 : w - pairs; }
+    // Whether a weight is the first of a pair, whose logit is zero.
+    bool is_zero(int64_t w) const { return w < 2 * pairs && w % 2 == 0; }
 };
 
 // A sum that some of 64 states reach, and which of them.
@@ -121,20 +126,6 @@ template <class T> struct LikelihoodWord {
     const T *cotangent;  // null for ones
 };
 
-// The likelihood of encoded states whose logits are rows of a linear map of features; only rows in use are computed.
-template <class T> struct GatedJob {
-    const Circuit *circuit;
-    Matrix<const T> matrix;    // [W * components, features]: row w * components + c is weight w of component c
-    const T *bias;             // [W * components]
-    Matrix<const T> features;  // [batch, features]
-    int64_t width;             // number of features
-    const int32_t *codes;      // [batch, most], as for LikelihoodJob
-    int64_t most, components, batch;
-    T *value;                                            // [components, batch]
-    const T *cotangent;                                  // of the value; null for the value alone
-    T *matrix_gradient, *bias_gradient, *features_gradient;  // contiguous, zeroed by the caller
-};
-
 // The kernels for one number type and one instruction set; a tile is `lanes` columns wide.
 template <class T> struct Kernels {
     int lanes;
@@ -145,8 +136,6 @@ template <class T> struct Kernels {
     void (*ones)(const Matrix<const T> &rows, int64_t first, int count, int32_t from, int32_t variables, Word *ones);
     void (*likelihood)(const LikelihoodJob<T> &, const LikelihoodWord<T> *, int words, int64_t reached, const Word *open);
     void (*scale_columns)(T *numbers, int64_t rows, int64_t columns, const T *factors);
-    T (*dot)(const T *a, const T *b, int64_t length);
-    void (*add_scaled)(T *to, const T *a, T factor, int64_t length);
 };
 
 // Wide tiles for batches, broader ones for small circuits, single columns for batches of one, narrow tiles where a wide

@@ -229,7 +229,7 @@ template <class T> class Likelihood {
     void clear(int32_t s) {
         const int32_t w = c_.first_weight[s], fan_in = c_.edge_start[s + 1] - c_.edge_start[s];
         if (w < 0 || !job_.gradient || job_.samples > 1) return;
-        const int64_t from = job_.paired ? w / 2 : w, to = job_.paired ? from + 1 : from + fan_in;
+        const int64_t from = job_.row_of(w), to = job_.row_of(w + fan_in - 1) + 1;
         for (int64_t row = from * job_.components; row < to * job_.components; ++row)
             std::fill_n(job_.gradient + row * job_.batch + first_, count_, T(0));
     }
@@ -365,11 +365,11 @@ using namespace semprola;
 #define SEMPROLA_ENGINE(T_, suffix)                                                                                       \
     SEMPROLA_EXPORT int semprola_likelihood_##suffix(                                                                     \
         const void *plan, SEMPROLA_M(T_, logits), SEMPROLA_M(T_, rows), const int32_t *codes, int64_t width,              \
-        int32_t labels, int paired, int64_t samples, int64_t components, int64_t batch, T_ *value, const T_ *cotangent,   \
-        T_ *gradient, int threads) {                                                                                      \
+        int32_t labels, int64_t pairs, int64_t samples, int64_t components, int64_t batch, T_ *value,                     \
+        const T_ *cotangent, T_ *gradient, int threads) {                                                                 \
         return guarded([&] {                                                                                              \
             likelihood<T_>({&circuit_of(plan, true), SEMPROLA_AS_MATRIX(logits), SEMPROLA_AS_MATRIX(rows), codes, width,  \
-                            labels, paired != 0, samples, components, batch, value, cotangent, gradient}, threads);       \
+                            labels, pairs, samples, components, batch, value, cotangent, gradient}, threads);             \
         });                                                                                                               \
     }                                                                                                                     \
     SEMPROLA_EXPORT int semprola_support_##suffix(const void *plan, SEMPROLA_M(T_, leaves), int64_t columns, int edges,   \

@@ -12,14 +12,12 @@ from torch import Tensor
 from semprola.circuit import Circuit
 from semprola.distributions.arguments import given_rows, rows_named
 from semprola.distributions.base import ConstrainedDistribution
-from semprola.distributions.gating import LinearLogits
 from semprola.engine import (
     Literals,
     Plan,
     Structure,
     indicators,
     likelihood,
-    linear_likelihood,
     log_softmax,
     possible,
     search,
@@ -32,7 +30,8 @@ class SPLDistribution(ConstrainedDistribution):
 
     Args:
         circuit: the compiled constraint (or its `Structure`).
-        logits: one number for each weight, of shape [*batch, replicas, weights]; or the linear map that makes them.
+        logits: of the sums' branches [*batch, replicas, logits], where a sum with two branches has one logit, that of
+            the second relative to the first; ``Structure(circuit).layer.num_logits`` says how many there are.
         mixing_logits: one number for each replica [*batch, replicas]; may be left out if there is one.
         given: values of the given variables [*batch, given].
         units: copies of each sum that `logits` are for.
@@ -42,13 +41,10 @@ class SPLDistribution(ConstrainedDistribution):
         UnsatisfiableError: a row of given inputs leaves no model; names the row.
     """
 
-    _linear: LinearLogits | None
-    _columns: Tensor | None
-
     def __init__(
         self,
         circuit: Circuit | Structure,
-        logits: Tensor | LinearLogits,
+        logits: Tensor,
         mixing_logits: Tensor | None = None,
         given: Any = None,
         units: int = 1,
@@ -57,31 +53,15 @@ class SPLDistribution(ConstrainedDistribution):
     ) -> None:
         structure = circuit if isinstance(circuit, Structure) else Structure(circuit, units, mixing)
         plan = structure.layer
-        batch_shape: Sequence[int]
-        self._linear = None
-        if isinstance(logits, LinearLogits):
-            batch_shape, replicas = logits.batch_shape, logits.components
-            # like the logits, which wait until a query needs all of them
-            columns = logits.features.new_empty((0, len(logits.features) * replicas))
-            self._linear = logits
-        else:
-            if logits.dim() < 2 or logits.shape[-1] != plan.num_weights:
-                raise ValueError(f"logits must be [*batch, replicas, {plan.num_weights}], not {tuple(logits.shape)}")
-            *batch_shape, replicas, _ = logits.shape
-            columns = flat_columns(logits)
+        if logits.dim() < 2 or logits.shape[-1] != plan.num_logits:
+            raise ValueError(f"logits must be [*batch, replicas, {plan.num_logits}], not {tuple(logits.shape)}")
+        *batch_shape, replicas, _ = logits.shape
+        columns = flat_columns(logits)
         observed = given_rows(structure.circuit, given, batch_shape, columns)
-        alive = None if observed is None else _alive(structure, observed, columns, replicas, batch_shape)
-        self._columns, self._alive = None if self._linear else columns, alive
+        self._logits = columns
+        self._alive = None if observed is None else _alive(structure, observed, columns, replicas, batch_shape)
         log_mixing = normalized_mixing(mixing_logits, replicas, batch_shape, columns)
         super().__init__(structure, log_mixing, batch_shape, observed, False, validate_args)
-
-    @property
-    def _logits(self) -> Tensor:
-        """All logits [W, replicas * batch]."""
-        if self._columns is not None:
-            return self._columns
-        assert self._linear is not None
-        return self._remembered("logits", self._linear.columns)
 
     @property
     def _weights(self) -> Tensor:
@@ -110,11 +90,6 @@ class SPLDistribution(ConstrainedDistribution):
 
     def _log_scores_of(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
         plan = self._structure.layer_explicit
-        if self._linear is not None and "_cached_logits" not in self.__dict__ and y.shape[1] == 1:
-            linear = self._linear
-            scores = linear_likelihood(plan, linear.matrix, linear.bias, linear.features, y, codes)
-            if scores is not None:
-                return scores
         if self._is_deterministic:
             # exactly one branch of each sum is active: log p is a sum of log-softmax terms, with no -inf on the way
             return likelihood(plan, self._split_columns(self._logits), self._state_rows(y), codes, len(self.labels))
@@ -126,7 +101,7 @@ class SPLDistribution(ConstrainedDistribution):
 
     def _select(self, index: Tensor, batch_shape: torch.Size, observed: Tensor | None, has_evidence: bool) -> Any:
         new = object.__new__(SPLDistribution)
-        new._linear, new._columns = None, self._split_columns(self._logits)[:, :, index].flatten(1)
+        new._logits = self._split_columns(self._logits)[:, :, index].flatten(1)
         new._alive = None if self._alive is None else self._split_columns(self._alive)[:, :, index].flatten(1)
         ConstrainedDistribution.__init__(
             new, self._structure, self._log_mixing[:, index], batch_shape, observed, has_evidence, self._validate_args

@@ -3,10 +3,9 @@
 from semprola.engine.choice import get_engine, set_engine
 from semprola.engine.chunks import get_memory, set_memory
 from semprola.engine.compatible import CompatibleStructure
-from semprola.engine.gated import linear_likelihood, may_gate
 from semprola.engine.likelihood import encode, is_binary, likelihood
 from semprola.engine.literals import Literals, indicators
-from semprola.engine.ops import active, log_softmax, log_value, possible, posterior, supported
+from semprola.engine.ops import active, log_softmax, log_value, logits_of, possible, posterior, supported
 from semprola.engine.plan import Plan
 from semprola.engine.structure import Structure
 
@@ -22,10 +21,9 @@ __all__ = [
     "indicators",
     "is_binary",
     "likelihood",
-    "linear_likelihood",
     "log_softmax",
     "log_value",
-    "may_gate",
+    "logits_of",
     "possible",
     "posterior",
     "set_engine",

@@ -15,7 +15,7 @@ from semprola.errors import SemprolaError
 _ENGINES = ("auto", "native", "torch")
 _NATIVE_TYPES = (torch.float32, torch.float64)
 _PLAIN = (Tensor, torch.nn.Parameter)
-_INTERFACE = 4
+_INTERFACE = 5
 """Of the native functions' parameters; a library that was built from other sources has another."""
 
 
@@ -108,12 +108,8 @@ def _declare(loaded: ctypes.CDLL) -> None:
             *[ctypes.c_uint64, pointer, ctypes.c_int],
         ],
         "likelihood": [
-            *[pointer, *matrix, *matrix, pointer, int64, int32, ctypes.c_int, int64, int64, int64],
+            *[pointer, *matrix, *matrix, pointer, int64, int32, int64, int64, int64, int64],
             *[pointer, pointer, pointer, ctypes.c_int],
-        ],
-        "gated": [
-            *[pointer, *matrix, pointer, *matrix, int64, pointer, int64, int64, int64],
-            *[pointer, pointer, pointer, pointer, pointer, ctypes.c_int],
         ],
         "support": [pointer, *matrix, int64, ctypes.c_int, pointer, pointer, ctypes.c_int],
         "encode": [pointer, *matrix, int32, int64, pointer, int64, pointer],

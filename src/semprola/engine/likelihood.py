@@ -27,8 +27,8 @@ def likelihood(plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor | None, l
     """Log-likelihood of states; -inf for those outside of the support.
 
     Args:
-        plan: a plan whose sums are deterministic and mention every label, with W weights.
-        logits: [W, components, batch]
+        plan: a plan whose sums are deterministic and mention every label.
+        logits: [`plan.num_logits`, components, batch]
         rows: 0/1 of every variable [variables, samples, batch]; labels may be left out if there are codes.
         codes: what :func:`encode` makes of the states [samples, batch, most], or None.
         labels: number of labels; the variables after them are given, and only edges that they leave possible share in
@@ -86,7 +86,7 @@ def is_binary(values: Tensor) -> bool:
 
 def _dense(plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor, labels: int) -> Tensor:
     """The same by torch operations on all weights; differentiable as often as one likes."""
-    weights = log_softmax(plan, logits.flatten(1), _alive(plan, logits, rows, labels)).view(logits.shape)
+    weights = log_softmax(plan, logits.flatten(1), _alive(plan, logits, rows, labels)).unflatten(1, logits.shape[1:])
     if len(rows) > labels:
         weights = weights.masked_fill(weights == _NEGATIVE_INFINITY, 0.0)
     used, some = _used(plan, rows, codes, logits)
@@ -97,7 +97,8 @@ def _dense(plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor, labels: int)
 
 def _dense_gradient(plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor, cotangent: Tensor, labels: int) -> Tensor:
     """Derivative of the likelihood times a cotangent [samples, components, batch], as torch operations."""
-    share = log_softmax(plan, logits.flatten(1), _alive(plan, logits, rows, labels)).exp().view(logits.shape)
+    share = log_softmax(plan, logits.flatten(1), _alive(plan, logits, rows, labels)).exp()
+    share = share.unflatten(1, logits.shape[1:])
     used, some = _used(plan, rows, codes, logits)
     used = used * some
     reached = []
@@ -105,7 +106,9 @@ def _dense_gradient(plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor, cot
         total = part.unflatten(0, (sums, fan_in)).sum(1, keepdim=True)
         reached.append(total.expand(-1, fan_in, -1, -1).flatten(0, 1))
     used_part = torch.einsum("wsb,scb->wcb", used, cotangent)
-    return used_part - share * torch.einsum("wsb,scb->wcb", torch.cat(reached) if reached else used, cotangent)
+    slopes = used_part - share * torch.einsum("wsb,scb->wcb", torch.cat(reached) if reached else used, cotangent)
+    pairs = plan.num_pairs
+    return torch.cat([slopes[1 : 2 * pairs : 2], slopes[2 * pairs :]]) if pairs else slopes
 
 
 def _used(plan: Plan, rows: Tensor, codes: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:

@@ -143,21 +143,18 @@ def likelihood(
     *,
     value: bool = True,
     gradient: bool = False,
-    paired: bool = False,
 ) -> tuple[Tensor | None, Tensor | None]:
     """Log-likelihood of states under the local softmaxes of a deterministic plan, and its gradient.
 
     Args:
-        plan: the plan, with W weights.
-        logits: [W, components, batch]
+        plan: the plan.
+        logits: [`plan.num_logits`, components, batch]
         rows: 0/1 of every variable [variables, samples, batch]; with codes, only the given variables are read.
         codes: what `encode` makes of the states [samples, batch, most]; None, or an empty tensor, to read the rows.
         labels: number of labels; the variables after them are given.
         cotangent: of the likelihood [samples, components, batch]; None for ones.
         value: whether the values are wanted.
         gradient: whether the gradient is.
-        paired: the logits are [W / 2, components, batch], of each sum's second edge less those of its first; all sums
-            with weights have two edges, and nothing is given.
 
     Returns:
         values [samples, components, batch] and the gradient of the logits, or None for each.
@@ -181,7 +178,7 @@ def likelihood(
         _call(
             *("likelihood", logits, _handle(plan), logits.data_ptr(), weight_stride, column_stride),
             *(rows.data_ptr(), row_stride, state_stride, codes if codes is None else codes.data_ptr(), width),
-            *(labels, paired, samples, components, batch, values if values is None else values.data_ptr()),
+            *(labels, plan.num_pairs, samples, components, batch, values if values is None else values.data_ptr()),
             *(_pointer(cotangent), slopes if slopes is None else slopes.data_ptr(), torch.get_num_threads()),
         )
     return values, slopes
@@ -200,40 +197,6 @@ def scale(numbers: Tensor, factors: Tensor) -> Tensor:
         rows, columns, stride = len(numbers), factors.numel(), 1
     _function("scale", numbers.dtype)(numbers.data_ptr(), rows, columns, factors.data_ptr(), stride)
     return numbers
-
-
-def gated_likelihood(
-    plan: Plan, matrix: Tensor, bias: Tensor, features: Tensor, codes: Tensor, cotangent: Tensor | None = None
-) -> tuple[Tensor, ...]:
-    """Log-likelihood of encoded states under logits that are a linear map of features, or its gradients.
-
-    Args:
-        plan: a plan whose sums are deterministic, with W weights.
-        matrix: [W * components, features], rows contiguous.
-        bias: [W * components]
-        features: [batch, features], rows contiguous.
-        codes: what `encode` makes of the states [batch, most].
-        cotangent: of the likelihood [components, batch]; None for the value.
-
-    Returns:
-        values [components, batch], or the gradients of matrix, bias and features.
-    """
-    components, batch = matrix.shape[0] // plan.num_weights, len(features)
-    codes = codes.contiguous()
-    results: tuple[Tensor, ...]
-    pointers: tuple[int | None, ...]
-    if cotangent is None:
-        results = (features.new_empty((components, batch)),)
-        pointers = (results[0].data_ptr(), None, None, None, None)
-    else:
-        cotangent = cotangent.contiguous()
-        results = (matrix.new_zeros(matrix.shape), bias.new_zeros(bias.shape), features.new_zeros(features.shape))
-        pointers = (None, cotangent.data_ptr(), *(result.data_ptr() for result in results))
-    _call(
-        *("gated", features, _handle(plan), *_matrix(matrix), bias.data_ptr(), *_matrix(features), features.shape[1]),
-        *(codes.data_ptr(), codes.shape[1], components, batch, *pointers, torch.get_num_threads()),
-    )
-    return results
 
 
 def _handle(plan: Plan) -> int:

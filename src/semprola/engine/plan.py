@@ -109,6 +109,20 @@ class Plan:
         """Number of weighted edges."""
         return self.num_edges - self.num_fixed
 
+    @property
+    def num_pairs(self) -> int:
+        """Number of weighted sums with two edges; their weights come first."""
+        return self.blocks[0][1] if self.blocks and self.blocks[0][2] == 2 else 0
+
+    @property
+    def num_logits(self) -> int:
+        """Number of logits from which `log_softmax` makes the weights.
+
+        A sum of two edges has one: that of its second edge, relative to the first. These come first. Any other sum has
+        one per edge.
+        """
+        return self.num_weights - self.num_pairs
+
     def on(self, device: torch.device) -> Schedule:
         """The buckets with their index tensors on a device."""
         if device not in self._schedules:

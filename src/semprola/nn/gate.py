@@ -8,8 +8,6 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-from semprola.distributions.gating import LinearLogits
-
 
 class Gate(nn.Module):
     """A multi-layer perceptron whose output is one vector of parameters for each component of a mixture.
@@ -41,45 +39,45 @@ class Gate(nn.Module):
             width = size
         self.hidden = nn.Sequential(*layers)
         outputs = components * parameters + (components if components > 1 else 0)
-        self.weight = nn.Parameter((2 * torch.rand(outputs, width) - 1) / width**0.5)
+        self.output = _BatchLast(width, outputs)
         start = noise * torch.randn(parameters, components)
         if bias is not None:
             start += bias[:, None].to(start.dtype)
-        self.bias = nn.Parameter(torch.zeros(outputs))
-        self.bias.data[: components * parameters] = start.reshape(-1)
+        with torch.no_grad():
+            self.output.bias[: components * parameters] = start.reshape(-1)
 
     def forward(self, z: Tensor) -> tuple[Tensor, Tensor | None]:
         """Parameters [*batch, components, parameters] and mixing logits [*batch, components] for features z."""
-        batch_shape, features = z.shape[:-1], self._features(z)
-        # the engine wants the batch last: multiplying from the left gives that layout without a transposition
-        columns = torch.addmm(self.bias[:, None], self.weight, features.T)
+        if z.shape[-1:] != (self.in_features,):
+            raise ValueError(f"expected features of shape [*batch, {self.in_features}], got {tuple(z.shape)}")
+        batch_shape = z.shape[:-1]
+        features = self.hidden(z)
+        columns = self.output(features.reshape(math.prod(batch_shape), features.shape[-1])).T
         size = self.components * self.parameters_each
-        shape = (self.parameters_each, self.components, math.prod(batch_shape))
         # the derivative of a split is a concatenation: not worth it for one part
         own, mixing = columns.split([size, self.components]) if self.components > 1 else (columns, columns[:0])
-        parameters = own.view(shape).permute(2, 1, 0).reshape(*batch_shape, self.components, self.parameters_each)
+        own = own.reshape(self.parameters_each, self.components, math.prod(batch_shape))
+        parameters = own.permute(2, 1, 0).reshape(*batch_shape, self.components, self.parameters_each)
         if self.components == 1:
             return parameters, None
         return parameters, mixing.T.reshape(*batch_shape, self.components)
 
-    def linear(self, z: Tensor) -> tuple[LinearLogits, Tensor | None]:
-        """The same without the last product, for whoever needs few of the parameters; and the mixing logits."""
-        parts = self._features(z), self.weight, self.bias
-        size = self.components * self.parameters_each
-        # the product may be taken later, when derivatives are on again: whether there are any is decided now
-        features, weight, bias = parts if torch.is_grad_enabled() else [part.detach() for part in parts]
-        if self.components == 1:
-            return LinearLogits(weight, bias, features, 1, z.shape[:-1]), None
-        (matrix, of_mixing), (bias, start) = (t.split([size, self.components]) for t in (weight, bias))
-        mixing = torch.addmm(start, features, of_mixing.T).reshape(*z.shape[:-1], self.components)
-        return LinearLogits(matrix, bias, features, self.components, z.shape[:-1]), mixing
 
-    def _features(self, z: Tensor) -> Tensor:
-        """What the last layer sees [batch, width]."""
-        if z.shape[-1:] != (self.in_features,):
-            raise ValueError(f"expected features of shape [*batch, {self.in_features}], got {tuple(z.shape)}")
-        flat: Tensor = self.hidden(z).reshape(math.prod(z.shape[:-1]), self.weight.shape[1])
-        return flat
+class _BatchLast(nn.Linear):
+    """A linear layer from [batch, features] to [batch, outputs] whose result has the batch side by side in memory.
+
+    That is the layout that the engine wants; multiplying from the left gives it without a transposition.
+    """
+
+    def reset_parameters(self) -> None:
+        """Start like any linear layer, but with a bias of zero; a circuit may need no outputs at all."""
+        with torch.no_grad():
+            self.weight.uniform_(-1, 1).div_(self.in_features**0.5)
+            self.bias.zero_()
+
+    def forward(self, features: Tensor) -> Tensor:
+        """[batch, outputs] from features [batch, in_features]."""
+        return torch.addmm(self.bias[:, None], self.weight, features.T).T
 
 
 def hidden_sizes(gate: Iterable[int] | int) -> tuple[int, ...]:

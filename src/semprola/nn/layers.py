@@ -12,7 +12,7 @@ from semprola.circuit import Circuit
 from semprola.compiler import compile, restructure
 from semprola.distributions import CompatibleDistribution, ProductDistribution, SPLDistribution
 from semprola.distributions.encoding import EncodedStates
-from semprola.engine import CompatibleStructure, Structure, may_gate
+from semprola.engine import CompatibleStructure, Structure, logits_of
 from semprola.errors import FormatError, LabelError, PropertyError
 from semprola.logic import Formula
 from semprola.nn.gate import Gate, hidden_sizes, positive
@@ -92,15 +92,13 @@ class SPL(_ConstrainedLayer):
             positive(in_features, "in_features"),
             hidden_sizes(gate),
             replicas,
-            self.structure.layer.num_weights,
-            self.structure.log_counts,
+            self.structure.layer.num_logits,
+            logits_of(self.structure.layer, self.structure.log_counts),
             noise,
         )
 
     def forward(self, z: Tensor, given: Any = None) -> SPLDistribution:
         """The distribution over y for features z [*batch, in_features] (and inputs [*batch, given])."""
-        if given is None and self.units == 1 and may_gate(self.structure.layer, z):
-            return SPLDistribution(self.structure, *self.gate.linear(z))
         parameters, mixing = self.gate(z)
         return SPLDistribution(self.structure, parameters, mixing, given)
 
