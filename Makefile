@@ -3,6 +3,16 @@ PYTHON ?= python3
 JOBS ?= 2
 BIN := .venv/bin
 INSTALLED := .venv/.installed
+# Set-up prints a few lines; what pip says goes to a log beside what it installs.
+FAILED = { tail -n 5 $(@D)/install.log; echo "Set-up failed; the whole log is in $(@D)/install.log"; exit 1; }
+define REPORT
+import importlib.metadata as m, importlib.util, os, platform, sys, time
+began = os.path.getmtime(os.path.join(sys.prefix, ".began"))
+native = "with its" if importlib.util.find_spec("semprola._native") else "without its"
+print(f"Installed semprola {m.version('semprola')} ({native} native module), torch {m.version('torch')}, Python "
+      f"{platform.python_version()}: {len(list(m.distributions()))} packages, {time.time() - began:.0f} s")
+endef
+export REPORT
 NATIVE := $(wildcard $(addprefix src/semprola/_native_src/,*.cpp *.h *.hpp))
 
 .PHONY: help demo test lint format bench clean
@@ -11,15 +21,15 @@ help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
 
 demo: $(INSTALLED) ## Compare the layer with its alternatives on a small task
-	$(BIN)/python -m experiments.demo
+	@$(BIN)/python -m experiments.demo
 
 test: lint ## Run every check: lint, types, tests, doctests, the code in README and docs
-	$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 lint: $(INSTALLED) ## Check style, format and types
-	$(BIN)/ruff check .
-	$(BIN)/ruff format --check .
-	$(BIN)/mypy --strict
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy --strict
 
 format: $(INSTALLED) ## Put every file into the project's format
 	$(BIN)/ruff check --fix .
@@ -30,11 +40,13 @@ bench: .venv-bench/.installed ## Measure speed beside other packages; writes doc
 	.venv-bench/bin/python -m benchmarks.engine --docs docs/speed.md
 
 .venv-bench/.installed: pyproject.toml setup.py constraints.txt $(NATIVE)
-	$(PYTHON) -m venv .venv-bench
-	.venv-bench/bin/python -m pip install -c constraints.txt torch setuptools
-	.venv-bench/bin/python -m pip install klaycircuits libcirkit
-	.venv-bench/bin/python -m pip install --no-build-isolation -e ".[cli,plot]"
-	touch $@
+	@echo "Setting up .venv-bench: torch and the packages to compare with, a few minutes (log: $(@D)/install.log)"
+	@mkdir -p $(@D) && touch $(@D)/.began && $(PYTHON) -m venv $(@D) > $(@D)/install.log 2>&1 || $(FAILED)
+	@$(@D)/bin/python -m pip install -c constraints.txt torch setuptools >> $(@D)/install.log 2>&1 || $(FAILED)
+	@$(@D)/bin/python -m pip install klaycircuits libcirkit >> $(@D)/install.log 2>&1 || $(FAILED)
+	@$(@D)/bin/python -m pip install --no-build-isolation -e ".[cli,plot]" >> $(@D)/install.log 2>&1 || $(FAILED)
+	@$(@D)/bin/python -c "$$REPORT"
+	@touch $@
 
 # The native library lies in src/ in an editable install, so the stamp goes with it.
 clean: ## Remove everything built, except .venv
@@ -45,7 +57,9 @@ clean: ## Remove everything built, except .venv
 # torch first: it is by far the largest, and its pinned version must be settled before anything else pulls in another.
 # The package is built with the pinned setuptools, not with whatever an isolated build would fetch.
 $(INSTALLED): pyproject.toml setup.py constraints.txt $(NATIVE)
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install -c constraints.txt torch setuptools
-	$(BIN)/python -m pip install -c constraints.txt --no-build-isolation -e ".[dev]"
-	touch $@
+	@echo "Setting up .venv: torch and what the tests need, a few minutes the first time (log: $(@D)/install.log)"
+	@mkdir -p $(@D) && touch $(@D)/.began && $(PYTHON) -m venv $(@D) > $(@D)/install.log 2>&1 || $(FAILED)
+	@$(BIN)/python -m pip install -c constraints.txt torch setuptools >> $(@D)/install.log 2>&1 || $(FAILED)
+	@$(BIN)/python -m pip install -c constraints.txt --no-build-isolation -e ".[dev]" >> $(@D)/install.log 2>&1 || $(FAILED)
+	@$(BIN)/python -c "$$REPORT"
+	@touch $@

@@ -3,6 +3,7 @@
 import semprola.baselines as baselines
 import semprola.constraints as constraints
 import semprola.losses as losses
+import semprola.training as training
 from semprola._version import __version__
 from semprola.circuit import Circuit
 from semprola.circuit.nnf_files import read_nnf
@@ -96,5 +97,6 @@ __all__ = [
     "read_nnf",
     "read_sdd",
     "set_engine",
+    "training",
     "write_dimacs",
 ]

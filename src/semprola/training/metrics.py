@@ -22,6 +22,49 @@ def exact(predicted: Tensor, y: Tensor) -> float:
     return 100 * float((predicted == y).all(-1).double().mean())
 
 
+def observed_exact(predicted: Tensor, y: Tensor) -> float:
+    """The same for rows in which labels may be NaN: percentage of rows with every observed label right.
+
+    Example:
+        >>> observed_exact(torch.tensor([[0, 1], [1, 1]]), torch.tensor([[0, float("nan")], [1, 0]]))
+        50.0
+    """
+    right = predicted == y
+    if y.is_floating_point():
+        right = right | y.isnan()
+    return 100 * float(right.all(-1).double().mean())
+
+
+def auprc(marginals: Tensor, y: Tensor) -> float:
+    """Area under the micro-averaged precision-recall curve, in percent: all labels of all rows are ranked together.
+
+    The area is the sum of precisions weighted by the steps in recall, without interpolation. Labels that are NaN are
+    left out.
+
+    Args:
+        marginals: probabilities of the labels [rows, labels], such as ``p.mean``, which is exact.
+        y: 0, 1, or NaN where not observed [rows, labels].
+
+    Returns:
+        The area, or NaN if no label is 1.
+
+    Example:
+        >>> auprc(torch.tensor([[0.9, 0.8], [0.7, 0.1]]), torch.tensor([[1, 0], [1, 0]]))
+        83.33...
+    """
+    truth, stated = y.flatten().double(), marginals.flatten().double()
+    seen = ~truth.isnan()
+    stated, order = stated[seen].sort(descending=True, stable=True)
+    hits = truth[seen][order].cumsum(0)
+    if len(hits) == 0 or float(hits[-1]) == 0:
+        return float("nan")
+    # equal scores are one point of the curve: the last of each group
+    last = torch.cat([stated[1:] != stated[:-1], torch.ones(1, dtype=torch.bool, device=stated.device)])
+    hits, ranks = hits[last], last.nonzero().flatten() + 1
+    steps = hits.diff(prepend=hits.new_zeros(1))
+    return 100 * float((hits / ranks * steps).sum() / hits[-1])
+
+
 def hamming(predicted: Tensor, y: Tensor) -> float:
     """Percentage of labels that are right; `predicted` and `y` are [rows, labels].
 
@@ -42,7 +85,7 @@ def obeys(constraint: Formula, labels: tuple[str, ...], predicted: Tensor, given
         given: values of the constraint's inputs [rows, given], if it has any.
 
     Returns:
-        One bool a row [rows].
+        One bool per row [rows].
     """
     rows = predicted if given is None else torch.cat([predicted, given.to(predicted)], dim=1)
     return torch.as_tensor(np.asarray(constraint.evaluate(rows.bool().numpy(), labels=list(labels)), bool))
@@ -57,6 +100,21 @@ def consistent(constraint: Formula, labels: tuple[str, ...], predicted: Tensor, 
         66.66...
     """
     return 100 * float(obeys(constraint, labels, predicted, given).double().mean())
+
+
+def calibration_error(confidence: Any, right: Any, bins: int = 10) -> float:
+    """Expected calibration error: how far stated probabilities are from the shares that came true, on average.
+
+    Args:
+        confidence: the stated probabilities, of any shape.
+        right: whether each came true, of the same shape.
+        bins: intervals of probability of equal width.
+
+    Example:
+        >>> round(calibration_error([0.8, 0.8], [True, False]), 3)
+        0.3
+    """
+    return reliability(np.ravel(confidence), np.ravel(right), bins)["error"][0]
 
 
 def reliability(confidence: Any, right: Any, bins: int = 10) -> dict[str, list[float]]:

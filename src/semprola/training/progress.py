@@ -7,11 +7,13 @@ import time
 from types import TracebackType
 from typing import Any
 
+from semprola.training.settings import Look
+
 _SECONDS_BETWEEN_LINES = 15.0
 
 
 class Progress:
-    """Shows the step, the loss and the exact match on validation rows; use it as a context manager.
+    """Shows the step, the loss, the exact match on validation rows and the throughput; use it as a context manager.
 
     Args:
         title: what is running.
@@ -41,16 +43,20 @@ class Progress:
         if self._bar is not None:
             self._bar.stop()
 
-    def update(self, step: int, loss: float, valid_exact: float, best_exact: float) -> None:
-        """Show the state after a look at the validation rows."""
+    def show(self, look: Look) -> None:
+        """Show the state after an evaluation."""
         if self.quiet:
             return
-        seen = f"loss {loss:7.3f}  valid {valid_exact:5.1f}  best {best_exact:5.1f}"
+        history = look.history
+        seen = f"loss {look.loss:7.3f}"
+        if history.valid_exact:
+            seen += f"  valid {history.valid_exact[-1]:5.1f}  best {history.best_exact:5.1f}"
+        seen += f"  {look.rows_per_second:,.0f} rows/s"
         if self._bar is not None:
-            self._bar.update(self._task, completed=step, seen=seen)
+            self._bar.update(self._task, completed=look.step, total=look.steps, seen=seen)
         elif time.monotonic() - self._last > _SECONDS_BETWEEN_LINES:
             self._last = time.monotonic()
-            print(f"  {self.title}: step {step}/{self.steps}  {seen}", file=sys.stderr, flush=True)
+            print(f"  {self.title}: step {look.step}/{look.steps}  {seen}", file=sys.stderr, flush=True)
 
 
 def _rich_bar() -> Any:

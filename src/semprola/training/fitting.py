@@ -1,0 +1,264 @@
+"""The trainer: minibatches, AdamW, early stopping, and checkpoints that resume to the same result."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from semprola.errors import SemprolaError
+from semprola.training.checkpoints import load_checkpoint, save_checkpoint
+from semprola.training.data import Batch, as_batch, as_source, mixed
+from semprola.training.metrics import observed_exact
+from semprola.training.objective import Objective, log_likelihood, predict
+from semprola.training.parallel import Team, started
+from semprola.training.progress import Progress
+from semprola.training.settings import FitSettings, History, Look
+
+_MOST_ROWS = 4096
+"""Validation rows that are evaluated at a time."""
+_SHOWN = 5
+
+Callback = Callable[[Look], bool | None]
+
+
+def fit(
+    model: nn.Module,
+    train: Any,
+    valid: Any = None,
+    settings: FitSettings | None = None,
+    *,
+    seed: int = 0,
+    checkpoint: str | Path | None = None,
+    callbacks: Sequence[Callback] = (),
+    progress: Progress | bool = False,
+    **changes: Any,
+) -> History:
+    """Train in place by maximum likelihood; the model ends with the parameters that were best on the validation rows.
+
+    Labels that are NaN are not observed: such rows train by the marginal likelihood of the others. The order of rows
+    and the randomness of a step depend only on the seed and the number of the step. So a run that was stopped and is
+    resumed from its checkpoint ends with the same parameters as one that was not, and processes started by torchrun
+    reach the result of a single process up to rounding (without dropout: each process draws its own).
+
+    Args:
+        model: a module that returns a distribution: ``model(x)``, or ``model(x, given)`` if the rows have inputs of the
+            constraint. If it has a method ``loss(x, y, given, penalize=)``, that is minimised in place of the negative
+            log-likelihood.
+        train: a tuple (x, y), (x, y, given) or (x, y, given, weight) of tensors whose first dimension is the rows, or a
+            DataLoader that yields such tuples. Under torchrun, tensors are divided among the processes; a DataLoader
+            must do that itself (``DistributedSampler``).
+        valid: the rows to choose the best parameters by, as a tuple; None to keep the last parameters.
+        settings: how to train; by default ``FitSettings()``.
+        seed: of the order of rows and of dropout. The first parameters are those that the model has.
+        checkpoint: a file to continue from if it exists, and to write at every evaluation.
+        callbacks: called with a :class:`Look` after every evaluation; training stops if one returns True.
+        progress: True to show the step, the loss and the throughput, or a `Progress` of your own.
+        **changes: single settings, by name: ``fit(model, train, valid, epochs=20, lr=1e-2)``.
+
+    Returns:
+        What was seen on the way.
+
+    Raises:
+        FormatError: the checkpoint is damaged or belongs to other settings.
+        SemprolaError: the loss is not a number any more; names the rows of the batch that violate the constraint.
+        ValueError: a setting or the rows make no sense.
+
+    Example:
+        >>> import torch, semprola as sp
+        >>> torch.manual_seed(0)
+        <...>
+        >>> x = torch.randn(200, 3)
+        >>> y = torch.nn.functional.one_hot(x.argmax(1), 3).float()
+        >>> layer = sp.ProductSPL(3, sp.one_hot(["a", "b", "c"]))
+        >>> history = fit(layer, (x[:150], y[:150]), (x[150:], y[150:]), epochs=60, lr=0.1)
+        >>> bool((layer(x[150:]).mode == y[150:]).all(1).float().mean() > 0.9)
+        True
+    """
+    chosen = _changed(settings or FitSettings(), changes)
+    with started() as team, torch.random.fork_rng(devices=[]):
+        run = _Run(model, train, valid, chosen, seed, team)
+        path = None if checkpoint is None else Path(checkpoint)
+        if isinstance(progress, Progress):
+            return run.go(path, callbacks, progress)
+        with Progress("training", run.steps, quiet=not progress or not team.leads) as shown:
+            return run.go(path, callbacks, shown)
+
+
+class _Run:
+    """One call of `fit`."""
+
+    def __init__(self, model: nn.Module, train: Any, valid: Any, settings: FitSettings, seed: int, team: Team) -> None:
+        self.model, self.settings, self.seed, self.team = model, settings, seed, team
+        self.source = as_source(train, settings.batch_size, seed)
+        self.divided = not isinstance(train, tuple | list)
+        self.valid = None if valid is None else as_batch(valid)
+        each = self.source.batches_per_epoch()
+        self.steps = settings.steps or settings.epochs * each
+        self.every = settings.evaluate_every or each
+        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        if not parameters:
+            raise ValueError("the model has no parameters to train")
+        self.device = parameters[0].device
+        self.optimizer = torch.optim.AdamW(
+            parameters, lr=settings.lr, weight_decay=settings.weight_decay, fused=self.device.type in ("cpu", "cuda")
+        )
+        self.objective = team.wrap(Objective(model, _label_weight(settings, self.device)))
+        self.history, self.best = History(), _copy(model.state_dict())
+
+    def go(self, path: Path | None, callbacks: Sequence[Callback], progress: Progress) -> History:
+        key = _key(self.model, self.settings, self.seed)
+        if path is not None and path.is_file():
+            self.history, self.best = load_checkpoint(path, key, self.model, self.optimizer)
+        history = self.history
+        began, spent = time.perf_counter(), history.seconds
+        step = history.step[-1] if history.step else 0
+        batches = self.source.from_step(step)
+        finished = step >= self.steps or self._gives_up()
+        rows, last = 0, began
+        while not finished:
+            batch = next(batches)
+            loss = self._step(batch, step)
+            step, rows = step + 1, rows + len(batch.x)
+            if step % self.every and step < self.steps:
+                continue
+            self._look(step, loss)
+            now = time.perf_counter()
+            history.seconds = spent + now - began
+            look = Look(step, self.steps, loss, rows / max(now - last, 1e-9), self.model, history)
+            rows, last = 0, now
+            progress.show(look)
+            if path is not None and self.team.leads:
+                save_checkpoint(path, key, self.model, self.optimizer, history, self.best)
+            # every callback is called, also after one that wants to stop
+            wishes = [bool(callback(look)) for callback in callbacks]
+            finished = step >= self.steps or self._gives_up() or self.team.agree(any(wishes))
+        self.model.load_state_dict(self.best)
+        self.model.eval()
+        return history
+
+    def _step(self, batch: Batch, step: int) -> float:
+        """One gradient step, with randomness that depends on nothing but the seed and the number of the step."""
+        self.model.train()
+        # torch.manual_seed also prepares devices that are not there, which takes longer than a small step
+        torch.default_generator.manual_seed(mixed(self.seed + 15_485_863 * self.team.rank, step))
+        if self.device.type == "cuda":
+            torch.cuda.manual_seed(mixed(self.seed + 15_485_863 * self.team.rank, step))
+        rate = self.settings.rate(step, self.steps)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        mine, factor = self.team.share(batch.to(self.device), not self.divided)
+        with torch.autocast(self.device.type, torch.bfloat16, enabled=self.settings.precision == "bfloat16"):
+            loss: Tensor = self.objective(mine, penalize=step >= self.settings.penalty_from)
+        if factor != 1.0:
+            loss = loss * factor
+        self.optimizer.zero_grad()
+        loss.backward()
+        if self.settings.clip is not None:
+            nn.utils.clip_grad_norm_(self.optimizer.param_groups[0]["params"], self.settings.clip)
+        self.optimizer.step()
+        value = self.team.total(float(loss.detach()))
+        if value != value or abs(value) == float("inf"):
+            raise SemprolaError(f"the loss is {value} at step {step}: {self._reason(mine)}")
+        return value
+
+    @torch.no_grad()
+    def _reason(self, batch: Batch) -> str:
+        """Why the loss is not finite, as far as the rows show."""
+        if not bool(batch.x.isfinite().all()):
+            return "the inputs x have infinities or NaN"
+        circuit: Any = next((m.circuit for m in self.model.modules() if hasattr(m, "circuit")), None)
+        if circuit is None or bool(batch.y.isnan().any()):
+            return "a label violates the constraint, or lr is too large"
+        given = None if batch.given is None else batch.given.cpu().numpy()
+        wrong = (~torch.as_tensor(circuit.satisfied(batch.y.cpu().numpy(), given))).nonzero().flatten().tolist()
+        if not wrong:
+            return "lr is too large"
+        shown = "; ".join(_ones(batch.y[row], circuit.labels) for row in wrong[:_SHOWN])
+        rows = f"{len(wrong)} of {len(batch.y)} rows of the batch, first those with"
+        return f"a label violates the constraint ({rows} {shown})"
+
+    @torch.no_grad()
+    def _look(self, step: int, loss: float) -> None:
+        """Measure on the validation rows, and remember the parameters if they are the best so far."""
+        history = self.history
+        history.step.append(step)
+        history.loss.append(loss)
+        if self.valid is None:
+            history.best_step = step
+            self.best.update(_copy(self.model.state_dict()))
+            return
+        self.model.eval()
+        score, log_prob = evaluate(self.model, self.valid, self.device)
+        history.valid_exact.append(score)
+        history.valid_log_prob.append(log_prob)
+        old = history.best_exact, history.best_log_prob
+        if log_prob > old[1] if self.settings.choose == "likelihood" else (score, log_prob) > old:
+            history.best_step, history.best_exact, history.best_log_prob = step, score, log_prob
+            self.best.update(_copy(self.model.state_dict()))
+
+    def _gives_up(self) -> bool:
+        patience = self.settings.patience
+        if patience is None or self.valid is None:
+            return False
+        return self.history.stale(self.settings.penalty_from) >= patience
+
+
+@torch.no_grad()
+def evaluate(model: Any, rows: Batch, device: torch.device | None = None) -> tuple[float, float]:
+    """Exact match in percent, and mean log-likelihood, on some rows; of the observed labels where some are NaN."""
+    scores, log_probs, sizes = [], [], []
+    for first in range(0, max(1, len(rows.x)), _MOST_ROWS):
+        part = rows if len(rows.x) <= _MOST_ROWS else rows.take(slice(first, first + _MOST_ROWS))
+        part = part if device is None else part.to(device)
+        p = predict(model, part)
+        scores.append(observed_exact(p.mode, part.y))
+        log_probs.append(float(log_likelihood(p, part.y).mean()))
+        sizes.append(len(part.x))
+    if len(sizes) == 1:
+        return scores[0], log_probs[0]
+    total = sum(sizes)
+    return (
+        sum(score * size for score, size in zip(scores, sizes, strict=True)) / total,
+        sum(value * size for value, size in zip(log_probs, sizes, strict=True)) / total,
+    )
+
+
+def _changed(settings: FitSettings, changes: dict[str, Any]) -> FitSettings:
+    known = [field.name for field in fields(FitSettings)]
+    unknown = [name for name in changes if name not in known]
+    if unknown:
+        raise TypeError(f"fit knows no setting {unknown[0]!r}; it knows {', '.join(known)}")
+    return replace(settings, **changes)
+
+
+def _label_weight(settings: FitSettings, device: torch.device) -> Tensor | None:
+    if settings.label_weight is None:
+        return None
+    weight = torch.as_tensor(settings.label_weight, dtype=torch.float32, device=device)
+    if not bool((weight >= 0).all()):
+        raise ValueError("label_weight must not be negative")
+    return weight
+
+
+def _key(model: Any, settings: FitSettings, seed: int) -> str:
+    """What a checkpoint belongs to."""
+    described = model.describe() if callable(getattr(model, "describe", None)) else repr(model)
+    if callable(settings.schedule):
+        settings = replace(settings, schedule="constant", label_weight=settings.label_weight)
+        described += " with a schedule of its own"
+    return f"{described} {settings} seed={seed}"
+
+
+def _copy(state: dict[str, Any]) -> dict[str, Any]:
+    return {name: value.clone() if isinstance(value, Tensor) else value for name, value in state.items()}
+
+
+def _ones(y: Tensor, labels: tuple[str, ...]) -> str:
+    names = [label for label, value in zip(labels, y.tolist(), strict=True) if value == 1]
+    return ", ".join(names[:6]) + (", …" if len(names) > 6 else "") if names else "no label"

@@ -1,0 +1,68 @@
+"""What training minimises: the negative log-likelihood, by marginals where labels are not observed."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from semprola.training.data import Batch
+
+
+class Objective(nn.Module):
+    """A model and its loss as one module, so that data-parallel training sees one forward pass.
+
+    Args:
+        model: returns a distribution for inputs x (and inputs of the constraint). If it has a method
+            ``loss(x, y, given, penalize=)``, that is what is minimised.
+        label_weight: weights of the labels' own log losses [labels], or None.
+    """
+
+    def __init__(self, model: nn.Module, label_weight: Tensor | None = None) -> None:
+        super().__init__()
+        self.model = model
+        self.label_weight: Tensor | None
+        self.register_buffer("label_weight", label_weight, persistent=False)
+
+    def forward(self, batch: Batch, penalize: bool = True) -> Tensor:
+        """The mean loss over the rows of a batch, by their weights if they have any."""
+        own = getattr(self.model, "loss", None)
+        if inspect.ismethod(own):
+            if batch.weight is not None or self.label_weight is not None:
+                raise ValueError(f"{type(self.model).__name__} has a loss of its own, which knows no weights")
+            loss: Tensor = own(batch.x, batch.y, batch.given, penalize=penalize)
+            return loss
+        p = predict(self.model, batch)
+        rows = -log_likelihood(p, batch.y)
+        if self.label_weight is not None:
+            rows = rows + (_label_losses(p, batch.y) * self.label_weight).sum(-1)
+        if batch.weight is None:
+            return rows.mean()
+        weight = batch.weight.to(rows)
+        # a row without weight may be impossible: infinity times zero is not a number
+        return torch.where(weight == 0, 0.0, rows * weight).sum() / weight.sum().clamp_min(1e-30)
+
+
+def predict(model: Any, batch: Batch) -> Any:
+    """The distribution that a model returns for a batch."""
+    return model(batch.x) if batch.given is None else model(batch.x, batch.given)
+
+
+def log_likelihood(p: Any, y: Tensor) -> Tensor:
+    """Log-probability of the labels [rows]; of the observed ones where some are NaN."""
+    if y.is_floating_point() and bool(y.isnan().any()):
+        value: Tensor = p.log_marginal(y)
+        return value
+    value = p.log_prob(y)
+    return value
+
+
+def _label_losses(p: Any, y: Tensor) -> Tensor:
+    """Log loss of each label's marginal [rows, labels]; 0 where the label is not observed."""
+    mean = p.mean
+    tiny = torch.finfo(mean.dtype).tiny
+    right = torch.where(y.to(mean) > 0.5, mean, 1 - mean)
+    observed = ~y.isnan() if y.is_floating_point() else torch.ones_like(y, dtype=torch.bool)
+    return torch.where(observed, -right.clamp_min(tiny).log(), 0.0)

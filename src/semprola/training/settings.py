@@ -1,0 +1,130 @@
+"""How a model is trained, and what was seen on the way."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+CHOICES = ("exact", "likelihood")
+PRECISIONS = ("float32", "bfloat16")
+SCHEDULES = ("constant", "cosine", "linear")
+
+
+@dataclass(frozen=True)
+class FitSettings:
+    """How :func:`semprola.training.fit` trains.
+
+    Args:
+        epochs: passes over the training rows.
+        steps: gradient steps; overrides `epochs`.
+        batch_size: rows of a step; None for all of them. A DataLoader has its own.
+        lr: learning rate of AdamW.
+        weight_decay: decoupled weight decay.
+        schedule: "constant", "cosine" or "linear" (down to zero at the last step), or a function of the step and the
+            number of steps that returns a factor of `lr`.
+        warmup: steps in which the learning rate rises from zero.
+        clip: largest norm of the gradient; None for any.
+        precision: "float32", or "bfloat16" for mixed precision: the network in bfloat16, the circuit in float32.
+        evaluate_every: steps between two evaluations on the validation rows; None for one each epoch.
+        patience: evaluations without improvement before training stops; None to go on to the end.
+        choose: which parameters are best on the validation rows: those with the highest "likelihood", or with the
+            highest "exact" match (among equal ones, the highest likelihood).
+        penalty_from: step from which losses that a model adds to its likelihood count.
+        label_weight: weights of the labels' own log losses, which are added to the joint one: None for no such loss, a
+            number for all labels, or one for each.
+
+    Raises:
+        ValueError: a setting makes no sense.
+    """
+
+    epochs: int = 100
+    steps: int | None = None
+    batch_size: int | None = 64
+    lr: float = 1e-3
+    weight_decay: float = 0.0
+    schedule: str | Callable[[int, int], float] = "constant"
+    warmup: int = 0
+    clip: float | None = None
+    precision: str = "float32"
+    evaluate_every: int | None = None
+    patience: int | None = None
+    choose: str = "likelihood"
+    penalty_from: int = 0
+    label_weight: float | tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Refuse what makes no sense before any work is done."""
+        for name, known in (("choose", CHOICES), ("precision", PRECISIONS)):
+            if getattr(self, name) not in known:
+                raise ValueError(f"{name} must be {' or '.join(map(repr, known))}, not {getattr(self, name)!r}")
+        if not callable(self.schedule) and self.schedule not in SCHEDULES:
+            raise ValueError(f"schedule must be {', '.join(map(repr, SCHEDULES))} or a function, not {self.schedule!r}")
+        for name in ("epochs", "steps", "batch_size", "evaluate_every", "patience"):
+            value = getattr(self, name)
+            if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
+                raise ValueError(f"{name} must be a positive whole number, not {value!r}")
+        for name in ("lr", "weight_decay", "warmup", "penalty_from"):
+            if not getattr(self, name) >= 0:
+                raise ValueError(f"{name} must not be negative, but is {getattr(self, name)!r}")
+        if self.clip is not None and not self.clip > 0:
+            raise ValueError(f"clip must be a positive number, not {self.clip!r}")
+
+    def rate(self, step: int, steps: int) -> float:
+        """The learning rate of a step.
+
+        Example:
+            >>> FitSettings(lr=1.0, schedule="cosine", warmup=2).rate(1, 100)
+            0.5
+        """
+        if step < self.warmup:
+            return self.lr * step / self.warmup
+        if callable(self.schedule):
+            return self.lr * self.schedule(step, steps)
+        if self.schedule == "constant":
+            return self.lr
+        share = (step - self.warmup) / max(1, steps - self.warmup)
+        return self.lr * ((1 + math.cos(math.pi * share)) / 2 if self.schedule == "cosine" else 1 - share)
+
+
+@dataclass
+class History:
+    """What was seen on the way: one entry for each evaluation on the validation rows.
+
+    Without validation rows, `valid_exact` and `valid_log_prob` are empty and the last parameters count as the best.
+    """
+
+    step: list[int] = field(default_factory=list)
+    loss: list[float] = field(default_factory=list)
+    valid_exact: list[float] = field(default_factory=list)
+    valid_log_prob: list[float] = field(default_factory=list)
+    best_step: int = 0
+    best_exact: float = -1.0
+    best_log_prob: float = float("-inf")
+    seconds: float = 0.0
+
+    def stale(self, since: int = 0) -> int:
+        """Evaluations since the best one, and since some step."""
+        return sum(step > max(since, self.best_step) for step in self.step)
+
+
+@dataclass(frozen=True)
+class Look:
+    """What a callback is told after each evaluation.
+
+    Args:
+        step: gradient steps taken so far.
+        steps: how many there will be at most.
+        loss: of the last step.
+        rows_per_second: training rows a second since the last evaluation.
+        model: the model, with its current parameters.
+        history: all evaluations so far, this one included.
+    """
+
+    step: int
+    steps: int
+    loss: float
+    rows_per_second: float
+    model: Any
+    history: History
