@@ -10,7 +10,7 @@ from semprola.circuit.nnf_files import read_nnf
 from semprola.circuit.sdd_files import read_sdd
 from semprola.compiler import compile
 from semprola.constraints import Categorical, Integer
-from semprola.distributions import CompatibleDistribution, ProductDistribution, SPLDistribution
+from semprola.distributions import CompatibleDistribution, ProductDistribution, SPLDistribution, Violation, violations
 from semprola.engine import get_engine, set_engine
 from semprola.errors import (
     CompilationBudgetError,
@@ -21,6 +21,7 @@ from semprola.errors import (
     PropertyError,
     SemprolaError,
     UnsatisfiableError,
+    ViolationError,
 )
 from semprola.logic import (
     FALSE,
@@ -47,7 +48,7 @@ from semprola.logic import (
     parse,
     write_dimacs,
 )
-from semprola.nn import SPL, ProductSPL
+from semprola.nn import SPL, ConstraintLayer, ProductSPL, constrain
 
 __all__ = [
     "FALSE",
@@ -60,6 +61,7 @@ __all__ = [
     "Circuit",
     "CompatibleDistribution",
     "CompilationBudgetError",
+    "ConstraintLayer",
     "FormatError",
     "Formula",
     "Iff",
@@ -78,12 +80,15 @@ __all__ = [
     "SemprolaError",
     "UnsatisfiableError",
     "Variable",
+    "Violation",
+    "ViolationError",
     "Xor",
     "__version__",
     "at_least",
     "at_most",
     "baselines",
     "compile",
+    "constrain",
     "constraints",
     "exactly",
     "exists",
@@ -98,5 +103,6 @@ __all__ = [
     "read_sdd",
     "set_engine",
     "training",
+    "violations",
     "write_dimacs",
 ]

@@ -23,6 +23,10 @@ class UnsatisfiableError(SemprolaError, ValueError):
     """The constraint has no model, or the given inputs or evidence leave none."""
 
 
+class ViolationError(SemprolaError, ValueError):
+    """Label vectors violate the constraint; the message names the first rows and the rule each breaks."""
+
+
 class CompilationBudgetError(SemprolaError, RuntimeError):
     """A compilation ran out of its time, node or memory budget.
 

@@ -43,6 +43,9 @@ class Circuit:
         info: how the circuit was made (back end, reason, seconds, …); read only, and no part of its identity.
     """
 
+    source: Any = None
+    """The formula that it was compiled from, where this process knows it; neither saved nor compared."""
+
     def __init__(
         self,
         labels: Sequence[str],
@@ -81,6 +84,12 @@ class Circuit:
         """The same circuit with another account of how it was made; nothing is copied."""
         made = object.__new__(Circuit)
         made.__dict__.update(self.__dict__, info=MappingProxyType(dict(info)))
+        return made
+
+    def with_source(self, source: Any) -> Circuit:
+        """The same circuit with a note of the formula that it was compiled from; nothing is copied."""
+        made = object.__new__(Circuit)
+        made.__dict__.update(self.__dict__, source=source)
         return made
 
     # what it is -----------------------------------------------------------------------------------------------------

@@ -81,6 +81,7 @@ def compile(
     try:
         if circuit is None:
             circuit = (_through_disk if cache else _compile)(constraint, *names, backend, budget)
+            circuit = circuit.with_source(constraint.source if isinstance(constraint, Circuit) else constraint)
             if cache:
                 store.memory.keep(key, circuit)
         budget.check_result(circuit.num_nodes)

@@ -5,7 +5,15 @@ from semprola.distributions.base import ConstrainedDistribution
 from semprola.distributions.compatible import CompatibleDistribution
 from semprola.distributions.product import ProductDistribution
 from semprola.distributions.spl import SPLDistribution
+from semprola.distributions.violations import Violation, violations
 
-__all__ = ["CompatibleDistribution", "ConstrainedDistribution", "ProductDistribution", "SPLDistribution"]
+__all__ = [
+    "CompatibleDistribution",
+    "ConstrainedDistribution",
+    "ProductDistribution",
+    "SPLDistribution",
+    "Violation",
+    "violations",
+]
 
 del _kl

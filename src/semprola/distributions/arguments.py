@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from semprola.circuit import Circuit
+from semprola.distributions.names import as_rows
 from semprola.engine import is_binary
 from semprola.errors import LabelError
 
@@ -31,7 +32,7 @@ def given_rows(circuit: Circuit, given: Any, batch_shape: Sequence[int], like: T
         return None
     if given is None:
         raise LabelError(f"the constraint speaks of inputs ({', '.join(circuit.given[:4])}): pass given=")
-    rows = torch.as_tensor(given, device=like.device)
+    rows = torch.as_tensor(as_rows(given, circuit.given, "given", like), device=like.device)
     expected = (*batch_shape, len(circuit.given))
     if rows.dim() == 0 or rows.shape[-1] != len(circuit.given):
         raise LabelError(
@@ -48,17 +49,28 @@ def given_rows(circuit: Circuit, given: Any, batch_shape: Sequence[int], like: T
 
 
 def check_binary(value: Tensor, what: str) -> None:
-    if _is_hidden(value):
+    if is_hidden(value):
         return
     if value.dtype != torch.bool and not is_binary(value):
         raise ValueError(f"{what} must hold 0 and 1 only")
 
 
 def check_evidence(value: Tensor) -> None:
-    if _is_hidden(value):
+    if is_hidden(value):
         return
     if value.dtype != torch.bool and not bool(((value == 0) | (value == 1) | value.isnan()).all()):
         raise ValueError("evidence must hold 0, 1, and NaN where nothing is observed")
+
+
+def check_finite(value: Tensor, batch_shape: Sequence[int], what: str) -> None:
+    """Refuse numbers that are NaN or infinite, naming the rows of [*batch, …] that have them."""
+    if is_hidden(value):
+        return
+    finite = torch.isfinite(value.detach())
+    if bool(finite.all()):
+        return
+    wrong = ~finite.reshape(math.prod(batch_shape), -1).all(1)
+    raise ValueError(f"{what} must be finite: found NaN or infinite values{rows_named(wrong, batch_shape)}")
 
 
 def flat_rows(value: Tensor, labels: int, batch_shape: torch.Size, like: Tensor) -> tuple[Tensor, torch.Size]:
@@ -79,10 +91,10 @@ def flat_rows(value: Tensor, labels: int, batch_shape: torch.Size, like: Tensor)
     return rows.reshape(samples, math.prod(batch_shape), labels).permute(2, 0, 1), shape
 
 
-def _is_hidden(value: Tensor) -> bool:
+def is_hidden(value: Tensor) -> bool:
     """Whether a tensor's numbers cannot be looked at, since a program is traced or mapped over a batch."""
     functorch = torch._C._functorch
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or torch._C._is_tracing():
         return True
     while functorch.is_functorch_wrapped_tensor(value):
         if functorch.is_batchedtensor(value):

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints
 
-from semprola.distributions import decoding, information
+from semprola.distributions import decoding, information, projection
 from semprola.distributions.arguments import check_binary, check_evidence, rows_named
 from semprola.distributions.encoding import EncodedStates
-from semprola.distributions.evaluation import EvaluatedDistribution
+from semprola.distributions.further import FurtherQueries
+from semprola.distributions.names import as_rows
 from semprola.distributions.numeric import log_sum_exp
 from semprola.distributions.support import Satisfies
 from semprola.errors import UnsatisfiableError
@@ -20,7 +21,7 @@ from semprola.errors import UnsatisfiableError
 _NEGATIVE_INFINITY = float("-inf")
 
 
-class ConstrainedDistribution(EvaluatedDistribution):
+class ConstrainedDistribution(FurtherQueries):
     """A mixture of circuits over label vectors y in {0, 1}^L whose support is exactly the models of a constraint.
 
     p(y) = Σ_c π_c f_c(y) / Z, where every component f_c is a circuit with its own weights or literal scores. Subclasses
@@ -58,15 +59,27 @@ class ConstrainedDistribution(EvaluatedDistribution):
 
     # probabilities --------------------------------------------------------------------------------------------------
 
-    def log_prob(self, value: Tensor | EncodedStates) -> Tensor:
+    def log_prob(self, value: Any, on_violation: str | None = None) -> Tensor:
         """Log-probability of label vectors; exactly -inf where one violates the constraint.
 
         Args:
-            value: 0/1 of shape [*sample, *batch, labels], or what the layer's `encode` made of such.
+            value: 0/1 of shape [*sample, *batch, labels], a dict or data frame with these labels for columns, or what
+                the layer's `encode` made of such.
+            on_violation: what to do with rows that violate the constraint, in place of -inf. "raise": refuse, naming
+                the first rows and the rule each breaks. "ignore": 0, so that such a row adds nothing to a sum and has
+                no gradient; a mean still divides by all rows. "project": the log-probability of the nearest state that
+                obeys, see :meth:`project`.
 
         Returns:
             [*sample, *batch]
+
+        Raises:
+            ViolationError: on_violation is "raise" and a row violates the constraint.
+            LabelError: a column is unknown or missing.
         """
+        if on_violation is not None:
+            return projection.log_prob(self, value, on_violation)
+        value = as_rows(value, self.labels, "y", self._log_mixing)
         encoded = isinstance(value, EncodedStates)
         codes = None
         if isinstance(value, EncodedStates):
@@ -98,15 +111,17 @@ class ConstrainedDistribution(EvaluatedDistribution):
         mean = self.mean
         return mean * (1 - mean)
 
-    def log_marginal(self, evidence: Tensor) -> Tensor:
+    def log_marginal(self, evidence: Any) -> Tensor:
         """Log-probability of a partial assignment.
 
         Args:
-            evidence: 0, 1, or NaN where not observed, of shape [*sample, *batch, labels].
+            evidence: 0, 1, or NaN where not observed, of shape [*sample, *batch, labels]; or a dict or data frame
+                whose columns are the labels observed.
 
         Returns:
             [*sample, *batch]; 0 if nothing is observed, -inf if the evidence is impossible.
         """
+        evidence = as_rows(evidence, self.labels, "evidence", self._log_mixing, missing=float("nan"))
         rows, shape = self._flat_rows(evidence)
         if self._validate_args:
             check_evidence(evidence)
@@ -117,15 +132,18 @@ class ConstrainedDistribution(EvaluatedDistribution):
             parts.append(log_z.masked_fill(conflict, _NEGATIVE_INFINITY) - self._log_partition)
         return torch.stack(parts).reshape(shape) if parts else rows.new_zeros(shape)
 
-    def condition(self, evidence: Tensor) -> Any:
+    def condition(self, evidence: Any) -> Any:
         """The distribution given evidence.
 
         Args:
-            evidence: 0, 1, or NaN where not observed, of shape [*batch, labels] (or broadcastable to it).
+            evidence: 0, 1, or NaN where not observed, of shape [*batch, labels] (or broadcastable to it); or a dict or
+                data frame whose columns are the labels observed, as in ``p.condition({"even": 1})``.
 
         Raises:
             UnsatisfiableError: evidence that has probability zero; names the rows.
+            LabelError: a name is not a label.
         """
+        evidence = as_rows(evidence, self.labels, "evidence", self._log_mixing, missing=float("nan"))
         if self._validate_args:
             check_evidence(evidence)
         rows, shape = self._flat_rows(evidence)
@@ -169,16 +187,19 @@ class ConstrainedDistribution(EvaluatedDistribution):
         """Whether `mode` is proven to be the most probable y, bool [*batch]."""
         return self._best[1].reshape(self.batch_shape)
 
-    def decode(self, utility: str | Tensor = "mode") -> Tensor:
+    def decode(self, utility: Any = "mode") -> Tensor:
         """The y in the constraint that maximises an expected utility.
 
         Args:
-            utility: "mode"; "hamming" (least expected number of wrong labels); "greedy" (the published decoder, which
-                is not the mode, for comparison only); or a tensor [*batch, labels] of gains for a label being 1.
+            utility: "mode"; "hamming" (least expected number of wrong labels); "f1" or "jaccard" (largest expected F1
+                or Jaccard index of the labels, see :meth:`decode_with_bound`); "greedy" (the published decoder, which
+                is not the mode, for comparison only); or gains for a label being 1, as a tensor [*batch, labels] or by
+                name (labels that are left out gain nothing).
 
         Returns:
             [*batch, labels]
         """
+        utility = as_rows(utility, self.labels, "utilities", self._log_mixing, missing=0.0)
         return self._shaped(decoding.decode(self, utility))
 
     def sample(self, sample_shape: Any = torch.Size(), generator: torch.Generator | None = None) -> Tensor:  # noqa: B008

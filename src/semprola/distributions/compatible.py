@@ -9,6 +9,7 @@ from torch import Tensor
 
 from semprola.distributions.arguments import given_rows
 from semprola.distributions.base import ConstrainedDistribution
+from semprola.distributions.components import with_components
 from semprola.distributions.product import check_given
 from semprola.distributions.spl import bounded_candidates, flat_columns, normalized_mixing
 from semprola.engine import Plan
@@ -37,10 +38,11 @@ class CompatibleDistribution(ConstrainedDistribution):
         given: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        if logits.dim() < 2 or logits.shape[-1] != structure.num_parameters:
+        if logits.dim() == 0 or logits.shape[-1] != structure.num_parameters:
             raise ValueError(
                 f"logits must be [*batch, mixtures, {structure.num_parameters}], not {tuple(logits.shape)}"
             )
+        logits = with_components(logits, mixing_logits)
         *batch_shape, mixtures, _ = logits.shape
         columns = flat_columns(logits)
         self._log_parameters = structure.normalize(columns)

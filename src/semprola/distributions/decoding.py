@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch import Tensor
 
+from semprola.distributions import expected
 from semprola.distributions.information import marginals
 from semprola.distributions.numeric import log_sum_exp
 from semprola.engine import Literals, indicators, search
@@ -54,9 +55,13 @@ def decode(p: ConstrainedDistribution, utility: str | Tensor) -> Tensor:
         if utility == "hamming":
             # the expected number of right labels is Σ_j P(Y_j = y_j)
             return _best_total(p, 2 * marginals(p) - 1)
+        if utility in ("f1", "jaccard"):
+            return expected.decode(p, utility)[0]
         if utility == "greedy":
             return _greedy(p)
-    raise ValueError(f"decode takes 'mode', 'hamming', 'greedy' or a tensor of utilities, not {utility!r}")
+    raise ValueError(
+        f"decode takes 'mode', 'hamming', 'f1', 'jaccard', 'greedy' or utilities by label, not {utility!r}"
+    )
 
 
 def sample(p: ConstrainedDistribution, count: int, generator: torch.Generator | None) -> Tensor:

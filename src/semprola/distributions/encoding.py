@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from semprola.distributions.arguments import check_binary
+from semprola.distributions.names import as_rows
 from semprola.engine import Structure, encode
 from semprola.errors import LabelError
 
@@ -30,13 +31,15 @@ class EncodedStates:
         self._structure, self.states, self.codes = structure, states, codes
 
     @classmethod
-    def of(cls, structure: Structure, y: Tensor) -> EncodedStates:
-        """Encode label vectors [*batch, labels] for a layer's circuit.
+    def of(cls, structure: Structure, y: Any) -> EncodedStates:
+        """Encode label vectors ([*batch, labels], or by name) for a layer's circuit.
 
         Raises:
             ValueError: another number of labels, or something that is neither 0 nor 1.
+            LabelError: a column is unknown or missing.
         """
         circuit = structure.circuit
+        y = as_rows(y, circuit.labels, "y", torch.zeros(0))
         if y.dim() == 0 or y.shape[-1] != circuit.num_labels:
             raise ValueError(f"expected rows of {circuit.num_labels} labels, got a tensor of shape {tuple(y.shape)}")
         check_binary(y, "y")

@@ -11,6 +11,8 @@ from torch.nn import functional as F
 from semprola.circuit import Circuit
 from semprola.distributions.arguments import given_rows, rows_named
 from semprola.distributions.base import ConstrainedDistribution
+from semprola.distributions.cached import structure_of
+from semprola.distributions.components import with_components
 from semprola.distributions.spl import flat_columns, normalized_mixing
 from semprola.engine import Literals, Plan, Structure, indicators, possible
 from semprola.errors import UnsatisfiableError
@@ -23,7 +25,8 @@ class ProductDistribution(ConstrainedDistribution):
 
     Args:
         circuit: the compiled constraint (or its `Structure`).
-        logits: log-odds of the labels in each component [*batch, mixtures, labels].
+        logits: log-odds of the labels in each component [*batch, mixtures, labels], or [*batch, labels] for one
+            component; see :func:`semprola.distributions.components.with_components`.
         mixing_logits: one number for each component [*batch, mixtures]; may be left out if there is one.
         given: values of the given variables [*batch, given].
 
@@ -39,10 +42,11 @@ class ProductDistribution(ConstrainedDistribution):
         given: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        structure = circuit if isinstance(circuit, Structure) else Structure(circuit)
+        structure = structure_of(circuit)
         labels = structure.circuit.num_labels
-        if logits.dim() < 2 or logits.shape[-1] != labels:
+        if logits.dim() == 0 or logits.shape[-1] != labels:
             raise ValueError(f"logits must be [*batch, mixtures, {labels}], not {tuple(logits.shape)}")
+        logits = with_components(logits, mixing_logits)
         *batch_shape, mixtures, _ = logits.shape
         self._logits = flat_columns(logits)
         mixing = normalized_mixing(mixing_logits, mixtures, batch_shape, self._logits)

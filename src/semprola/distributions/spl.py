@@ -12,6 +12,8 @@ from torch import Tensor
 from semprola.circuit import Circuit
 from semprola.distributions.arguments import given_rows, rows_named
 from semprola.distributions.base import ConstrainedDistribution
+from semprola.distributions.cached import structure_of
+from semprola.distributions.components import with_components
 from semprola.engine import (
     Literals,
     Plan,
@@ -30,8 +32,9 @@ class SPLDistribution(ConstrainedDistribution):
 
     Args:
         circuit: the compiled constraint (or its `Structure`).
-        logits: of the sums' branches [*batch, replicas, logits], where a sum with two branches has one logit, that of
-            the second relative to the first; ``Structure(circuit).layer.num_logits`` says how many there are.
+        logits: of the sums' branches [*batch, replicas, logits], or [*batch, logits] for one replica. A sum with two
+            branches has one logit, that of the second relative to the first; ``Structure(circuit).layer.num_logits``
+            says how many there are.
         mixing_logits: one number for each replica [*batch, replicas]; may be left out if there is one.
         given: values of the given variables [*batch, given].
         units: copies of each sum that `logits` are for.
@@ -51,10 +54,11 @@ class SPLDistribution(ConstrainedDistribution):
         validate_args: bool | None = None,
         mixing: str = "cross",
     ) -> None:
-        structure = circuit if isinstance(circuit, Structure) else Structure(circuit, units, mixing)
+        structure = structure_of(circuit, units, mixing)
         plan = structure.layer
-        if logits.dim() < 2 or logits.shape[-1] != plan.num_logits:
+        if logits.dim() == 0 or logits.shape[-1] != plan.num_logits:
             raise ValueError(f"logits must be [*batch, replicas, {plan.num_logits}], not {tuple(logits.shape)}")
+        logits = with_components(logits, mixing_logits)
         *batch_shape, replicas, _ = logits.shape
         columns = flat_columns(logits)
         observed = given_rows(structure.circuit, given, batch_shape, columns)

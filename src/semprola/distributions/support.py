@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 from torch.distributions.constraints import Constraint
+
+from semprola.distributions.names import as_rows
 
 if TYPE_CHECKING:
     from semprola.distributions.base import ConstrainedDistribution
@@ -22,10 +24,10 @@ class Satisfies(Constraint):
         self._distribution = distribution
         super().__init__()
 
-    def check(self, value: Tensor) -> Tensor:
-        """Whether each row of value [*sample, *batch, labels] is in the support: bool [*sample, *batch]."""
+    def check(self, value: Any) -> Tensor:
+        """Whether each row of value [*sample, *batch, labels] (or by name) is in the support: bool."""
         p = self._distribution
-        y, shape = p._flat_rows(value)
+        y, shape = p._flat_rows(as_rows(value, p.labels, "y", p.log_mixing))
         binary = ((y == 0) | (y == 1)).all(0)
         with torch.no_grad():
             inside = binary & p._satisfied((y > 0.5).to(y.dtype))

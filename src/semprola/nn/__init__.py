@@ -1,6 +1,7 @@
 """The layers."""
 
+from semprola.nn.constraint import ConstraintLayer, constrain
 from semprola.nn.gate import Gate
 from semprola.nn.layers import SPL, ProductSPL
 
-__all__ = ["SPL", "Gate", "ProductSPL"]
+__all__ = ["SPL", "ConstraintLayer", "Gate", "ProductSPL", "constrain"]

@@ -1,0 +1,132 @@
+"""Values by name: mappings and data frames whose columns are matched with the labels of a constraint.
+
+Knows no torch and imports no data-frame library: pandas and polars are recognised by what their objects can do.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from semprola.errors import LabelError
+
+
+def is_named(value: Any) -> bool:
+    """Whether a value carries names: a mapping, a data frame, or a series indexed by names.
+
+    Example:
+        >>> is_named({"cat": 1}), is_named([1, 0])
+        (True, False)
+    """
+    return isinstance(value, Mapping) or _is_frame(value) or _is_series(value)
+
+
+def named_columns(value: Any, names: Sequence[str], what: str, *, missing: float | None = None) -> list[Any]:
+    """The columns of named values, in the order of `names`.
+
+    Args:
+        value: a mapping from names to numbers or arrays, a data frame with one column per name, or a series with one
+            entry per name.
+        names: the order wanted.
+        what: how errors call the value, such as "evidence".
+        missing: stands in for names that are left out; None if all of them are needed.
+
+    Returns:
+        One number, array or tensor per name. Missing entries of data frames (None, NA) are NaN.
+
+    Raises:
+        LabelError: a name is unknown, appears twice, or is missing; the message says which.
+
+    Example:
+        >>> named_columns({"dog": 0, "cat": 1}, ["cat", "dog"], "y")
+        [1, 0]
+        >>> named_columns({"dgo": 0}, ["cat", "dog"], "evidence", missing=0.0)
+        Traceback (most recent call last):
+        semprola.errors.LabelError: evidence names 'dgo', which is not a label: did you mean 'dog'?
+    """
+    found = _columns(value, what)
+    known = set(names)
+    for name in found:
+        if name not in known:
+            raise LabelError(f"{what} names {name!r}, which is not {_what_it_should_be(name, names)}")
+    absent = [name for name in names if name not in found]
+    if absent and missing is None:
+        more = f" (and {len(absent) - 1} more)" if len(absent) > 1 else ""
+        raise LabelError(f"{what} has no column {absent[0]!r}{more}")
+    return [found.get(name, missing) for name in names]
+
+
+def named_rows(value: Any, names: Sequence[str], what: str, *, missing: float | None = None) -> Any:
+    """The same as :func:`named_columns` as one array [..., names]; columns are broadcast against each other."""
+    columns = [np.asarray(column) for column in named_columns(value, names, what, missing=missing)]
+    try:
+        return np.stack(np.broadcast_arrays(*columns), axis=-1)
+    except ValueError:
+        raise LabelError(f"the columns of {what} have different shapes") from None
+
+
+def _columns(value: Any, what: str) -> dict[Any, Any]:
+    if isinstance(value, Mapping):
+        return {_text(name): _plain(column, name, what) for name, column in value.items()}
+    labels = value.columns if _is_frame(value) else value.index
+    names = [_text(name) for name in labels]
+    repeated = next((name for i, name in enumerate(names) if name in names[:i]), None) if _repeats(names) else None
+    if repeated is not None:
+        raise LabelError(f"{what} has the column {repeated!r} twice")
+    if _is_frame(value):
+        return {name: _plain(value[label], name, what) for name, label in zip(names, labels, strict=True)}
+    return {name: _plain(entry, name, what) for name, entry in zip(names, value, strict=True)}
+
+
+def _plain(column: Any, name: Any, what: str) -> Any:
+    """A column as numbers: tensors stay as they are, None and NA become NaN."""
+    if hasattr(column, "detach"):
+        return column
+    try:
+        array = np.asarray(column)
+        if array.dtype == object:
+            entries = [np.nan if _is_absent(entry) else float(entry) for entry in array.reshape(-1)]
+            array = np.array(entries).reshape(array.shape)
+        if array.dtype.kind not in "biuf":
+            raise TypeError
+    except (TypeError, ValueError):
+        raise LabelError(f"{what}: the values of {name!r} are not numbers") from None
+    # frames lend views that must not be written to, of which torch warns
+    return np.array(array) if array.ndim else array.item()
+
+
+def _is_absent(entry: Any) -> bool:
+    # pandas.NA refuses to be a truth value, and is not equal to itself
+    return entry is None or type(entry).__name__ in ("NAType", "NaTType")
+
+
+def _text(name: Any) -> Any:
+    """A name as text: numbers are the labels of DIMACS files, atoms stand for their own names."""
+    if isinstance(name, int) and not isinstance(name, bool):
+        return str(name)
+    return getattr(name, "name", name) if hasattr(name, "evaluate") else name
+
+
+def _repeats(names: list[Any]) -> bool:
+    return len(set(names)) < len(names)
+
+
+def _is_frame(value: Any) -> bool:
+    return hasattr(value, "columns") and hasattr(value, "to_numpy")
+
+
+def _is_series(value: Any) -> bool:
+    if not (hasattr(value, "index") and hasattr(value, "to_numpy")):
+        return False
+    return any(isinstance(name, str) for name in getattr(value, "index", ()))
+
+
+def _what_it_should_be(name: Any, names: Sequence[str]) -> str:
+    close = difflib.get_close_matches(name, names, 1) if isinstance(name, str) else []
+    if close:
+        return f"a label: did you mean {close[0]!r}?"
+    shown = ", ".join(names[:5]) + (", …" if len(names) > 5 else "")
+    return f"among {shown}"

@@ -1,0 +1,179 @@
+"""The probability that a further formula holds."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from semprola.circuit import SUM, Circuit
+from semprola.compiler import compile
+from semprola.distributions.cached import structure_of
+from semprola.distributions.numeric import log_sum_exp
+from semprola.errors import IntractableError, LabelError, UnsatisfiableError
+from semprola.logic import Formula, Leaf, parse
+
+if TYPE_CHECKING:
+    from semprola.distributions.base import ConstrainedDistribution
+
+_FEW_CASES = 256
+"""Cases of a formula that are evaluated without asking whether its negation has fewer."""
+_MOST_CASES = 4096
+"""Cases of a formula that are evaluated one by one."""
+
+
+def log_prob_of(p: ConstrainedDistribution, formula: Formula | str) -> Tensor:
+    """See :meth:`ConstrainedDistribution.log_prob_of`."""
+    formula = parse(formula) if isinstance(formula, str) else formula
+    if not isinstance(formula, Formula):
+        raise TypeError(f"expected a formula or its text, not {type(formula).__name__}")
+    known = set(p.circuit.variables)
+    unknown = [name for name in formula.labels() if name not in known]
+    if unknown:
+        raise LabelError(f"the formula mentions {unknown[0]!r}, which is not a variable of the constraint")
+    if p._weights is None:
+        return _by_conjunction(p, formula)
+    return _by_cases(p, formula)
+
+
+def _by_conjunction(p: ConstrainedDistribution, formula: Formula) -> Tensor:
+    """log Z of the literals' scores under the constraint and the formula, minus that under the constraint alone."""
+    circuit = p.circuit
+    rules = circuit.source if circuit.source is not None else CompiledRules(circuit)
+    try:
+        # what was compiled before for the same formula is found again, with its plans
+        both = compile(rules & formula, labels=circuit.labels, given=circuit.given)
+    except UnsatisfiableError:
+        return p.log_partition.detach().new_full(p.batch_shape, float("-inf"))
+    index = torch.arange(p._batch, device=p._log_mixing.device)
+    narrowed = p._select(index, p.batch_shape, p._observed, p._has_evidence)
+    narrowed._structure = structure_of(both)
+    log_prob: Tensor = narrowed.log_partition - p.log_partition
+    return log_prob.clamp(max=0.0)
+
+
+def _by_cases(p: ConstrainedDistribution, formula: Formula) -> Tensor:
+    """Σ over disjoint partial assignments that make up the formula."""
+    cases, negated = _cases(formula, p.circuit)
+    rows = torch.from_numpy(cases).to(p._log_mixing)
+    labels, given = rows[:, : p.circuit.num_labels], rows[:, p.circuit.num_labels :]
+    shape = [len(rows), *[1] * len(p.batch_shape)]
+    parts = p.log_marginal(labels.reshape(*shape, p.circuit.num_labels))
+    if p.circuit.given and p._observed is not None:
+        x = p._observed[p.circuit.num_labels :].T
+        differs = ((given[:, None] != x) & ~given.isnan()[:, None]).any(-1)
+        parts = parts.masked_fill(differs.reshape(len(rows), *p.batch_shape), float("-inf"))
+    blank = p.log_partition.detach().new_full(p.batch_shape, float("-inf"))
+    total = log_sum_exp(parts, 0).clamp(max=0.0) if len(rows) else blank
+    return _log_one_minus_exp(total) if negated else total
+
+
+def _cases(formula: Formula, circuit: Circuit) -> tuple[NDArray[np.float64], bool]:
+    """Disjoint partial assignments [cases, variables], NaN where open, of the formula or of its negation."""
+    # 1 - P(not F) loses the digits of a small P(F): the negation has to be worth it
+    own = _paths(formula, _FEW_CASES)
+    negated = _paths(~formula, _MOST_CASES) if own is None else None
+    if own is None and negated is None:
+        own = _paths(formula, _MOST_CASES)
+    found = own if own is not None else negated
+    if found is None:
+        raise IntractableError(
+            f"the formula falls into more than {_MOST_CASES} cases: use ProductSPL or sp.constrain, which conjoin it "
+            "with the constraint, or conjoin it before the layer is built"
+        )
+    rows = np.full((len(found), circuit.num_variables), np.nan)
+    rows[:, [circuit.variables.index(name) for name in formula.labels()]] = np.where(found < 0, np.nan, found)
+    return rows, own is None
+
+
+def _paths(formula: Formula, most: int) -> NDArray[np.int8] | None:
+    """The choices through the formula's own circuit [cases, its labels], -1 where open; None if there are too many."""
+    if not formula.labels():
+        return np.zeros((int(formula.evaluate({})), 0), np.int8)
+    try:
+        circuit = compile(formula, labels=formula.labels(), given=[])
+    except UnsatisfiableError:
+        return np.zeros((0, len(formula.labels())), np.int8)
+    uses = np.bincount(circuit.children, minlength=circuit.num_nodes)
+    cases: dict[int, NDArray[np.int8]] = {}
+    for node in range(circuit.num_nodes):
+        below = circuit.children_of(node).tolist()
+        made = _joined(circuit, node, [cases[child] for child in below], most)
+        if made is None:
+            return None
+        cases[node] = made
+        for child in below:
+            uses[child] -= 1
+            if not uses[child]:
+                cases.pop(child, None)
+    found = cases[circuit.root]
+    # a branch leaves open what it does not mention, unless that is zero-suppressed
+    return np.where((found < 0) & circuit.zero_suppressed, np.int8(0), found)
+
+
+def _joined(circuit: Circuit, node: int, parts: list[NDArray[np.int8]], most: int) -> NDArray[np.int8] | None:
+    literal = int(circuit.literal[node])
+    blank = np.full((1, circuit.num_variables), -1, np.int8)
+    if literal:
+        blank[0, abs(literal) - 1] = literal > 0
+        return blank
+    if circuit.kind[node] == SUM:
+        return np.concatenate(parts) if sum(map(len, parts)) <= most else None
+    for part in parts:
+        if len(blank) * len(part) > most:
+            return None
+        blank = np.maximum(blank[:, None], part[None]).reshape(-1, circuit.num_variables)
+    return blank
+
+
+def _log_one_minus_exp(value: Tensor) -> Tensor:
+    """log(1 - exp(value)) for value ≤ 0, with derivative zero, not NaN, where value is 0."""
+    certain = value >= 0
+    safe = value.masked_fill(certain, -1.0)
+    near = torch.log(-torch.expm1(safe))
+    far = torch.log1p(-torch.exp(safe))
+    return torch.where(safe > -0.6931, near, far).masked_fill(certain, float("-inf"))
+
+
+class CompiledRules(Leaf):
+    """A compiled circuit in the place of a formula, to be conjoined with others.
+
+    Example:
+        >>> import semprola as sp
+        >>> circuit = sp.compile(sp.one_hot(["a", "b", "c"]))
+        >>> sp.compile(CompiledRules(circuit) & sp.Bool("a")).model_count()
+        1
+    """
+
+    def __init__(self, circuit: Circuit) -> None:
+        self.circuit = circuit
+
+    def labels(self) -> tuple[str, ...]:
+        """The variables of the circuit."""
+        return self.circuit.variables
+
+    @property
+    def given(self) -> tuple[str, ...]:
+        """The inputs of the circuit."""
+        return self.circuit.given
+
+    def evaluate_columns(self, columns: Any, rows: int) -> NDArray[np.bool_]:
+        """Which rows satisfy the circuit."""
+        table = np.stack([columns[name] for name in self.circuit.variables], axis=1)
+        y, x = table[:, : self.circuit.num_labels], table[:, self.circuit.num_labels :]
+        return np.asarray(self.circuit.satisfied(y, given=x if self.circuit.given else None))
+
+    def to_circuit(self) -> Circuit:
+        """The circuit itself."""
+        return self.circuit
+
+    def describe(self) -> str:
+        """How it is printed."""
+        return f"circuit({len(self.circuit.labels)} labels)"
+
+    def key(self) -> str:
+        """The circuit's digest."""
+        return self.circuit.digest

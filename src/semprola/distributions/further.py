@@ -1,0 +1,126 @@
+"""Queries beyond the core, each written in a file of its own: names, projections, further formulas, F1."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from torch import Tensor
+
+from semprola.distributions import expected, formulas, names, projection
+from semprola.distributions.evaluation import EvaluatedDistribution
+from semprola.logic import Formula
+
+
+class FurtherQueries(EvaluatedDistribution):
+    """What a distribution answers by means of its core queries."""
+
+    def to_dict(self, what: str = "mode", k: int = 5) -> dict[str, Any]:
+        """A result by name: for each label a number, or lists of the batch shape.
+
+        Args:
+            what: "mode", "marginals", or "top_k" for the k most probable states (lists of shape [*batch, k], and their
+                log-probabilities under "log_prob").
+            k: how many states, for "top_k".
+
+        Example:
+            >>> import torch, semprola as sp
+            >>> sp.constrain(torch.tensor([[2.0, -1.0], [-3.0, 0.5]]), "cat -> animal").to_dict()
+            {'cat': [1, 0], 'animal': [1, 1]}
+        """
+        return names.to_dict(cast(Any, self), what, k)
+
+    def to_frame(self, what: str = "mode", k: int = 5) -> Any:
+        """The same as a pandas data frame: one row per element of the batch, one column per label.
+
+        Args:
+            what: "mode", "marginals", or "top_k"; the last has a row for each element and rank, and a column
+                "log_prob".
+            k: how many states, for "top_k".
+
+        Raises:
+            SemprolaError: pandas is not installed (the extra ``pandas``).
+        """
+        return names.to_frame(cast(Any, self), what, k)
+
+    def project(self, y: Any) -> Tensor:
+        """The nearest states of the support: those that differ from y in the fewest labels.
+
+        Of several equally near ones it is the most probable; for a mixture with a large support, the best of what
+        each component prefers. Rows that obey stay as they are.
+
+        Args:
+            y: 0/1 [*sample, *batch, labels], or by name.
+
+        Returns:
+            [*sample, *batch, labels]
+
+        Example:
+            >>> import torch, semprola as sp
+            >>> p = sp.constrain(torch.tensor([2.0, -1.0]), "cat -> animal")
+            >>> p.project(torch.tensor([1.0, 0.0]))
+            tensor([1., 1.])
+        """
+        return projection.project(cast(Any, self), y)
+
+    def log_prob_of(self, formula: Formula | str) -> Tensor:
+        """Log-probability that a further formula holds [*batch]; differentiable.
+
+        Args:
+            formula: a formula, its text or a family over the labels and inputs of the constraint.
+
+        Returns:
+            [*batch]; -inf where the formula cannot hold.
+
+        Raises:
+            LabelError: the formula mentions a variable that the constraint does not have.
+            IntractableError: the formula falls into too many cases for this kind of distribution.
+
+        Example:
+            >>> import torch, semprola as sp
+            >>> p = sp.constrain(torch.zeros(3), sp.one_hot(["a", "b", "c"]))
+            >>> round(p.log_prob_of("a | b").exp().item(), 4)
+            0.6667
+        """
+        return formulas.log_prob_of(cast(Any, self), formula)
+
+    def expected_f1(self, y: Any) -> Tensor:
+        """The expected F1 of predicting y, exactly; the F1 of two empty label sets is 1.
+
+        Args:
+            y: 0/1 [*sample, *batch, labels], or by name; it need not obey the constraint.
+
+        Returns:
+            [*sample, *batch]
+
+        Example:
+            >>> import torch, semprola as sp
+            >>> p = sp.constrain(torch.zeros(2), sp.at_least(1, ["a", "b"]))  # 01, 10, 11: one in three each
+            >>> round(p.expected_f1(torch.ones(2)).item(), 4)  # (2/3 + 2/3 + 1) / 3
+            0.7778
+        """
+        return expected.expected_f1(cast(Any, self), y)
+
+    def expected_jaccard(self, y: Any) -> Tensor:
+        """The expected Jaccard index (intersection over union) of predicting y, exactly; of two empty sets it is 1.
+
+        Args:
+            y: 0/1 [*sample, *batch, labels], or by name; it need not obey the constraint.
+
+        Returns:
+            [*sample, *batch]
+        """
+        return expected.expected_jaccard(cast(Any, self), y)
+
+    def decode_with_bound(self, utility: str) -> tuple[Tensor, Tensor, Tensor]:
+        """The best y found for a set utility, its expected utility, and the most that any y in the constraint reaches.
+
+        Where the last two agree, the state is proven to be optimal: always for independent labels and for supports
+        small enough to list, often for others.
+
+        Args:
+            utility: "f1" or "jaccard".
+
+        Returns:
+            states [*batch, labels], expected utilities [*batch], upper bounds [*batch].
+        """
+        return expected.decode_with_bound(cast(Any, self), utility)

@@ -1,0 +1,143 @@
+"""Rules for the logits of a network that you already have: no new parameters, no training."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from semprola._names import is_named
+from semprola.circuit import Circuit
+from semprola.compiler import compile
+from semprola.distributions import ProductDistribution
+from semprola.distributions.arguments import check_finite
+from semprola.distributions.cached import structure_of
+from semprola.engine import Structure
+from semprola.errors import FormatError, LabelError
+from semprola.logic import Formula, parse
+from semprola.nn.layers import as_circuit
+
+
+def constrain(
+    logits: Tensor,
+    constraint: Circuit | Formula | str,
+    given: Any = None,
+    *,
+    labels: Iterable[str] | None = None,
+) -> ProductDistribution:
+    """The distribution of independent labels with these log-odds, given that they obey the rules.
+
+    p(y) ∝ Π_j σ(±logits_j) for every y that obeys, 0 for all others. It needs no training: pass the logits of any
+    multi-label network. Calls after the first with the same constraint reuse its circuit and plans.
+
+    Args:
+        logits: log-odds of the labels [*batch, labels], before any sigmoid.
+        constraint: a formula, its text, a family, or a compiled circuit.
+        given: values of the input variables, [*batch, given], or by name. If the constraint is a formula, names in
+            `given` that it mentions are taken for its inputs.
+        labels: names of the columns of the logits; by default all variables of the constraint that are not inputs, in
+            order of first appearance.
+
+    Raises:
+        ValueError: logits of another width, or logits that are NaN or infinite; names the rows.
+        LabelError: a name is unknown or missing.
+        UnsatisfiableError: the constraint, or a row of given inputs, leaves no model.
+
+    Example:
+        >>> import torch, semprola as sp
+        >>> p = sp.constrain(torch.tensor([2.0, -1.0]), "cat -> animal")
+        >>> p.to_dict()
+        {'cat': 1, 'animal': 1}
+    """
+    circuit = _compiled(constraint, labels, given)
+    return _distribution(structure_of(circuit), logits, given)
+
+
+class ConstraintLayer(nn.Module):
+    """The last layer for a network that already has one logit per label: rules, and no parameters.
+
+    Args:
+        constraint: a formula, its text, a family, or a compiled circuit.
+        labels: names of the columns of the logits; see :func:`constrain`.
+        given: names of the input variables, if any.
+
+    Example:
+        >>> import torch, semprola as sp
+        >>> net = torch.nn.Sequential(torch.nn.Linear(8, 2), sp.ConstraintLayer("cat -> animal"))
+        >>> net(torch.randn(5, 8)).mode.shape
+        torch.Size([5, 2])
+    """
+
+    def __init__(
+        self,
+        constraint: Circuit | Formula | str,
+        *,
+        labels: Iterable[str] | None = None,
+        given: Iterable[str] = (),
+    ) -> None:
+        super().__init__()
+        names = tuple(given)
+        if labels is not None or names:
+            constraint = compile(constraint, labels=labels, given=names)
+        self.structure = structure_of(as_circuit(constraint))
+        self.structure.prepare("constraint", "constraint_explicit")
+
+    @property
+    def circuit(self) -> Circuit:
+        """The compiled constraint."""
+        return self.structure.circuit
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the columns of the logits and of y."""
+        return self.circuit.labels
+
+    def forward(self, logits: Tensor, given: Any = None) -> ProductDistribution:
+        """The distribution over y for logits [*batch, labels] (and inputs [*batch, given], or by name)."""
+        return _distribution(self.structure, logits, given)
+
+    def get_extra_state(self) -> Tensor:
+        """A fingerprint of the circuit, saved with the parameters of the network."""
+        return torch.tensor(list(bytes.fromhex(self.circuit.digest)[:16]), dtype=torch.uint8)
+
+    def set_extra_state(self, state: Tensor) -> None:
+        """Refuse the parameters of a network that was made for another circuit."""
+        if not isinstance(state, Tensor) or not torch.equal(state.cpu(), self.get_extra_state()):
+            raise FormatError("these parameters belong to another circuit: save and load the circuit beside them")
+
+    def extra_repr(self) -> str:
+        """What `repr` shows."""
+        return repr(self.circuit)
+
+
+def _compiled(constraint: Circuit | Formula | str, labels: Iterable[str] | None, given: Any) -> Circuit:
+    if isinstance(constraint, Circuit) and labels is None:
+        return as_circuit(constraint)
+    if isinstance(constraint, str):
+        constraint = parse(constraint)
+    if isinstance(constraint, Formula) and given is not None and is_named(given):
+        mentioned = set(constraint.labels())
+        return as_circuit(
+            compile(constraint, labels=labels, given=[name for name in _names(given) if name in mentioned])
+        )
+    return as_circuit(constraint if labels is None else compile(constraint, labels=labels))
+
+
+def _names(given: Any) -> list[str]:
+    names = getattr(given, "columns", None)
+    return [str(name) for name in (given if names is None else names)]
+
+
+def _distribution(structure: Structure, logits: Tensor, given: Any) -> ProductDistribution:
+    labels = structure.circuit.num_labels
+    if not isinstance(logits, Tensor):
+        raise TypeError(f"logits must be a tensor [*batch, {labels}], not {type(logits).__name__}")
+    if logits.dim() == 0 or logits.shape[-1] != labels:
+        names = ", ".join(structure.circuit.labels[:4]) + (", …" if labels > 4 else "")
+        raise LabelError(
+            f"logits must be [*batch, {labels}], one column for each of {names}; not {tuple(logits.shape)}"
+        )
+    check_finite(logits, logits.shape[:-1], "logits")
+    return ProductDistribution(structure, logits.unsqueeze(-2), given=given)
