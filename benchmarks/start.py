@@ -17,6 +17,7 @@ import semprola as sp
 from experiments.provenance import provenance, write_json
 from experiments.simple_path import simple_path_task
 from semprola.engine import logits_of
+from semprola.nn import Gate
 
 STEPS, EVERY, BATCH = 600, 150, 64
 
@@ -45,8 +46,8 @@ def train(task: Any, start: str, replicas: int, seed: int) -> dict[str, Any]:
     torch.manual_seed(seed)
     x, y = (torch.as_tensor(part) for part in task.rows("train")[:2])
     x_valid, y_valid = (torch.as_tensor(part) for part in task.rows("valid")[:2])
-    layer = sp.SPL(256, task.circuit, replicas=replicas)
-    if start == "choices":
+    layer = sp.SPL(256, task.circuit, components=replicas)
+    if start == "choices" and isinstance(layer.gate, Gate):
         # the layer starts at the logarithms of the model counts: without them every branch is equally likely
         counts = logits_of(layer.structure.layer, layer.structure.log_counts).to(torch.float32)
         layer.gate.output.bias.data[: replicas * len(counts)] -= counts.repeat_interleave(replicas)

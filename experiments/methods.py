@@ -92,13 +92,15 @@ class Model(nn.Module):
         self.penalties: list[tuple[float, SemanticLoss | NeSyEntropy]] = []
         self.uses_given = False
         if method == "spl":
-            self.head: nn.Module = SPL(width, circuit, settings.replicas, settings.units, settings.gate)
+            self.head: nn.Module = SPL(
+                width, circuit, components=settings.replicas, units=settings.units, gate=settings.gate
+            )
             self.uses_given = bool(circuit.given)
         elif method == "product-spl":
-            self.head = ProductSPL(width, circuit, settings.replicas, settings.gate)
+            self.head = ProductSPL(width, circuit, components=settings.replicas, gate=settings.gate)
             self.uses_given = bool(circuit.given)
         else:
-            self.head = FIL(width, circuit.labels, settings.gate)
+            self.head = FIL(width, circuit.labels, gate=settings.gate)
             if method != "fil":
                 self.penalties.append((settings.semantic_weight, SemanticLoss(circuit)))
             if method == "nesy-entropy":

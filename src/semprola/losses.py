@@ -10,7 +10,7 @@ from semprola.circuit import Circuit
 from semprola.distributions import ProductDistribution
 from semprola.engine import Structure
 from semprola.logic import Formula
-from semprola.nn.layers import as_circuit
+from semprola.nn.base import as_circuit
 
 _REDUCTIONS = ("mean", "sum", "none")
 

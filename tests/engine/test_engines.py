@@ -69,7 +69,11 @@ def test_every_query(name: str) -> None:
     generator = torch.Generator().manual_seed(3)
     z = torch.randn((5, 3), generator=generator, dtype=torch.float64)
     y = torch.randint(0, 2, (5, len(case.columns)), generator=generator).double()
-    layers = [sp.SPL(3, case.circuit), sp.SPL(3, case.circuit, units=2, replicas=2), sp.ProductSPL(3, case.circuit, 2)]
+    layers = [
+        sp.SPL(3, case.circuit),
+        sp.SPL(3, case.circuit, units=2, replicas=2),
+        sp.ProductSPL(3, case.circuit, components=2),
+    ]
     for layer in layers:
         layer.double()
         sp.set_engine("torch")

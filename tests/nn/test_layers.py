@@ -17,9 +17,9 @@ PETS = "(cat -> animal) & (dog -> animal)"
 
 def layers(constraint=PETS, **options):
     yield sp.SPL(6, constraint, **options)
-    yield sp.SPL(6, constraint, replicas=2, units=2, gate=(7,), **options)
+    yield sp.SPL(6, constraint, components=2, units=2, gate=(7,), **options)
     yield sp.ProductSPL(6, constraint, **options)
-    yield sp.ProductSPL(6, constraint, mixtures=3, gate=7, **options)
+    yield sp.ProductSPL(6, constraint, components=3, gate=7, **options)
     yield sp.ProductSPL(6, constraint, q="hmm", units=2, **options)
     yield sp.ProductSPL(6, constraint, q="vtree", units=2, **options)
 
@@ -126,7 +126,7 @@ class TestStart:
         p = layer(torch.zeros(6))
         away = p.log_prob(p.enumerate_support()) - math.log(1 / 5)
         # single components start at the uniform distribution itself, mixtures a little apart from it
-        exact = layer.gate.components == 1 and getattr(layer, "q", "factorized") == "factorized"
+        exact = layer.components == 1 and getattr(layer, "q", "factorized") == "factorized"
         assert away.abs().max() < (1e-6 if exact else 1.5)
 
     def test_uniform_start_of_a_large_constraint(self):
@@ -153,7 +153,7 @@ class TestMixing:
         assert "mixing='elementwise'" in repr(layer)
         z = torch.randn(3, 2)
         assert torch.equal(again(z).mean, layer(z).mean)
-        p = sp.SPLDistribution(layer.circuit, layer.gate(z)[0], units=2, mixing="elementwise")
+        p = sp.SPLDistribution(layer.circuit, layer.gate(z)[:, None], units=2, mixing="elementwise")
         assert torch.equal(p.mean, layer(z).mean)
 
     def test_encoded_states_belong_to_one_way_of_mixing(self):

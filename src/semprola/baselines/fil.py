@@ -1,27 +1,32 @@
-"""The fully independent layer: one sigmoid a label, no constraint."""
+"""The fully independent layer: one sigmoid per label, no constraint."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from torch import Tensor, nn
+import torch
 
 from semprola.circuit import CircuitBuilder
-from semprola.distributions import ProductDistribution
-from semprola.engine import Structure
-from semprola.nn.gate import Gate, hidden_sizes, positive
+from semprola.nn import ProductSPL
+from semprola.nn.base import GateLike
+from semprola.nn.gate import positive
 
 
-class FIL(nn.Module):
+class FIL(ProductSPL):
     """Fully independent layer: p(y | z) is a product of sigmoids.
 
-    It answers the same queries as a constrained layer (with every label vector allowed), so that the two can be
-    exchanged in one line.
+    It is a :class:`ProductSPL` whose constraint allows every label vector: it takes the same options and answers the
+    same queries, so that you can exchange the two in one line.
 
     Args:
         in_features: width of the features z.
         labels: number of labels, or their names.
-        gate: widths of hidden layers.
+        components: components of the mixture, 1 by default: labels are independent within each.
+        gate: widths of the gate's hidden layers, or a module; see :class:`ProductSPL`.
+        dropout: probability of dropout in the gate, after each hidden layer.
+        device: where the parameters live.
+        dtype: type of the parameters.
 
     Example:
         >>> import torch, semprola as sp
@@ -29,20 +34,19 @@ class FIL(nn.Module):
         torch.Size([2, 3])
     """
 
-    def __init__(self, in_features: int, labels: int | Iterable[str], gate: Iterable[int] | int = ()) -> None:
-        super().__init__()
+    def __init__(
+        self,
+        in_features: int,
+        labels: int | Iterable[str],
+        *,
+        components: int | None = None,
+        gate: GateLike = (),
+        dropout: float = 0.0,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
         names = [str(i + 1) for i in range(positive(labels, "labels"))] if isinstance(labels, int) else list(labels)
         builder = CircuitBuilder(names)
-        self.structure = Structure(builder.build(builder.true()))
-        self.structure.prepare("constraint", "constraint_explicit")
-        self.gate = Gate(positive(in_features, "in_features"), hidden_sizes(gate), 1, len(names))
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Names of the columns of y."""
-        return self.structure.circuit.labels
-
-    def forward(self, z: Tensor) -> ProductDistribution:
-        """The distribution over y for features z [*batch, in_features]."""
-        parameters, mixing = self.gate(z)
-        return ProductDistribution(self.structure, parameters, mixing)
+        circuit = builder.build(builder.true())
+        options = {"components": components, "dropout": dropout, "device": device, "dtype": dtype}
+        super().__init__(in_features, circuit, gate=gate, **options)

@@ -81,6 +81,14 @@ class CompatibleStructure(Structure):
             parts.append(local.flatten(0, 1))
         return torch.cat(parts)
 
+    def independent(self, odds: Tensor) -> Tensor:
+        """Parameters [parameters] of a q whose labels are independent, with these log-odds [labels]."""
+        logits = odds.new_zeros(self.num_parameters)
+        for node in np.flatnonzero(self.vtree.variable >= 0).tolist():
+            first, units = int(self._first_parameter[node]), int(self._unit_count[node])
+            logits[first + 1 : first + 2 * units : 2] = odds[int(self.vtree.variable[node])]
+        return logits
+
     @property
     def _outcomes(self) -> int:
         return self.width if self.kind == "hmm" else self.width**2

@@ -4,80 +4,99 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 
 class Gate(nn.Module):
-    """A multi-layer perceptron whose output is one vector of parameters for each component of a mixture.
+    """A multi-layer perceptron that ends in an `nn.Linear`: features z in, all parameters of a layer out.
 
     Args:
         in_features: width of the features z.
-        hidden: widths of hidden layers (ReLU); none for a linear gate.
-        components: mixture components.
-        parameters: parameters of a component.
-        bias: where the parameters start [parameters], 0 by default.
-        noise: standard deviation of what is added to it, to set components apart.
+        out_features: width of the output; a layer's `num_gate_outputs`.
+        hidden: widths of the hidden layers (ReLU); none for a linear gate.
+        dropout: probability of dropout before every linear layer but the first.
+        device: where the parameters live.
+        dtype: type of the parameters.
+
+    Example:
+        >>> import torch, semprola as sp
+        >>> sp.nn.Gate(4, 10, hidden=(8,), dropout=0.1)(torch.zeros(3, 4)).shape
+        torch.Size([3, 10])
     """
 
     def __init__(
         self,
         in_features: int,
-        hidden: Sequence[int],
-        components: int,
-        parameters: int,
-        bias: Tensor | None = None,
-        noise: float = 0.0,
+        out_features: int,
+        hidden: Sequence[int] = (),
+        *,
+        dropout: float = 0.0,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
     ) -> None:
         super().__init__()
-        self.in_features, self.components, self.parameters_each = in_features, components, parameters
+        self.in_features, self.out_features = in_features, out_features
         layers: list[nn.Module] = []
         width = in_features
         for size in hidden:
-            layers += [nn.Linear(width, size), nn.ReLU()]
+            layers += [nn.Linear(width, size, device=device, dtype=dtype), nn.ReLU()]
+            layers += [nn.Dropout(dropout)] if dropout else []
             width = size
         self.hidden = nn.Sequential(*layers)
-        outputs = components * parameters + (components if components > 1 else 0)
-        self.output = _BatchLast(width, outputs)
-        start = noise * torch.randn(parameters, components)
-        if bias is not None:
-            start += bias[:, None].to(start.dtype)
-        with torch.no_grad():
-            self.output.bias[: components * parameters] = start.reshape(-1)
-
-    def forward(self, z: Tensor) -> tuple[Tensor, Tensor | None]:
-        """Parameters [*batch, components, parameters] and mixing logits [*batch, components] for features z."""
-        if z.shape[-1:] != (self.in_features,):
-            raise ValueError(f"expected features of shape [*batch, {self.in_features}], got {tuple(z.shape)}")
-        batch_shape = z.shape[:-1]
-        features = self.hidden(z)
-        columns = self.output(features.reshape(math.prod(batch_shape), features.shape[-1])).T
-        size = self.components * self.parameters_each
-        # the derivative of a split is a concatenation: not worth it for one part
-        own, mixing = columns.split([size, self.components]) if self.components > 1 else (columns, columns[:0])
-        own = own.reshape(self.parameters_each, self.components, math.prod(batch_shape))
-        parameters = own.permute(2, 1, 0).reshape(*batch_shape, self.components, self.parameters_each)
-        if self.components == 1:
-            return parameters, None
-        return parameters, mixing.T.reshape(*batch_shape, self.components)
-
-
-class _BatchLast(nn.Linear):
-    """A linear layer from [batch, features] to [batch, outputs] whose result has the batch side by side in memory.
-
-    That is the layout that the engine wants; multiplying from the left gives it without a transposition.
-    """
+        self.output = ColumnLinear(width, out_features, device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
-        """Start like any linear layer, but with a bias of zero; a circuit may need no outputs at all."""
-        with torch.no_grad():
-            self.weight.uniform_(-1, 1).div_(self.in_features**0.5)
-            self.bias.zero_()
+        """Draw new parameters, as torch's own linear layers do."""
+        for module in (*self.hidden, self.output):
+            if isinstance(module, nn.Linear):
+                module.reset_parameters()
 
-    def forward(self, features: Tensor) -> Tensor:
-        """[batch, outputs] from features [batch, in_features]."""
-        return torch.addmm(self.bias[:, None], self.weight, features.T).T
+    def forward(self, z: Tensor) -> Tensor:
+        """Parameters [*batch, out_features] for features z [*batch, in_features]."""
+        if z.shape[-1:] != (self.in_features,):
+            raise ValueError(f"expected features of shape [*batch, {self.in_features}], got {tuple(z.shape)}")
+        parameters: Tensor = self.output(self.hidden(z))
+        return parameters
+
+
+class ColumnLinear(nn.Linear):
+    """An `nn.Linear` whose result lies in memory as the engine wants it: one row per parameter, the batch last."""
+
+    def reset_parameters(self) -> None:
+        """Draw weights and bias as `nn.Linear` does; there may be none, for a constraint with a single model."""
+        if self.out_features:
+            super().reset_parameters()
+
+    def forward(self, z: Tensor) -> Tensor:
+        """[*batch, out_features] for z [*batch, in_features]."""
+        if self.bias is None:
+            return F.linear(z, self.weight)
+        rows = z.reshape(math.prod(z.shape[:-1]), z.shape[-1])
+        # multiplying from the left gives this layout without a transposition
+        columns = torch.addmm(self.bias[:, None], self.weight, rows.T)
+        return columns.T.reshape(*z.shape[:-1], self.out_features)
+
+
+def split_outputs(outputs: Tensor, components: int, parameters: int) -> tuple[Tensor, Tensor | None]:
+    """What a gate's outputs mean.
+
+    Args:
+        outputs: [*batch, parameters * components (+ components, the mixing logits, if there are several)]; parameter w
+            of component c is number w * components + c.
+        components: mixture components.
+        parameters: parameters of one component.
+
+    Returns:
+        parameters [*batch, components, parameters] and mixing logits [*batch, components], None for one component.
+    """
+    if components == 1:
+        return outputs.unsqueeze(-2), None
+    own, mixing = outputs.split([components * parameters, components], dim=-1)
+    return own.unflatten(-1, (parameters, components)).transpose(-1, -2), mixing
 
 
 def hidden_sizes(gate: Iterable[int] | int) -> tuple[int, ...]:
@@ -86,6 +105,16 @@ def hidden_sizes(gate: Iterable[int] | int) -> tuple[int, ...]:
     for size in sizes:
         positive(size, "a hidden size of the gate")
     return sizes
+
+
+def last_linear(gate: nn.Module, outputs: int) -> nn.Linear | None:
+    """The linear layer with a bias that a gate with so many outputs ends in, if it does."""
+    last = None
+    for module in gate.modules():
+        if next(module.children(), None) is None:
+            last = module
+    fits = isinstance(last, nn.Linear) and last.bias is not None and last.out_features == outputs
+    return last if fits and isinstance(last, nn.Linear) else None
 
 
 def positive(value: int, what: str) -> int:

@@ -6,49 +6,23 @@ from collections.abc import Iterable
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from semprola.circuit import Circuit
-from semprola.compiler import compile, restructure
+from semprola.compiler import restructure
 from semprola.distributions import CompatibleDistribution, ProductDistribution, SPLDistribution
 from semprola.distributions.encoding import EncodedStates
 from semprola.engine import CompatibleStructure, Structure, logits_of
-from semprola.errors import FormatError, LabelError, PropertyError
 from semprola.logic import Formula
-from semprola.nn.gate import Gate, hidden_sizes, positive
+from semprola.nn.base import ConstrainedLayer, GateLike, as_circuit, one_name
+from semprola.nn.gate import positive
+from semprola.nn.starting import branch_weights, label_odds
 
 _APART = 0.5
 """Standard deviation of the noise that sets the components and units of a mixture apart at the start."""
 
 
-class _ConstrainedLayer(nn.Module):
-    """What both layers share: the compiled constraint, and a state dict that knows which circuit it belongs to."""
-
-    def __init__(self, structure: Structure) -> None:
-        super().__init__()
-        self.structure = structure
-
-    @property
-    def circuit(self) -> Circuit:
-        """The compiled constraint."""
-        return self.structure.circuit
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Names of the columns of y."""
-        return self.circuit.labels
-
-    def get_extra_state(self) -> Tensor:
-        """A fingerprint of the circuit, saved with the parameters."""
-        return torch.tensor(list(bytes.fromhex(self.circuit.digest)[:16]), dtype=torch.uint8)
-
-    def set_extra_state(self, state: Tensor) -> None:
-        """Refuse parameters that were trained for another circuit: they would silently mean something else."""
-        if not torch.equal(state.cpu(), self.get_extra_state()):
-            raise FormatError("these parameters belong to another circuit: save and load the circuit beside them")
-
-
-class SPL(_ConstrainedLayer):
+class SPL(ConstrainedLayer):
     """Semantic probabilistic layer with a single circuit (Def. 3.6 of the paper).
 
     Every sum of the constraint's circuit weighs its branches by a softmax of the gate's output, so the distribution is
@@ -57,11 +31,18 @@ class SPL(_ConstrainedLayer):
     Args:
         in_features: width of the features z.
         constraint: a formula, its text, a family, or a compiled circuit.
-        replicas: m of the paper: circuits with parameters of their own under one input-dependent mixture.
+        components: m of the paper, 1 by default: circuits with parameters of their own under one input-dependent
+            mixture. The paper's word ``replicas`` is accepted too.
         units: k of the paper: copies of each sum over the cross product of its inputs (Algorithm 1).
-        gate: widths of the gate's hidden layers.
-        mixing: "cross" multiplies every unit of one input with every unit of the other, for k³ parameters a branch;
+        mixing: "cross" multiplies every unit of one input with every unit of the other, for k³ parameters per branch;
             "elementwise" only units of equal rank, for k².
+        gate: widths of the gate's hidden layers; or an `nn.Module` from z to [*batch, num_gate_outputs], used as it is
+            (``nn.Identity()`` if the network before the layer gives the parameters itself); or a function that makes
+            one from the widths of its input and output, such as ``nn.Linear``.
+        dropout: probability of dropout in the gate, after each hidden layer.
+        labels: the column order of y; by default the constraint's own.
+        device: where the parameters live.
+        dtype: type of the parameters.
 
     Example:
         >>> import torch, semprola as sp
@@ -71,35 +52,48 @@ class SPL(_ConstrainedLayer):
         torch.Size([3, 3])
         >>> bool(layer.circuit.satisfied(p.mode).all())
         True
+        >>> layer.num_gate_outputs == layer.gate.output.out_features
+        True
     """
 
     def __init__(
         self,
         in_features: int,
         constraint: Circuit | Formula | str,
-        replicas: int = 1,
+        *,
+        components: int | None = None,
         units: int = 1,
-        gate: Iterable[int] | int = (),
         mixing: str = "cross",
+        gate: GateLike = (),
+        dropout: float = 0.0,
+        labels: Iterable[str] | None = None,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+        replicas: int | None = None,
     ) -> None:
-        circuit = as_circuit(constraint)
-        super().__init__(Structure(circuit, positive(units, "units"), mixing))
-        self.structure.prepare("layer", "layer_explicit", *([] if units == 1 else ["bound"]))
-        self.replicas = positive(replicas, "replicas")
+        components = one_name(components, "replicas", replicas)
+        structure = Structure(as_circuit(constraint, labels), positive(units, "units"), mixing)
+        structure.prepare("layer", "layer_explicit", *([] if units == 1 else ["bound"]))
         self.units = units
-        noise = _APART if replicas * units > 1 else 0.0
-        self.gate = Gate(
-            positive(in_features, "in_features"),
-            hidden_sizes(gate),
-            replicas,
-            self.structure.layer.num_logits,
-            logits_of(self.structure.layer, self.structure.log_counts),
-            noise,
+        super().__init__(
+            in_features,
+            structure,
+            components=components,
+            parameters=structure.layer.num_logits,
+            gate=gate,
+            dropout=dropout,
+            device=device,
+            dtype=dtype,
         )
+
+    @property
+    def replicas(self) -> int:
+        """The paper's word for `components`."""
+        return self.components
 
     def forward(self, z: Tensor, given: Any = None) -> SPLDistribution:
         """The distribution over y for features z [*batch, in_features] (and inputs [*batch, given])."""
-        parameters, mixing = self.gate(z)
+        parameters, mixing = self._gated(z)
         return SPLDistribution(self.structure, parameters, mixing, given)
 
     def encode(self, y: Tensor) -> EncodedStates:
@@ -112,28 +106,41 @@ class SPL(_ConstrainedLayer):
     def extra_repr(self) -> str:
         """What `repr` shows beside the gate."""
         mixing = f", mixing={self.structure.mixing!r}" if self.units > 1 else ""
-        return f"{self.circuit!r}, replicas={self.replicas}, units={self.units}{mixing}"
+        return f"{self.circuit!r}, components={self.components}, units={self.units}{mixing}"
+
+    def _start(self) -> tuple[Tensor, float]:
+        start = logits_of(self.structure.layer, self.structure.log_counts)
+        return start, _APART if self.components * self.units > 1 else 0.0
+
+    def _fitted(self, y: Tensor, given: Tensor | None, smoothing: float) -> Tensor:
+        return logits_of(self.structure.layer, branch_weights(self.structure, y, given, smoothing))
 
 
-class ProductSPL(_ConstrainedLayer):
+class ProductSPL(ConstrainedLayer):
     """Semantic probabilistic layer with two circuits (Def. 1 of the paper): q(y | z) times the constraint, over Z.
 
     Args:
         in_features: width of the features z.
         constraint: a formula, its text, a family, or a compiled circuit.
-        mixtures: components of q.
-        gate: widths of the gate's hidden layers.
+        components: components of q, 1 by default; the word ``mixtures`` is accepted too.
+        units: hidden states for "hmm" and "vtree", 2 by default; a factorised q has none. A circuit without the
+            structure that these need is rebuilt by PySDD (``layer.circuit.info["restructured"]`` says so); compile with
+            ``backend="sdd"`` to have it at once.
         q: "factorized" (independent labels in each component), "hmm" (a hidden Markov model along the circuit's
             variable order) or "vtree" (a circuit over the constraint's vtree).
-        units: hidden states, for "hmm" and "vtree". A circuit without the structure that these need is rebuilt by PySDD
-            (``layer.circuit.info["restructured"]`` says so); compile with ``backend="sdd"`` to have it at once.
+        gate: widths of the gate's hidden layers; or an `nn.Module` from z to [*batch, num_gate_outputs], used as it is;
+            or a function that makes one from the widths of its input and output, such as ``nn.Linear``.
+        dropout: probability of dropout in the gate, after each hidden layer.
+        labels: the column order of y; by default the constraint's own.
+        device: where the parameters live.
+        dtype: type of the parameters.
 
     Raises:
         PropertyError: "hmm" or "vtree" for a circuit that respects no vtree and cannot be given one.
 
     Example:
         >>> import torch, semprola as sp
-        >>> p = sp.ProductSPL(8, sp.one_hot(["a", "b", "c"]), mixtures=2)(torch.randn(5, 8))
+        >>> p = sp.ProductSPL(8, sp.one_hot(["a", "b", "c"]), components=2)(torch.randn(5, 8))
         >>> p.mode.sum(-1)
         tensor([1., 1., 1., 1., 1.])
     """
@@ -142,36 +149,40 @@ class ProductSPL(_ConstrainedLayer):
         self,
         in_features: int,
         constraint: Circuit | Formula | str,
-        mixtures: int = 1,
-        gate: Iterable[int] | int = (),
+        *,
+        components: int | None = None,
+        units: int | None = None,
         q: str = "factorized",
-        units: int = 2,
+        gate: GateLike = (),
+        dropout: float = 0.0,
+        labels: Iterable[str] | None = None,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+        mixtures: int | None = None,
     ) -> None:
-        circuit = as_circuit(constraint)
-        positive(units, "units")
-        if q == "factorized":
-            super().__init__(Structure(circuit))
-            self.structure.prepare("constraint", "constraint_explicit")
-            parameters = circuit.num_labels
-        elif q in ("hmm", "vtree"):
-            structure = CompatibleStructure(_structured(circuit, q), units, q)
-            super().__init__(structure)
-            structure.prepare(
-                "constraint", "constraint_explicit", "product", "alone", *([] if units == 1 else ["bound"])
-            )
-            parameters = structure.num_parameters
-        else:
-            raise ValueError(f"q must be 'factorized', 'hmm' or 'vtree', not {q!r}")
-        self.mixtures = positive(mixtures, "mixtures")
-        self.q, self.units = q, units
-        noise = _APART if mixtures > 1 or q != "factorized" else 0.0
-        # log-odds of zero make q uniform, hence the layer uniform over the models
-        bias = torch.zeros(parameters)
-        self.gate = Gate(positive(in_features, "in_features"), hidden_sizes(gate), mixtures, parameters, bias, noise)
+        components = one_name(components, "mixtures", mixtures)
+        structure, parameters = _product_structure(as_circuit(constraint, labels), q, units)
+        self.q = q
+        self.units = structure.width if isinstance(structure, CompatibleStructure) else 1
+        super().__init__(
+            in_features,
+            structure,
+            components=components,
+            parameters=parameters,
+            gate=gate,
+            dropout=dropout,
+            device=device,
+            dtype=dtype,
+        )
+
+    @property
+    def mixtures(self) -> int:
+        """Another word for `components`."""
+        return self.components
 
     def forward(self, z: Tensor, given: Any = None) -> ProductDistribution | CompatibleDistribution:
         """The distribution over y for features z [*batch, in_features] (and inputs [*batch, given])."""
-        parameters, mixing = self.gate(z)
+        parameters, mixing = self._gated(z)
         if isinstance(self.structure, CompatibleStructure):
             return CompatibleDistribution(self.structure, parameters, mixing, given)
         return ProductDistribution(self.structure, parameters, mixing, given)
@@ -179,18 +190,32 @@ class ProductSPL(_ConstrainedLayer):
     def extra_repr(self) -> str:
         """What `repr` shows beside the gate."""
         width = f", units={self.units}" if self.q != "factorized" else ""
-        return f"{self.circuit!r}, mixtures={self.mixtures}, q={self.q!r}{width}"
+        return f"{self.circuit!r}, components={self.components}, q={self.q!r}{width}"
+
+    def _start(self) -> tuple[Tensor, float]:
+        # log-odds of zero make q uniform, hence the layer uniform over the models
+        apart = self.components > 1 or self.q != "factorized"
+        return torch.zeros(self.num_parameters), _APART if apart else 0.0
+
+    def _fitted(self, y: Tensor, given: Tensor | None, smoothing: float) -> Tensor:
+        odds = label_odds(self.circuit, y, given, smoothing)
+        return self.structure.independent(odds) if isinstance(self.structure, CompatibleStructure) else odds
 
 
-def as_circuit(constraint: Circuit | Formula | str) -> Circuit:
-    """The circuit of a constraint, compiled if it is not one yet; fit for a layer."""
-    circuit = constraint if isinstance(constraint, Circuit) else compile(constraint)
-    if circuit.num_labels == 0:
-        raise LabelError("the constraint has no labels: there is nothing to predict")
-    if not circuit.is_decomposable or not circuit.is_deterministic:
-        lacking = "decomposable" if not circuit.is_decomposable else "provably deterministic"
-        raise PropertyError(f"the circuit is not {lacking}, so its sums are not probabilities: recompile it")
-    return circuit
+def _product_structure(circuit: Circuit, q: str, units: int | None) -> tuple[Structure, int]:
+    """The plans of q times a constraint, and the number of q's parameters."""
+    if q == "factorized":
+        if units is not None:
+            raise ValueError("units are for q='hmm' and q='vtree': a factorized q has none, use components=")
+        structure = Structure(circuit)
+        structure.prepare("constraint", "constraint_explicit")
+        return structure, circuit.num_labels
+    if q not in ("hmm", "vtree"):
+        raise ValueError(f"q must be 'factorized', 'hmm' or 'vtree', not {q!r}")
+    width = 2 if units is None else positive(units, "units")
+    compatible = CompatibleStructure(_structured(circuit, q), width, q)
+    compatible.prepare("constraint", "constraint_explicit", "product", "alone", *([] if width == 1 else ["bound"]))
+    return compatible, compatible.num_parameters
 
 
 def _structured(circuit: Circuit, q: str) -> Circuit:

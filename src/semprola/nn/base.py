@@ -1,0 +1,213 @@
+"""What the layers share: the compiled constraint, the gate, and where its parameters start."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from semprola.circuit import Circuit
+from semprola.compiler import compile
+from semprola.engine import Structure
+from semprola.errors import FormatError, LabelError, PropertyError
+from semprola.logic import Formula
+from semprola.nn.gate import Gate, hidden_sizes, last_linear, positive, split_outputs
+from semprola.nn.starting import checked_rows
+
+GateLike = Iterable[int] | int | nn.Module | Callable[[int, int], nn.Module]
+"""What `gate=` takes: widths of hidden layers, a module, or a function (such as a class) of its two widths."""
+
+
+class ConstrainedLayer(nn.Module):
+    """A module that returns a distribution over label vectors that obey a constraint; see SPL and ProductSPL.
+
+    Args:
+        in_features: width of the features z.
+        structure: the compiled constraint.
+        components: mixture components.
+        parameters: parameters of one component.
+        gate: widths of the gate's hidden layers, a module, or a function that makes one from its two widths.
+        dropout: of the gate.
+        device: where the parameters live.
+        dtype: type of the parameters.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        structure: Structure,
+        *,
+        components: int,
+        parameters: int,
+        gate: GateLike,
+        dropout: float,
+        device: Any,
+        dtype: torch.dtype | None,
+    ) -> None:
+        super().__init__()
+        self.structure = structure
+        self.in_features = positive(in_features, "in_features")
+        self.components, self.num_parameters = components, parameters
+        if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout < 1:
+            raise ValueError(f"dropout must be a number from 0 to below 1, not {dropout!r}")
+        if isinstance(gate, nn.Module) or callable(gate):
+            if dropout:
+                raise ValueError("dropout is for the layer's own gate: put nn.Dropout into yours")
+            made = gate if isinstance(gate, nn.Module) else gate(in_features, self.num_gate_outputs)
+            if not isinstance(made, nn.Module):
+                raise TypeError(f"gate must give an nn.Module, not {type(made).__name__}")
+            self.gate = made.to(device=device, dtype=dtype)
+            return
+        options = {"dropout": dropout, "device": device, "dtype": dtype}
+        self.gate = Gate(in_features, self.num_gate_outputs, hidden_sizes(gate), **options)
+        self._begin_at(*self._start())
+
+    @property
+    def circuit(self) -> Circuit:
+        """The compiled constraint."""
+        return self.structure.circuit
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the columns of y."""
+        return self.circuit.labels
+
+    @property
+    def num_gate_outputs(self) -> int:
+        """Width of the gate's output: all components' parameters, then one mixing logit each if there are several.
+
+        Parameter w of component c is number w * components + c.
+        """
+        mixing = self.components if self.components > 1 else 0
+        return self.components * self.num_parameters + mixing
+
+    def reset_parameters(self) -> None:
+        """Draw new parameters and start close to uniform over the models of the constraint.
+
+        A gate of your own is reset where its modules have a `reset_parameters`, and starts at the uniform distribution
+        if it ends in an `nn.Linear` with a bias.
+        """
+        for module in self.gate.modules():
+            reset = getattr(module, "reset_parameters", None)
+            if callable(reset):
+                reset()
+        if isinstance(self.gate, Gate) or last_linear(self.gate, self.num_gate_outputs) is not None:
+            self._begin_at(*self._start())
+
+    def start_at(
+        self, y: Any, given: Any = None, *, smoothing: float = 1.0, noise: float = 0.1, scale: float = 0.0
+    ) -> Any:
+        """Start at the frequencies of training labels instead of the uniform distribution; call it before training.
+
+        The bias of the gate's last layer becomes the (smoothed) maximum-likelihood parameters of y, the same for all
+        rows; the weights of that layer are scaled down, so that every row starts there whatever its features.
+
+        Args:
+            y: label vectors, all within the constraint [rows, labels].
+            given: their inputs [rows, given], if the constraint has any.
+            smoothing: how many observations the uniform distribution over models counts for; positive, since what has
+                probability zero is never learned.
+            noise: standard deviation of the noise that sets components and units apart; none where there is one.
+            scale: what the weights of the gate's last layer are multiplied by.
+
+        Returns:
+            The layer.
+
+        Raises:
+            ValueError: rows that break the constraint, which it names.
+            PropertyError: a gate of your own that does not end in an `nn.Linear` with a bias.
+
+        Example:
+            >>> import torch, semprola as sp
+            >>> y = torch.tensor([[1.0, 0, 0], [1, 0, 0], [1, 0, 0], [0, 1, 0]])
+            >>> layer = sp.SPL(8, sp.one_hot(["a", "b", "c"])).start_at(y, smoothing=0.01)
+            >>> layer(torch.randn(8)).mean.round(decimals=2)
+            tensor([0.7500, 0.2500, 0.0000], grad_fn=<RoundBackward1>)
+        """
+        if not smoothing > 0:
+            raise ValueError(f"smoothing must be a positive number, not {smoothing!r}")
+        labels, inputs = checked_rows(self.circuit, y, given)
+        start = self._fitted(labels, inputs, smoothing)
+        # the uniform start knows where there is something to set apart
+        self._begin_at(start, noise if self._start()[1] else 0.0)
+        last = last_linear(self.gate, self.num_gate_outputs)
+        if last is not None:
+            with torch.no_grad():
+                last.weight.mul_(scale)
+        return self
+
+    def get_extra_state(self) -> Tensor:
+        """A fingerprint of the circuit, saved with the parameters."""
+        return torch.tensor(list(bytes.fromhex(self.circuit.digest)[:16]), dtype=torch.uint8)
+
+    def set_extra_state(self, state: Any) -> None:
+        """Refuse parameters that were trained for another circuit: they would silently mean something else."""
+        own = self.get_extra_state()
+        if not isinstance(state, Tensor) or state.dtype != own.dtype or state.shape != own.shape:
+            raise FormatError("the fingerprint of the circuit in this state dict is damaged: save the layer again")
+        if not torch.equal(state.cpu(), own):
+            raise FormatError("these parameters belong to another circuit: save and load the circuit beside them")
+
+    def _gated(self, z: Tensor) -> tuple[Tensor, Tensor | None]:
+        """Parameters [*batch, components, parameters] and mixing logits [*batch, components] for features z."""
+        outputs = self.gate(z)
+        if not isinstance(outputs, Tensor) or outputs.shape != (*z.shape[:-1], self.num_gate_outputs):
+            got = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
+            expected = (*z.shape[:-1], self.num_gate_outputs)
+            raise ValueError(f"the gate gave {got}, the layer needs {expected}: see layer.num_gate_outputs")
+        return split_outputs(outputs, self.components, self.num_parameters)
+
+    def _start(self) -> tuple[Tensor, float]:
+        """Parameters of the uniform distribution over models [parameters], and the noise that sets components apart."""
+        raise NotImplementedError
+
+    def _fitted(self, y: Tensor, given: Tensor | None, smoothing: float) -> Tensor:
+        """Smoothed maximum-likelihood parameters [parameters] of label vectors [rows, labels]."""
+        raise NotImplementedError
+
+    @torch.no_grad()
+    def _begin_at(self, start: Tensor, noise: float) -> None:
+        """Set the bias of the gate's last layer to the same parameters for every component, with noise."""
+        last = last_linear(self.gate, self.num_gate_outputs)
+        if last is None:
+            raise PropertyError(
+                f"the gate does not end in an nn.Linear with a bias and {self.num_gate_outputs} outputs, "
+                "so there is nothing to set: end it in one"
+            )
+        shape = (self.num_parameters, self.components)
+        values = noise * torch.randn(shape, dtype=last.bias.dtype, device=last.bias.device)
+        values += start[:, None].to(values)
+        last.bias.zero_()
+        last.bias[: values.numel()] = values.reshape(-1)
+
+
+def as_circuit(constraint: Circuit | Formula | str, labels: Iterable[str] | None = None) -> Circuit:
+    """The circuit of a constraint, compiled if it is not one yet; fit for a layer.
+
+    Args:
+        constraint: a formula, its text, a family, or a compiled circuit.
+        labels: the column order of y; by default the constraint's own.
+
+    Raises:
+        LabelError: there are no labels, or they are not those of the constraint.
+        PropertyError: a circuit of the user's own lacks what a layer needs.
+    """
+    compiled = isinstance(constraint, Circuit)
+    circuit = constraint if compiled and labels is None else compile(constraint, labels=labels)
+    if not isinstance(circuit, Circuit) or circuit.num_labels == 0:
+        raise LabelError("the constraint has no labels: there is nothing to predict")
+    if not circuit.is_decomposable or not circuit.is_deterministic:
+        lacking = "decomposable" if not circuit.is_decomposable else "provably deterministic"
+        raise PropertyError(f"the circuit is not {lacking}, so its sums are not probabilities: recompile it")
+    return circuit
+
+
+def one_name(components: int | None, alias: str, value: int | None) -> int:
+    """The number of components, 1 by default, under either of its names."""
+    if components is not None and value is not None:
+        raise ValueError(f"components and {alias} are two names for one number: give one of them")
+    if value is not None:
+        return positive(value, alias)
+    return 1 if components is None else positive(components, "components")

@@ -1,0 +1,159 @@
+"""Where a layer starts: parameters at which it has the frequencies of the training labels.
+
+The default start, uniform over the models, can be far from where labels are: on a hierarchy of 500 classes, of which
+a row has ten, by 80 nats. What `start_at` needs is known in closed form, or by a few steps of a convex problem.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from semprola.circuit import Circuit
+from semprola.distributions import ProductDistribution
+from semprola.distributions.arguments import check_binary, rows_named
+from semprola.engine import Structure, encode, indicators, log_softmax, logits_of, possible, posterior
+
+_MOST_NUMBERS = 2**24
+"""Largest tensor made at once."""
+_STEPS = 20
+"""Steps of the iteration for weights of which the given inputs leave only some in each row."""
+_MOST_GIVEN = 1024
+"""Inputs that the moments of a product are averaged over; more are thinned out."""
+
+
+def branch_weights(structure: Structure, y: Tensor, given: Tensor | None, smoothing: float) -> Tensor:
+    """Smoothed maximum-likelihood log-weights of a single circuit [W], not normalised; float64.
+
+    A deterministic circuit's likelihood falls apart into one multinomial per sum, whose best weights are how often the
+    labels take each branch. `smoothing` further observations at each sum are spread as uniform models would be. With
+    several units, the counts are shared out as the uniform distribution does it. With given inputs, large numbers of
+    rows are thinned out.
+
+    Args:
+        structure: the plans of the layer.
+        y: label vectors, all within the constraint [rows, labels].
+        given: their inputs [rows, given], or None.
+        smoothing: how many observations the uniform distribution counts for at each sum.
+    """
+    plan = structure.layer_explicit
+    uniform = log_softmax(structure.layer, logits_of(structure.layer, structure.log_counts)[:, None])
+    prior = smoothing * uniform[:, 0].exp()
+    if given is None:
+        return (_branch_counts(structure, y, uniform) + prior).log()
+    most = max(64, _MOST_NUMBERS // max(1, plan.num_edges))
+    thinned = slice(None, None, -(-len(y) // most))
+    y, given = y[thinned], given[thinned]
+    inputs, group = torch.unique(given, dim=0, return_inverse=True)
+    rows = torch.cat([y, given], 1).to(torch.float64).T
+    flows, _ = posterior(plan, uniform.expand(-1, len(y)), _leaves(rows))
+    used = uniform.new_zeros((plan.num_weights, len(inputs))).index_add_(1, group, flows)
+    unknown = torch.full((len(inputs), y.shape[1]), float("nan"), dtype=torch.float64)
+    alive, _ = possible(plan, _leaves(torch.cat([unknown, inputs.to(torch.float64)], 1).T))
+    return _available(structure, used, alive.to(torch.float64), prior)
+
+
+def label_odds(circuit: Circuit, y: Tensor, given: Tensor | None, smoothing: float) -> Tensor:
+    """Log-odds of independent labels [labels] that, once conditioned on the constraint, have the labels' frequencies.
+
+    The likelihood of p(y) ∝ exp(θ·y) [y ⊨ K] is concave in θ and its gradient is the difference of the two means, so
+    that a quasi-Newton method finds the best θ. `smoothing` further observations have the mean of uniform models,
+    which keeps θ finite.
+
+    Args:
+        circuit: the compiled constraint.
+        y: label vectors, all within the constraint [rows, labels].
+        given: their inputs [rows, given], or None.
+        smoothing: how many observations the uniform distribution counts for.
+    """
+    inputs, share = None, torch.ones(1, dtype=torch.float64)
+    if given is not None:
+        kept = given[:: -(-len(given) // _MOST_GIVEN)]
+        inputs, count = torch.unique(kept, dim=0, return_counts=True)
+        share = count.to(torch.float64) / len(kept)
+    structure = Structure(circuit)
+
+    def at(odds: Tensor) -> ProductDistribution:
+        return ProductDistribution(structure, odds.expand(len(share), 1, -1), given=inputs)
+
+    with torch.no_grad():
+        uniform = share @ at(torch.zeros(circuit.num_labels, dtype=torch.float64)).mean
+    wanted = (y.to(torch.float64).sum(0) + smoothing * uniform) / (len(y) + smoothing)
+    odds = torch.logit(wanted, 1e-6).requires_grad_()
+    search = torch.optim.LBFGS([odds], max_iter=100, tolerance_grad=1e-7, line_search_fn="strong_wolfe")
+
+    def loss() -> Tensor:
+        search.zero_grad()
+        log_z = share @ at(odds).log_partition + torch.nn.functional.softplus(odds).sum()
+        value = log_z - odds @ wanted
+        value.backward()
+        return value
+
+    search.step(loss)
+    return odds.detach()
+
+
+def checked_rows(circuit: Circuit, y: Any, given: Any) -> tuple[Tensor, Tensor | None]:
+    """Label vectors [rows, labels] and inputs [rows, given] that a layer can start at, on the CPU.
+
+    Raises:
+        ValueError: no rows, values that are not 0 or 1, or rows that break the constraint, which it names.
+    """
+    labels = torch.as_tensor(np.asarray(y)) if not isinstance(y, Tensor) else y.detach().cpu()
+    if labels.dim() != 2 or labels.shape[1] != circuit.num_labels or not len(labels):
+        raise ValueError(f"expected rows of {circuit.num_labels} labels to start at, got shape {tuple(labels.shape)}")
+    check_binary(labels, "y")
+    inputs = None
+    if given is not None:
+        inputs = torch.as_tensor(np.asarray(given)) if not isinstance(given, Tensor) else given.detach().cpu()
+    broken = ~torch.as_tensor(circuit.satisfied(labels, inputs))
+    if broken.any():
+        raise ValueError(f"y breaks the constraint{rows_named(broken, labels.shape[:1])}: leave such rows out")
+    return labels, inputs
+
+
+def _branch_counts(structure: Structure, y: Tensor, uniform: Tensor) -> Tensor:
+    """How often label vectors use each weight [W]; with several units, how often one expects that they do."""
+    plan = structure.layer_explicit
+    counts = uniform.new_zeros(plan.num_weights)
+    step = max(1, _MOST_NUMBERS // max(1, plan.num_edges))
+    for rows in y.to(torch.float64).T.split(step, 1):
+        if structure.is_deterministic:
+            codes = encode(plan, rows).flatten()
+            counts += torch.bincount(codes[codes >= 0], minlength=plan.num_weights)
+        else:
+            flows, _ = posterior(plan, uniform.expand(-1, rows.shape[1]), _leaves(rows))
+            counts += flows.sum(1)
+    return counts
+
+
+def _available(structure: Structure, used: Tensor, alive: Tensor, prior: Tensor) -> Tensor:
+    """Log-weights [W] of choices among the branches that are left, from their counts and what is left [W, inputs].
+
+    A branch that was not to be had did not lose against the others. The likelihood has no closed maximum then; the
+    iteration is that of Hunter (2004) for the Bradley-Terry model, and never lowers it.
+    """
+    blocks = structure.layer.blocks
+    counts = used.sum(1) + prior
+    weights = counts.clone()
+    for _ in range(_STEPS):
+        expected = []
+        sizes = [sums * fan_in for _, sums, fan_in in blocks]
+        parts = (tensor.split(sizes) for tensor in (weights, used, alive, prior))
+        for (_, sums, fan_in), weight, use, live, extra in zip(blocks, *parts, strict=True):
+            shape = (sums, fan_in, live.shape[1])
+            weight, extra, live = weight.view(sums, fan_in), extra.view(sums, fan_in), live.view(shape)
+            reached = use.view(shape).sum(1, keepdim=True)
+            total = (live * weight[:, :, None]).sum(1, keepdim=True)
+            share = (live * (reached / total.clamp(min=1e-300))).sum(2)
+            expected.append((share + (extra.sum(1) / weight.sum(1))[:, None]).flatten())
+        weights = counts / torch.cat(expected)
+    return weights.log()
+
+
+def _leaves(rows: Tensor) -> Tensor:
+    """Leaves that allow what rows [variables, columns] say, NaN for anything."""
+    return torch.stack(indicators(rows, rows.dtype), dim=1).flatten(0, 1)

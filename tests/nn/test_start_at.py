@@ -1,0 +1,167 @@
+"""`start_at`: a layer begins at the frequencies of the training labels."""
+
+import math
+
+import networkx as nx
+import pytest
+import torch
+
+import semprola as sp
+
+KINDS = {
+    "spl": lambda circuit, **options: sp.SPL(4, circuit, **options),
+    "spl-mk": lambda circuit, **options: sp.SPL(4, circuit, components=3, units=2, **options),
+    "product": lambda circuit, **options: sp.ProductSPL(4, circuit, **options),
+    "mixture": lambda circuit, **options: sp.ProductSPL(4, circuit, components=2, **options),
+    "hmm": lambda circuit, **options: sp.ProductSPL(4, circuit, q="hmm", **options),
+    "vtree": lambda circuit, **options: sp.ProductSPL(4, circuit, q="vtree", units=3, **options),
+}
+
+
+def tree():
+    return sp.constraints.hierarchy([(f"c{i}", f"c{(i - 1) // 2}") for i in range(1, 9)])
+
+
+def paths():
+    return sp.constraints.simple_paths(nx.grid_2d_graph(3, 3), source=(0, 0), target=(2, 2))
+
+
+CONSTRAINTS = {"tree": tree, "paths": paths, "permutation": lambda: sp.constraints.permutation(3)}
+
+
+def labels_of(circuit, rows=200, seed=0):
+    """Label vectors with frequencies far from uniform."""
+    generator = torch.Generator().manual_seed(seed)
+    models = torch.from_numpy(circuit.enumerate()[:, : circuit.num_labels].copy()).double()
+    weights = torch.rand(len(models), generator=generator) ** 4
+    return models[torch.multinomial(weights, rows, replacement=True, generator=generator)]
+
+
+def loss_of(layer, y, given=None):
+    z = torch.randn(len(y), 4, dtype=torch.float64)
+    p = layer(z) if given is None else layer(z, given=given)
+    return -p.log_prob(y.to(torch.float64)).mean().item()
+
+
+def best_loss(layer, y, given=None, steps=200):
+    """The loss of the best parameters that do not depend on features, found by a general method."""
+    z = torch.zeros(len(y), 4, dtype=torch.float64)
+    bias = layer.gate.output.bias
+    search = torch.optim.LBFGS([bias], max_iter=steps, tolerance_grad=1e-9, line_search_fn="strong_wolfe")
+
+    def loss():
+        search.zero_grad()
+        value = -(layer(z) if given is None else layer(z, given=given)).log_prob(y.to(torch.float64)).mean()
+        value.backward()
+        return value
+
+    search.step(loss)
+    return loss().item()
+
+
+@pytest.fixture(params=CONSTRAINTS.values(), ids=CONSTRAINTS)
+def circuit(request):
+    return sp.compile(request.param())
+
+
+@pytest.mark.parametrize("kind", ["spl", "product"])
+def test_one_component_begins_at_the_best_loss_there_is(circuit, kind):
+    y = labels_of(circuit)
+    layer = KINDS[kind](circuit, dtype=torch.float64)
+    uniform = loss_of(layer, y)
+    layer.start_at(y, smoothing=1e-6)
+    begun = loss_of(layer, y)
+    assert begun < uniform - 0.1
+    assert begun == pytest.approx(best_loss(layer, y), abs=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["spl-mk", "mixture", "hmm", "vtree"])
+def test_mixtures_begin_close_to_one_component(circuit, kind):
+    torch.manual_seed(1)
+    y = labels_of(circuit)
+    single = "spl" if kind == "spl-mk" else "product"
+    expected = loss_of(KINDS[single](circuit, dtype=torch.float64).start_at(y, smoothing=1e-3), y)
+    layer = KINDS[kind](circuit, dtype=torch.float64)
+    assert loss_of(layer.start_at(y, smoothing=1e-3, noise=1e-9), y) == pytest.approx(expected, abs=1e-4)
+    begun = loss_of(layer.start_at(y, smoothing=1e-3), y)
+    assert begun == pytest.approx(expected, abs=0.15)
+    assert len(set(layer.gate.output.bias.tolist())) > 1
+
+
+def test_a_single_circuit_counts_branches():
+    # ten of sixteen rows have an animal; of these, four a cat and one a dog
+    rows = [[0, 0, 0]] * 6 + [[1, 1, 0]] * 3 + [[1, 1, 1]] + [[0, 1, 0]] * 6
+    pets = sp.constraints.hierarchy([("cat", "animal"), ("dog", "animal")])
+    layer = sp.SPL(4, pets, labels=["cat", "animal", "dog"], dtype=torch.float64)
+    p = layer.start_at(torch.tensor(rows), smoothing=1e-9)(torch.zeros(4, dtype=torch.float64))
+    expected = torch.tensor([4 / 16, 10 / 16, 1 / 16], dtype=torch.float64)
+    torch.testing.assert_close(p.mean, expected, atol=1e-6, rtol=0)
+    together = p.log_prob(torch.ones(3)).exp().item()
+    assert together == pytest.approx(10 / 16 * 4 / 10 * 1 / 10, abs=1e-6)
+
+
+def test_smoothing_is_a_number_of_uniform_observations():
+    y = torch.tensor([[1.0, 0, 0, 0]] * 6)
+    constraint = sp.one_hot(list("abcd"))
+    for smoothing in (0.5, 2.0):
+        expected = torch.tensor([6 + smoothing / 4] + [smoothing / 4] * 3) / (6 + smoothing)
+        for layer in (sp.SPL(3, constraint), sp.ProductSPL(3, constraint)):
+            mean = layer.start_at(y, smoothing=smoothing)(torch.randn(3)).mean
+            if isinstance(layer, sp.ProductSPL):
+                torch.testing.assert_close(mean, expected, atol=1e-4, rtol=0)
+            else:
+                assert mean[0] > 0.7
+                assert (mean > 0).all()
+
+
+def test_inputs_leave_only_some_branches():
+    circuit = sp.compile("(x -> ~a) & exactly(1, a, b, c, d)", labels=list("abcd"), given=["x"])
+    generator = torch.Generator().manual_seed(0)
+    given = (torch.rand(400, 1, generator=generator) < 0.5).double()
+    weights = torch.tensor([0.4, 0.3, 0.2, 0.1], dtype=torch.float64).repeat(400, 1)
+    weights[:, 0] *= 1 - given[:, 0]
+    y = torch.nn.functional.one_hot(torch.multinomial(weights, 1, generator=generator)[:, 0], 4).double()
+    for kind in ("spl", "product"):
+        layer = KINDS[kind](circuit, dtype=torch.float64).start_at(y, given, smoothing=1e-6)
+        begun = loss_of(layer, y, given)
+        assert begun == pytest.approx(best_loss(layer, y, given), abs=2e-3)
+
+
+def test_independent_labels_have_their_frequencies():
+    y = (torch.rand(50, 3) < torch.tensor([0.1, 0.5, 0.9])).float()
+    layer = sp.baselines.FIL(4, 3).start_at(y, smoothing=1e-9)
+    torch.testing.assert_close(layer(torch.randn(4)).mean, y.mean(0), atol=1e-4, rtol=0)
+
+
+def test_features_are_learned_from_there():
+    torch.manual_seed(0)
+    y = labels_of(sp.compile(tree()))
+    layer = sp.SPL(4, tree(), gate=(8,)).start_at(y)
+    z = torch.randn(len(y), 4)
+    layer(z).log_prob(y.float()).mean().backward()
+    assert layer.gate.output.weight.grad.abs().max() > 0
+    kept = sp.SPL(4, tree()).start_at(y, scale=1.0)
+    assert kept.gate.output.weight.abs().max() > 0
+
+
+@pytest.mark.parametrize(
+    ("y", "options", "message"),
+    [
+        (torch.tensor([[1.0, 0, 0], [1, 1, 0]]), {}, r"y breaks the constraint in row 1: leave such rows out"),
+        (torch.zeros(0, 3), {}, r"expected rows of 3 labels to start at, got shape \(0, 3\)"),
+        (torch.zeros(2, 4), {}, r"expected rows of 3 labels to start at, got shape \(2, 4\)"),
+        (torch.full((1, 3), 0.5), {}, "y must hold 0 and 1 only"),
+        (torch.eye(3), {"smoothing": 0}, "smoothing must be a positive number, not 0"),
+        (torch.eye(3), {"smoothing": math.nan}, "smoothing must be a positive number, not nan"),
+    ],
+)
+def test_refusals(y, options, message):
+    for kind in (sp.SPL, sp.ProductSPL):
+        with pytest.raises(ValueError, match=f"^{message}$"):
+            kind(4, sp.one_hot(["a", "b", "c"])).start_at(y, **options)
+
+
+def test_a_gate_without_a_bias_to_set():
+    layer = sp.SPL(4, "a | b", gate=torch.nn.Identity())
+    with pytest.raises(sp.PropertyError, match=r"^the gate does not end in an nn.Linear with a bias and \d+ outputs"):
+        layer.start_at(torch.ones(1, 2))
