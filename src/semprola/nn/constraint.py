@@ -17,7 +17,7 @@ from semprola.distributions.cached import structure_of
 from semprola.engine import Structure
 from semprola.errors import FormatError, LabelError
 from semprola.logic import Formula, parse
-from semprola.nn.layers import as_circuit
+from semprola.nn.base import as_circuit
 
 
 def constrain(
