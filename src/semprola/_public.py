@@ -49,6 +49,7 @@ from semprola.logic import (
     write_dimacs,
 )
 from semprola.nn import SPL, ConstraintLayer, ProductSPL, constrain
+from semprola.training import calibrate
 
 __all__ = [
     "FALSE",
@@ -87,6 +88,7 @@ __all__ = [
     "at_least",
     "at_most",
     "baselines",
+    "calibrate",
     "compile",
     "constrain",
     "constraints",
