@@ -180,3 +180,24 @@ def test_polars_frames() -> None:
     assert torch.equal(pets().log_prob(frame), pets().log_prob(Y))
     partial = pl.DataFrame({"cat": [1, None]})
     assert torch.equal(pets().log_marginal(partial), pets().log_marginal(torch.tensor([[1, NAN, NAN], [NAN] * 3])))
+
+
+def test_circuits_formulas_and_layers_match_columns_by_name() -> None:
+    wrong = pd.DataFrame({"animal": [0, 1], "dog": [0, 0], "cat": [1, 1]})
+    formula = sp.parse("(cat -> animal) & (dog -> animal)")
+    assert formula.evaluate(wrong).tolist() == [False, True]
+    assert formula.evaluate(wrong.assign(other=2)).tolist() == [False, True]
+    assert PETS.satisfied(wrong).tolist() == [False, True]
+    assert PETS.satisfied({"cat": 1, "animal": 1, "dog": 0}) is True
+    with pytest.raises(sp.LabelError, match="'animal'"):
+        formula.evaluate(wrong[["cat", "dog"]])
+    with pytest.raises(sp.LabelError, match="y has no column 'cat'"):
+        PETS.satisfied(wrong[["animal", "dog"]])
+    inputs = sp.compile("(night -> ~a) & (a | b)", given=["night"])
+    rows = pd.DataFrame({"b": [1, 1], "a": [1, 0]})
+    assert inputs.satisfied(rows, given={"night": [1, 1]}).tolist() == [False, True]
+    layer = sp.SPL(2, PETS).start_at(shuffled(Y, PETS.labels), smoothing=0.01)
+    same = sp.SPL(2, PETS).start_at(Y, smoothing=0.01)
+    torch.testing.assert_close(layer(torch.zeros(2)).mean, same(torch.zeros(2)).mean)
+    with pytest.raises(sp.LabelError, match="y has no column 'animal'"):
+        layer.start_at({"cat": [1], "dog": [0]})

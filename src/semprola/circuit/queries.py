@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from semprola._names import is_named, named_rows
 from semprola.circuit.fold import fold, fold_arrays
 from semprola.circuit.levels import bits
 from semprola.circuit.scopes import scopes
@@ -142,7 +143,10 @@ def _rows(values: Any, names: tuple[str, ...], what: str) -> tuple[npt.NDArray[n
             return values.detach().new_tensor(result.astype(np.uint8).tolist()) != 0
         return bool(result) if result.ndim == 0 else result
 
-    array = np.asarray(_plain(values) if hasattr(values, "detach") else values)
+    if is_named(values):
+        array = named_rows(values, names, what)
+    else:
+        array = np.asarray(_plain(values) if hasattr(values, "detach") else values)
     if array.ndim == 0 or array.shape[-1] != len(names):
         width = "a scalar" if array.ndim == 0 else f"{array.shape[-1]} columns"
         raise LabelError(f"{what} has {width}, the circuit has {len(names)} columns: {_listed(names)}")

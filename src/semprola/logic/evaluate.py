@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from semprola._names import is_named, named_rows
 from semprola.errors import LabelError, SemprolaError
 from semprola.logic.formula import Formula, Kind
 from semprola.logic.leaf import Leaf
@@ -28,6 +29,12 @@ def evaluate(formula: Formula, rows: Any, labels: Sequence[str] | None = None) -
         if labels is not None:
             raise TypeError("labels= names the columns of an array; a mapping carries its own names")
         return _evaluate_mapping(formula, rows)
+    if is_named(rows) and labels is None:
+        # a data frame: its columns are found by name, and those that the formula does not mention are left out
+        columns = {str(name): name for name in getattr(rows, "columns", ())}
+        wanted = [name for name in formula.labels() if name in columns]
+        labels = _column_names(formula, wanted)
+        rows = named_rows({name: rows[columns[name]] for name in wanted}, wanted, "rows")
     ones = _checked_bits(rows, names := _column_names(formula, labels), labels is None)
     is_tensor = _is_tensor(ones)
     bits: Column = ones.detach().cpu().numpy() if is_tensor else ones

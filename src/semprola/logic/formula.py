@@ -131,8 +131,8 @@ class Formula:
         """Say whether an assignment, or each row of an array, satisfies the formula.
 
         Args:
-            rows: a mapping from names to 0/1 (names that the formula does not mention are ignored), or an array,
-                tensor or nested list of 0/1 of shape ``[..., labels]``.
+            rows: a mapping from names to 0/1 or a data frame (names that the formula does not mention are ignored), or
+                an array, tensor or nested list of 0/1 of shape ``[..., labels]``.
             labels: the names of the columns; the formula's own ``labels()`` unless given.
 
         Returns:

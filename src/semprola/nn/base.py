@@ -105,8 +105,8 @@ class ConstrainedLayer(nn.Module):
         rows; the weights of that layer are scaled down, so that every row starts there whatever its features.
 
         Args:
-            y: label vectors, all within the constraint [rows, labels].
-            given: their inputs [rows, given], if the constraint has any.
+            y: label vectors, all within the constraint [rows, labels], or by name.
+            given: their inputs [rows, given], or by name, if the constraint has any.
             smoothing: how many observations the uniform distribution over models counts for; positive, since what has
                 probability zero is never learned.
             noise: standard deviation of the noise that sets components and units apart; none where there is one.

@@ -102,7 +102,7 @@ class ConstraintLayer(nn.Module):
         """A fingerprint of the circuit, saved with the parameters of the network."""
         return torch.tensor(list(bytes.fromhex(self.circuit.digest)[:16]), dtype=torch.uint8)
 
-    def set_extra_state(self, state: Tensor) -> None:
+    def set_extra_state(self, state: Any) -> None:
         """Refuse the parameters of a network that was made for another circuit."""
         if not isinstance(state, Tensor) or not torch.equal(state.cpu(), self.get_extra_state()):
             raise FormatError("these parameters belong to another circuit: save and load the circuit beside them")

@@ -15,6 +15,7 @@ from torch import Tensor
 from semprola.circuit import Circuit
 from semprola.distributions import ProductDistribution
 from semprola.distributions.arguments import check_binary, rows_named
+from semprola.distributions.names import as_rows
 from semprola.engine import Structure, encode, indicators, log_softmax, logits_of, possible, posterior
 
 _MOST_NUMBERS = 2**24
@@ -100,8 +101,11 @@ def checked_rows(circuit: Circuit, y: Any, given: Any) -> tuple[Tensor, Tensor |
     """Label vectors [rows, labels] and inputs [rows, given] that a layer can start at, on the CPU.
 
     Raises:
+        LabelError: y or given is by name, and a name is unknown or missing.
         ValueError: no rows, values that are not 0 or 1, or rows that break the constraint, which it names.
     """
+    y = as_rows(y, circuit.labels, "y", torch.zeros(0))
+    given = as_rows(given, circuit.given, "given", torch.zeros(0))
     labels = torch.as_tensor(np.asarray(y)) if not isinstance(y, Tensor) else y.detach().cpu()
     if labels.dim() != 2 or labels.shape[1] != circuit.num_labels or not len(labels):
         raise ValueError(f"expected rows of {circuit.num_labels} labels to start at, got shape {tuple(labels.shape)}")
