@@ -1,0 +1,6 @@
+"""Losses that encourage a constraint: what people use in place of a layer that guarantees it."""
+
+from semprola.losses.circuits import NeSyEntropy, SemanticLoss
+from semprola.losses.dl2 import DL2
+
+__all__ = ["DL2", "NeSyEntropy", "SemanticLoss"]

@@ -1,0 +1,231 @@
+"""DL2 and fuzzy logics: a formula read as arithmetic on the probabilities of its labels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import reduce
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from semprola.circuit import Circuit
+from semprola.circuit.fold import fold
+from semprola.circuit.transforms import smooth
+from semprola.compiler import compile
+from semprola.errors import LabelError, UnsatisfiableError
+from semprola.logic import Formula, Leaf, Not, parse
+from semprola.logic.reading import read
+
+_REDUCTIONS = ("mean", "sum", "none")
+_ALMOST = -1e-12
+"""Log of the largest truth value that is kept below one: at one itself log(1 - t) has no finite derivative."""
+
+
+class DL2(nn.Module):
+    """DL2 (Fischer et al., 2019): a loss that is zero where a formula holds, by arithmetic on label probabilities.
+
+    The formula is read as it is written, negations moved down to the labels:
+
+    ================  ==========================  =============================  ====================
+    logic             a label of probability p    a & b                          a | b
+    ================  ==========================  =============================  ====================
+    "dl2"             1 - p (its negation: p)     a + b                          a · b
+    "product"         t = p (its negation: 1-p)   t · u                          1 - (1 - t)(1 - u)
+    "godel"           the same                    min(t, u)                      max(t, u)
+    "lukasiewicz"     the same                    max(0, t + u - 1)              min(1, t + u)
+    ================  ==========================  =============================  ====================
+
+    "dl2" values are distances and are the loss themselves. The others are truth values t: the loss is -log t for
+    "product" and 1 - t for the other two. None of them is a probability, and equivalent formulas may have different
+    losses: ``a & a`` costs twice as much as ``a``. :class:`SemanticLoss` depends on the meaning alone.
+
+    Args:
+        constraint: a formula or its text. A family inside it is read through its circuit.
+        labels: the columns of the logits; by default ``constraint.labels()``.
+        logic: "dl2", "product", "godel" or "lukasiewicz".
+        reduction: "mean", "sum" or "none" over the batch.
+
+    Raises:
+        LabelError: the constraint speaks of a label that has no column.
+
+    Example:
+        >>> import torch, semprola as sp
+        >>> a, b = sp.Bools("a b")
+        >>> even = torch.zeros(1, 2)  # both labels have probability 1/2
+        >>> [round(sp.losses.DL2(a & b, logic=logic)(even).item(), 3) for logic in ("dl2", "product", "godel")]
+        [1.0, 1.386, 0.5]
+        >>> round(sp.losses.DL2(a & b & a)(even).item(), 3)  # the same meaning, another loss
+        1.5
+    """
+
+    def __init__(
+        self,
+        constraint: Formula | str,
+        *,
+        labels: Sequence[str] | None = None,
+        logic: str = "dl2",
+        reduction: str = "mean",
+    ) -> None:
+        super().__init__()
+        formula = parse(constraint) if isinstance(constraint, str) else constraint
+        if not isinstance(formula, Formula):
+            raise TypeError(
+                f"DL2 reads formulas as they are written, so it needs a formula, not {type(formula).__name__}"
+            )
+        if logic not in _LOGICS:
+            raise ValueError(f"logic must be one of {', '.join(map(repr, _LOGICS))}, not {logic!r}")
+        if reduction not in _REDUCTIONS:
+            raise ValueError(f"reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
+        self.constraint, self.logic, self.reduction = formula, logic, reduction
+        self.labels = tuple(formula.labels() if labels is None else labels)
+        unknown = [name for name in formula.labels() if name not in set(self.labels)]
+        if unknown:
+            raise LabelError(f"the constraint speaks of {unknown[0]!r}, which is not among the labels")
+        self._circuits = _leaf_circuits(formula)
+
+    def forward(self, logits: Tensor) -> Tensor:
+        """The loss of label log-odds [*batch, labels]."""
+        if logits.shape[-1:] != (len(self.labels),):
+            raise ValueError(f"expected logits of shape [*batch, {len(self.labels)}], got {tuple(logits.shape)}")
+        values = self.values(logits)
+        if self.reduction == "none":
+            return values
+        return values.mean() if self.reduction == "mean" else values.sum()
+
+    def values(self, logits: Tensor) -> Tensor:
+        """The loss of each row of label log-odds: [*batch] from [*batch, labels]."""
+        if logits.dtype in (torch.float16, torch.bfloat16):
+            logits = logits.float()
+        columns = dict(zip(self.labels, logits.unbind(-1), strict=True))
+        algebra = _LOGICS[self.logic](columns, logits[..., 0])
+
+        def family(leaf: Formula) -> tuple[Tensor, Tensor]:
+            positive, negative = self._circuits[leaf]
+            return _of_circuit(positive, algebra), _of_circuit(negative, algebra)
+
+        return algebra.loss(read(self.constraint, algebra, family))
+
+    def extra_repr(self) -> str:
+        """What `repr` shows."""
+        text = str(self.constraint)
+        shown = text if len(text) <= 60 else text[:57] + "…"
+        return f"{shown}, logic={self.logic!r}, reduction={self.reduction!r}"
+
+
+class _Algebra:
+    """What the four logics share: labels by their columns of log-odds."""
+
+    zero, one = 0.0, 1.0
+
+    def __init__(self, columns: dict[str, Tensor], like: Tensor) -> None:
+        self.columns = columns
+        self.true, self.false = torch.full_like(like, self.one), torch.full_like(like, self.zero)
+
+    def literal(self, name: str, positive: bool) -> Tensor:
+        logit = self.columns[name]
+        return self.truth(logit if positive else -logit)
+
+    def truth(self, logit: Tensor) -> Tensor:
+        return torch.sigmoid(logit)
+
+    def loss(self, value: Tensor) -> Tensor:
+        return 1 - value
+
+
+class _Dl2(_Algebra):
+    """Distances to satisfaction, from zero up."""
+
+    zero, one = 1.0, 0.0
+
+    def truth(self, logit: Tensor) -> Tensor:
+        return torch.sigmoid(-logit)
+
+    def both(self, parts: Sequence[Tensor]) -> Tensor:
+        return reduce(torch.add, parts)
+
+    def either(self, parts: Sequence[Tensor]) -> Tensor:
+        return reduce(torch.mul, parts)
+
+    def loss(self, value: Tensor) -> Tensor:
+        return value
+
+
+class _Product(_Algebra):
+    """Logarithms of truth values, so that a thousand rules do not vanish."""
+
+    zero, one = float("-inf"), 0.0
+
+    def truth(self, logit: Tensor) -> Tensor:
+        return F.logsigmoid(logit)
+
+    def both(self, parts: Sequence[Tensor]) -> Tensor:
+        return reduce(torch.add, parts)
+
+    def either(self, parts: Sequence[Tensor]) -> Tensor:
+        # t + (1 - t) u, which stays exact where both are small
+        return reduce(lambda t, u: torch.logaddexp(t, u + _log_of_rest(t)), parts)
+
+    def loss(self, value: Tensor) -> Tensor:
+        return -value
+
+
+class _Goedel(_Algebra):
+    """Truth values by minimum and maximum."""
+
+    def both(self, parts: Sequence[Tensor]) -> Tensor:
+        return reduce(torch.minimum, parts)
+
+    def either(self, parts: Sequence[Tensor]) -> Tensor:
+        return reduce(torch.maximum, parts)
+
+
+class _Lukasiewicz(_Algebra):
+    """Truth values by sums, cut off at zero and one."""
+
+    def both(self, parts: Sequence[Tensor]) -> Tensor:
+        return (1 - reduce(torch.add, [1 - part for part in parts])).clamp(min=0)
+
+    def either(self, parts: Sequence[Tensor]) -> Tensor:
+        return reduce(torch.add, parts).clamp(max=1)
+
+
+_LOGICS: dict[str, type[_Dl2 | _Product | _Goedel | _Lukasiewicz]] = {
+    "dl2": _Dl2,
+    "product": _Product,
+    "godel": _Goedel,
+    "lukasiewicz": _Lukasiewicz,
+}
+
+
+def _of_circuit(circuit: Circuit | None, algebra: _Dl2 | _Product | _Goedel | _Lukasiewicz) -> Tensor:
+    """A family: the and-or graph of its circuit; None for one without models."""
+    if circuit is None:
+        return algebra.false
+    names = circuit.variables
+    return fold(
+        circuit,
+        lambda signed: algebra.literal(names[abs(signed) - 1], signed > 0),
+        lambda _, parts: algebra.both(parts) if parts else algebra.true,
+        lambda _, parts: algebra.either(parts),
+    )
+
+
+def _leaf_circuits(formula: Formula) -> dict[Formula, tuple[Circuit | None, Circuit | None]]:
+    """For each family in the formula its circuit and that of its negation, with every literal spelled out."""
+    leaves: Iterable[Formula] = (node for node in formula.nodes() if isinstance(node, Leaf))
+    return {leaf: (_spelled_out(leaf), _spelled_out(Not(leaf))) for leaf in leaves}
+
+
+def _spelled_out(formula: Formula) -> Circuit | None:
+    try:
+        circuit = compile(formula, labels=formula.labels(), given=())
+    except UnsatisfiableError:
+        return None
+    return smooth(circuit) if circuit.zero_suppressed.any() else circuit
+
+
+def _log_of_rest(value: Tensor) -> Tensor:
+    """log(1 - exp(value)), with finite derivatives."""
+    value = value.clamp(max=_ALMOST)
+    return torch.where(value > -0.6931, torch.log(-torch.expm1(value)), torch.log1p(-torch.exp(value)))
