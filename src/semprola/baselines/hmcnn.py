@@ -9,15 +9,15 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from semprola.baselines.common import ScoringLayer, binary
 from semprola.constraints.hierarchies import OPTIONS, Hierarchy
 from semprola.constraints.hierarchies import hierarchy as make_hierarchy
 from semprola.errors import IntractableError
-from semprola.nn.gate import hidden_sizes, positive
 
 _OFF = float("-inf")
 
 
-class HMCNN(nn.Module):
+class HMCNN(ScoringLayer):
     """Coherent hierarchical multi-label network (Giunchiglia & Lukasiewicz, 2020): the max-constraint module.
 
     A linear layer gives every label a score h in (0, 1). The module's output for a label is the largest score among
@@ -44,17 +44,11 @@ class HMCNN(nn.Module):
     """
 
     def __init__(self, in_features: int, hierarchy: Hierarchy | Any, gate: Iterable[int] | int = ()) -> None:
-        super().__init__()
         made = hierarchy if isinstance(hierarchy, Hierarchy) else make_hierarchy(hierarchy)
         _refuse_options(made)
+        super().__init__(in_features, gate, len(made.names))
         self.hierarchy = made
         self.steps = _Levels(made.children_of)
-        layers: list[nn.Module] = []
-        self.in_features = width = positive(in_features, "in_features")
-        for size in hidden_sizes(gate):
-            layers += [nn.Linear(width, size), nn.ReLU()]
-            width = size
-        self.gate = nn.Sequential(*layers, nn.Linear(width, len(made.names)))
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -63,9 +57,7 @@ class HMCNN(nn.Module):
 
     def forward(self, z: Tensor) -> HMCNNScores:
         """The scores for features z [*batch, in_features]."""
-        if z.shape[-1:] != (self.in_features,):
-            raise ValueError(f"expected features of shape [*batch, {self.in_features}], got {tuple(z.shape)}")
-        return HMCNNScores(self.gate(z), self.steps)
+        return HMCNNScores(self.scores(z), self.steps)
 
     def extra_repr(self) -> str:
         """What `repr` shows beside the gate."""
@@ -130,11 +122,7 @@ class HMCNNScores:
         Raises:
             ValueError: y has another shape, or something other than 0 and 1.
         """
-        if y.shape != self.logits.shape:
-            raise ValueError(f"expected y of shape {tuple(self.logits.shape)}, got {tuple(y.shape)}")
-        on = y > 0.5
-        if not bool((on == y).all()):
-            raise ValueError("y must hold 0 and 1 only")
+        on = binary(y, self.logits.shape)
         # where a label is on, the maximum runs over the descendants that are on; they include the label itself
         up, below = self._columns(), on.reshape(-1, y.shape[-1]).T
         best_on = up.gather(0, self._steps.best(up.detach().masked_fill(~below, _OFF)))
@@ -148,9 +136,8 @@ class HMCNNScores:
         return best.T.reshape(self.logits.shape)
 
     def _columns(self) -> Tensor:
-        """Log-odds [labels, batch]; float32 at least."""
-        logits = self.logits.float() if self.logits.dtype in (torch.float16, torch.bfloat16) else self.logits
-        return logits.reshape(-1, logits.shape[-1]).T
+        """Log-odds [labels, batch]."""
+        return self.logits.reshape(-1, self.logits.shape[-1]).T
 
 
 class _Levels(nn.Module):

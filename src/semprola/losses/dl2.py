@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from semprola.circuit import Circuit
-from semprola.circuit.fold import fold
-from semprola.circuit.transforms import smooth
-from semprola.compiler import compile
-from semprola.errors import LabelError, UnsatisfiableError
-from semprola.logic import Formula, Leaf, Not, parse
+from semprola.compiler.reading import FamilyReader
+from semprola.errors import LabelError
+from semprola.logic import Formula, parse
 from semprola.logic.reading import read
 
 _REDUCTIONS = ("mean", "sum", "none")
@@ -82,7 +79,7 @@ class DL2(nn.Module):
         unknown = [name for name in formula.labels() if name not in set(self.labels)]
         if unknown:
             raise LabelError(f"the constraint speaks of {unknown[0]!r}, which is not among the labels")
-        self._circuits = _leaf_circuits(formula)
+        self._families = FamilyReader(formula)
 
     def forward(self, logits: Tensor) -> Tensor:
         """The loss of label log-odds [*batch, labels]."""
@@ -99,12 +96,7 @@ class DL2(nn.Module):
             logits = logits.float()
         columns = dict(zip(self.labels, logits.unbind(-1), strict=True))
         algebra = _LOGICS[self.logic](columns, logits[..., 0])
-
-        def family(leaf: Formula) -> tuple[Tensor, Tensor]:
-            positive, negative = self._circuits[leaf]
-            return _of_circuit(positive, algebra), _of_circuit(negative, algebra)
-
-        return algebra.loss(read(self.constraint, algebra, family))
+        return algebra.loss(read(self.constraint, algebra, self._families.through(algebra)))
 
     def extra_repr(self) -> str:
         """What `repr` shows."""
@@ -196,33 +188,6 @@ _LOGICS: dict[str, type[_Dl2 | _Product | _Goedel | _Lukasiewicz]] = {
     "godel": _Goedel,
     "lukasiewicz": _Lukasiewicz,
 }
-
-
-def _of_circuit(circuit: Circuit | None, algebra: _Dl2 | _Product | _Goedel | _Lukasiewicz) -> Tensor:
-    """A family: the and-or graph of its circuit; None for one without models."""
-    if circuit is None:
-        return algebra.false
-    names = circuit.variables
-    return fold(
-        circuit,
-        lambda signed: algebra.literal(names[abs(signed) - 1], signed > 0),
-        lambda _, parts: algebra.both(parts) if parts else algebra.true,
-        lambda _, parts: algebra.either(parts),
-    )
-
-
-def _leaf_circuits(formula: Formula) -> dict[Formula, tuple[Circuit | None, Circuit | None]]:
-    """For each family in the formula its circuit and that of its negation, with every literal spelled out."""
-    leaves: Iterable[Formula] = (node for node in formula.nodes() if isinstance(node, Leaf))
-    return {leaf: (_spelled_out(leaf), _spelled_out(Not(leaf))) for leaf in leaves}
-
-
-def _spelled_out(formula: Formula) -> Circuit | None:
-    try:
-        circuit = compile(formula, labels=formula.labels(), given=())
-    except UnsatisfiableError:
-        return None
-    return smooth(circuit) if circuit.zero_suppressed.any() else circuit
 
 
 def _log_of_rest(value: Tensor) -> Tensor:

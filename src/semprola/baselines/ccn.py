@@ -1,0 +1,191 @@
+"""CCN: scores that are raised until normal rules hold (Giunchiglia & Lukasiewicz, JAIR 2021)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NoReturn
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from semprola.baselines.common import ScoringLayer, binary
+from semprola.baselines.rules import Rule, normal_rules, strata
+from semprola.errors import IntractableError, LabelError
+from semprola.logic import Formula
+
+_INFINITE = float("inf")
+
+
+class CCN(ScoringLayer):
+    """Coherent-by-construction network: rules ``a & !b -> c`` hold for the labels that score above 0.5.
+
+    A linear layer scores every label. Then, stratum by stratum, the score of a rule's head is raised to the smallest
+    score in the rule's body, where a negated label counts with one minus its score.
+
+    Args:
+        in_features: width of the features z.
+        rules: a formula, its text, a hierarchy without options, or a list of these; each rule a conjunction of
+            literals that implies a label. The rules must be stratified: no label depends on its own negation.
+        labels: the columns of y; by default the labels of the rules in order of first appearance.
+        gate: widths of hidden layers (ReLU).
+
+    Raises:
+        PropertyError: a rule is of another form, or the rules are not stratified; names the rule.
+        LabelError: a rule speaks of a label that is not among `labels`.
+
+    Example:
+        >>> import torch, semprola as sp
+        >>> layer = sp.baselines.CCN(8, "(cat -> animal) & (animal & !cat -> other)")
+        >>> y = layer(torch.randn(5, 8)).mode
+        >>> bool((y[:, 0] <= y[:, 1]).all())
+        True
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        rules: Formula | str | Iterable[Formula | str],
+        *,
+        labels: Iterable[str] | None = None,
+        gate: Iterable[int] | int = (),
+    ) -> None:
+        read = normal_rules(rules)
+        named = list(dict.fromkeys(name for rule in read for name in (*rule.positive, *rule.negative, rule.head)))
+        names = tuple(named if labels is None else labels)
+        unknown = [name for name in named if name not in set(names)]
+        if unknown:
+            raise LabelError(f"a rule speaks of {unknown[0]!r}, which is not among the labels")
+        groups = strata(read, names)
+        super().__init__(in_features, gate, len(names))
+        self.rules, self.labels = read, names
+        self.strata = nn.ModuleList(_Stratum(group, names) for group in groups)
+
+    def forward(self, z: Tensor) -> CCNScores:
+        """The scores for features z [*batch, in_features]."""
+        return CCNScores(self.scores(z), list(self.strata))  # type: ignore[arg-type]
+
+    def extra_repr(self) -> str:
+        """What `repr` shows beside the gate."""
+        return f"{len(self.rules)} rules over {len(self.labels)} labels"
+
+
+class CCNScores:
+    """What CCN says about a batch: a score per label, no joint distribution.
+
+    Args:
+        logits: log-odds before the rules are applied [*batch, labels].
+        groups: the rules, from `CCN`.
+    """
+
+    def __init__(self, logits: Tensor, groups: Sequence[_Stratum]) -> None:
+        self.logits, self._groups = logits, groups
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Shape of the batch."""
+        return self.logits.shape[:-1]
+
+    @property
+    def event_shape(self) -> torch.Size:
+        """Number of labels, as a shape."""
+        return self.logits.shape[-1:]
+
+    @property
+    def mean(self) -> Tensor:
+        """Scores after the rules [*batch, labels]; the model's stand-in for marginals."""
+        values = self.logits
+        for group in self._groups:
+            values = group.raised(values)
+        return torch.sigmoid(values)
+
+    @property
+    def mode(self) -> Tensor:
+        """Labels that score above 0.5 [*batch, labels]; they obey the rules."""
+        with torch.no_grad():
+            # scores of ±1: at a score of exactly 0.5 a label is off and its negation holds
+            values = torch.where(self.logits > 0, 1.0, -1.0).to(self.logits.dtype)
+            for group in self._groups:
+                values = group.raised(values)
+            return (values > 0).to(self.logits.dtype)
+
+    def decode(self, utility: str) -> Tensor:
+        """The labels above 0.5 for "mode" and "hamming": with scores read as marginals both are the same."""
+        if utility not in ("mode", "hamming"):
+            raise ValueError(f"CCN decodes by its threshold ('mode' or 'hamming'), not by {utility!r}")
+        return self.mode
+
+    def log_prob(self, y: Tensor) -> NoReturn:
+        """CCN has no likelihood.
+
+        Raises:
+            IntractableError: always.
+        """
+        raise IntractableError(
+            "CCN scores each label and defines no joint distribution, so y has no probability: "
+            "train it with p.loss(y), or use sp.SPL for a likelihood"
+        )
+
+    def loss(self, y: Tensor) -> Tensor:
+        """The constraint loss of label vectors y [*batch, labels], summed over labels [*batch].
+
+        A label that is on may be supported only by bodies whose literals are true in y; a label that is off is blamed
+        only through the literals of a body that are false in y. On hierarchies this is the loss of `HMCNN`.
+
+        Raises:
+            ValueError: y has another shape, or something other than 0 and 1.
+        """
+        on = binary(y, self.logits.shape)
+        values = self.logits
+        for group in self._groups:
+            values = group.raised(values, on)
+        return F.softplus(torch.where(on, -values, values)).sum(-1)
+
+
+class _Stratum(nn.Module):
+    """Rules that are used together."""
+
+    members: Tensor
+    signs: Tensor
+    heads: Tensor
+
+    def __init__(self, rules: Sequence[Rule], labels: Sequence[str]) -> None:
+        super().__init__()
+        column = {name: number for number, name in enumerate(labels)}
+        width = max(1, *(len(rule.positive) + len(rule.negative) for rule in rules))
+        # rows are filled up with a column that always holds, at the end
+        members = torch.full((len(rules), width), len(labels))
+        signs = torch.ones(len(rules), width)
+        for row, rule in enumerate(rules):
+            for place, name in enumerate((*rule.positive, *rule.negative)):
+                members[row, place] = column[name]
+                signs[row, place] = 1.0 if place < len(rule.positive) else -1.0
+        self.register_buffer("members", members, persistent=False)
+        self.register_buffer("signs", signs, persistent=False)
+        self.register_buffer("heads", torch.tensor([column[rule.head] for rule in rules]), persistent=False)
+        changing = {rule.head for rule in rules}
+        circular = any(name in changing for rule in rules for name in rule.positive)
+        self.rounds = len(changing) if circular else 1
+
+    def raised(self, values: Tensor, truth: Tensor | None = None) -> Tensor:
+        """Log-odds [*batch, labels] after the rules; for the loss, with the bodies seen in the light of y."""
+        for _ in range(self.rounds):
+            after = self._once(values, truth)
+            if self.rounds > 1 and bool((after == values).all()):
+                return after
+            values = after
+        return values
+
+    def _once(self, values: Tensor, truth: Tensor | None) -> Tensor:
+        always = values.new_full((*values.shape[:-1], 1), _INFINITE)
+        body = torch.cat([values, always], -1)[..., self.members] * self.signs.to(values.dtype)
+        if truth is not None:
+            known = torch.cat([truth, torch.ones_like(truth[..., :1])], -1)[..., self.members] == (self.signs > 0)
+            wanted = truth[..., self.heads].unsqueeze(-1)
+            body = body.masked_fill(wanted & ~known, -_INFINITE).masked_fill(~wanted & known, _INFINITE)
+        support = body.min(-1).values
+        if truth is not None:
+            # a body that y makes true for a label that is off: the row breaks the rule, and nothing is to blame
+            support = support.masked_fill(support == _INFINITE, -_INFINITE)
+        where = self.heads.expand(support.shape)
+        return values.scatter_reduce(-1, where, support, "amax", include_self=True)

@@ -1,0 +1,97 @@
+"""Disjunctive normal forms, counted before they are written down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from math import prod
+
+from semprola.compiler.reading import FamilyReader
+from semprola.errors import CompilationBudgetError, UnsatisfiableError
+from semprola.logic import Formula
+from semprola.logic.reading import read
+
+Term = frozenset[tuple[str, bool]]
+"""Literals that hold together: names and signs."""
+
+
+def terms_of(formula: Formula, most: int) -> list[Term]:
+    """The terms of a disjunctive normal form, without those that another one includes; sorted.
+
+    Raises:
+        CompilationBudgetError: writing the formula out gives more than `most` terms; says how many.
+        UnsatisfiableError: there is none.
+
+    Example:
+        >>> from semprola.logic import parse
+        >>> [sorted(term) for term in terms_of(parse("a -> b & c"), 10)]
+        [[('a', False)], [('b', True), ('c', True)]]
+    """
+    families, counting, writing = FamilyReader(formula), _Counting(), _Writing(most)
+    try:
+        terms = read(formula, writing, families.through(writing))
+    except _TooMany:
+        count = read(formula, counting, families.through(counting))
+        shown = f"{count:,}" if count < 10**12 else f"about 10^{len(str(count)) - 1}"
+        raise CompilationBudgetError(
+            f"written out, the constraint is a disjunction of up to {shown} terms of literals, more than {most:,}: "
+            "raise max_terms, or use sp.SPL, which does not write it out",
+            resource="terms",
+            limit=most,
+            spent=float(count) if count < 10**300 else float("inf"),
+            phase="disjunctive normal form",
+        ) from None
+    if not terms:
+        raise UnsatisfiableError("the constraint has no model: no term of its disjunctive normal form is possible")
+    return sorted(terms, key=lambda term: (len(term), sorted(term)))
+
+
+class _Counting:
+    """How many terms there are at most, before any is dropped."""
+
+    true, false = 1, 0
+
+    def literal(self, name: str, positive: bool) -> int:
+        return 1
+
+    def both(self, parts: Sequence[int]) -> int:
+        return prod(parts)
+
+    def either(self, parts: Sequence[int]) -> int:
+        return sum(parts)
+
+
+class _TooMany(Exception):
+    """More terms than are wanted."""
+
+
+class _Writing:
+    """The terms themselves, as long as they are few."""
+
+    true: frozenset[Term] = frozenset([frozenset()])
+    false: frozenset[Term] = frozenset()
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+
+    def literal(self, name: str, positive: bool) -> frozenset[Term]:
+        return frozenset([frozenset([(name, positive)])])
+
+    def both(self, parts: Sequence[frozenset[Term]]) -> frozenset[Term]:
+        product = self.true
+        for part in parts:
+            joined = (a | b for a in product for b in part)
+            product = self._few(term for term in joined if not any((name, not on) in term for name, on in term))
+        return product
+
+    def either(self, parts: Sequence[frozenset[Term]]) -> frozenset[Term]:
+        return self._few(frozenset().union(*parts))
+
+    def _few(self, terms: Iterable[Term]) -> frozenset[Term]:
+        """Terms that include no other."""
+        kept: set[Term] = set()
+        for term in sorted(set(terms), key=len):
+            if not any(other <= term for other in kept):
+                kept.add(term)
+                if len(kept) > self.most:
+                    raise _TooMany
+        return frozenset(kept)

@@ -1,0 +1,154 @@
+"""CCN: its published example by hand, enumeration, the loss of a hierarchy, rules outside its fragment."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+import torch
+
+import semprola as sp
+from semprola.baselines.ccn import CCNScores
+from semprola.baselines.rules import normal_rules, strata
+from semprola.errors import IntractableError, LabelError, PropertyError
+
+# several rules for one head, negation over strata, and labels that imply each other
+RULES = "(a & b -> c) & (d -> c) & (c & !e -> f) & (f -> g) & (g -> f) & (!a & !b -> h) & i"
+
+
+def scores(layer: sp.baselines.CCN, logits: torch.Tensor) -> CCNScores:
+    return CCNScores(logits, list(layer.strata))  # type: ignore[arg-type]
+
+
+def by_definition(rules: str, logits: dict[str, float]) -> dict[str, float]:
+    """Raise heads to the smallest score of a body until nothing changes, strata from below."""
+    value = dict(logits)
+    parsed = normal_rules(rules)
+    for group in strata(parsed, list(logits)):
+        for _ in range(len(logits)):
+            for rule in group:
+                body = [value[n] for n in rule.positive] + [-value[n] for n in rule.negative]
+                value[rule.head] = max(value[rule.head], min(body, default=float("inf")))
+    return value
+
+
+def test_two_rules_for_one_label() -> None:
+    """As the example of the publication: the head has the largest of its own score and its bodies' smallest ones."""
+    layer = sp.baselines.CCN(2, "(a & b -> c) & (d & !e -> c)", labels="abcde")
+    h = torch.tensor([0.9, 0.7, 0.2, 0.8, 0.4])
+    mean = scores(layer, torch.logit(h)).mean
+    assert mean[2].item() == pytest.approx(max(0.2, min(0.9, 0.7), min(0.8, 1 - 0.4)))
+    assert torch.allclose(mean[[0, 1, 3, 4]], h[[0, 1, 3, 4]])
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("shape", [(), (1,), (7,), (2, 3)])
+def test_scores_are_those_of_the_definition(shape: tuple[int, ...], dtype: torch.dtype) -> None:
+    layer = sp.baselines.CCN(4, RULES)
+    torch.manual_seed(0)
+    logits = torch.randn(*shape, len(layer.labels), dtype=dtype)
+    mean = scores(layer, logits).mean.reshape(-1, len(layer.labels))
+    for row, found in zip(logits.reshape(-1, len(layer.labels)).tolist(), mean, strict=True):
+        value = by_definition(RULES, dict(zip(layer.labels, row, strict=True)))
+        expected = torch.sigmoid(torch.tensor([value[name] for name in layer.labels], dtype=dtype))
+        assert torch.allclose(found, expected)
+
+
+def test_every_prediction_obeys_and_obeying_ones_stay() -> None:
+    layer = sp.baselines.CCN(4, RULES)
+    rule = sp.parse(RULES)
+    rows = torch.tensor(list(itertools.product([-1.0, 0.0, 1.0], repeat=5)))
+    rows = torch.cat([rows, rows.flip(1)[:, : len(layer.labels) - 5]], 1)
+    mode = scores(layer, rows).mode
+    assert bool(rule.evaluate(mode, layer.labels).all())
+    every = torch.tensor(list(itertools.product([0.0, 1.0], repeat=len(layer.labels))))
+    obeying = every[rule.evaluate(every, layer.labels)]
+    assert torch.equal(scores(layer, 2 * obeying - 1).mode, obeying)
+
+
+def test_on_a_hierarchy_it_is_hmcnn() -> None:
+    pairs = [("b", "a"), ("c", "a"), ("d", "b"), ("d", "c"), ("e", "d")]
+    hierarchy = sp.constraints.hierarchy(pairs)
+    layer, other = sp.baselines.CCN(4, hierarchy), sp.baselines.HMCNN(4, hierarchy)
+    order = [layer.labels.index(name) for name in other.labels]
+    torch.manual_seed(0)
+    logits = torch.randn(20, 5, dtype=torch.float64)
+    ours = scores(layer, logits)
+    theirs = sp.baselines.HMCNNScores(logits[:, order], other.steps)
+    assert torch.allclose(ours.mean[:, order], theirs.mean)
+    every = torch.tensor(list(itertools.product([0.0, 1.0], repeat=5)))
+    y = every[hierarchy.evaluate(every, layer.labels)][torch.arange(20) % 7].double()
+    assert torch.allclose(ours.loss(y), theirs.loss(y[:, order]))
+
+
+def test_loss_by_hand() -> None:
+    """c follows from a and not b: an off c blames the literal of the body that is false in y, and only that one."""
+    layer = sp.baselines.CCN(2, "a & !b -> c")
+    h = torch.tensor([0.9, 0.3, 0.2], dtype=torch.float64)
+    p = scores(layer, torch.logit(h))
+    assert float(p.loss(torch.tensor([1.0, 0.0, 1.0]))) == pytest.approx(
+        -torch.log(torch.tensor(0.9 * 0.7 * max(0.2, min(0.9, 0.7)))).item()
+    )
+    # y: a on, b on, c off; the body's false literal is "not b"
+    assert float(p.loss(torch.tensor([1.0, 1.0, 0.0]))) == pytest.approx(
+        -torch.log(torch.tensor(0.9 * 0.3 * (1 - max(0.2, 1 - 0.3)))).item()
+    )
+
+
+def test_gradients_are_right_and_finite() -> None:
+    layer = sp.baselines.CCN(4, RULES)
+    torch.manual_seed(1)
+    logits = torch.randn(6, len(layer.labels), dtype=torch.float64, requires_grad=True)
+    y = scores(layer, torch.randn(6, len(layer.labels), dtype=torch.float64)).mode
+    assert torch.autograd.gradcheck(lambda x: (scores(layer, x).mean, scores(layer, x).loss(y)), logits)
+
+
+def test_learns() -> None:
+    torch.manual_seed(0)
+    layer = sp.baselines.CCN(3, "(a & b -> c) & (a & !b -> d)", gate=[16])
+    x = torch.randn(300, 3)
+    a, b = x[:, 0] > 0, x[:, 1] > 0
+    y = torch.stack([a, b, a & b | (x[:, 2] > 1), a & ~b], 1).float()
+    optimizer = torch.optim.Adam(layer.parameters(), lr=0.02)
+    for _ in range(150):
+        optimizer.zero_grad()
+        layer(x).loss(y).mean().backward()
+        optimizer.step()
+    p = layer(x)
+    assert (p.mode == y).all(1).float().mean() > 0.85
+    assert bool(sp.parse("(a & b -> c) & (a & !b -> d)").evaluate(p.mode, layer.labels).all())
+
+
+@pytest.mark.parametrize(
+    ("rules", "message"),
+    [
+        ("a | b", r"rules of the form 'a & !b -> c', which 'a \| b' is not"),
+        ("!a | !b", "is not: rewrite it, or use sp.SPL"),
+        ("a -> b | c", "is not: rewrite it"),
+        ("a -> !b", "is not: rewrite it"),
+        ("(a -> b) & (a ^ c)", r"which 'a \^ c' is not"),
+        ("(!a -> b) & (b -> a)", "not stratified: in '~a -> b'"),
+    ],
+)
+def test_rules_outside_the_fragment_are_named(rules: str, message: str) -> None:
+    with pytest.raises(PropertyError, match=message):
+        sp.baselines.CCN(4, rules)
+
+
+def test_bad_input() -> None:
+    with pytest.raises(PropertyError, match="exactly"):
+        sp.baselines.CCN(4, sp.exactly(1, ["a", "b"]))
+    with pytest.raises(LabelError, match="a rule speaks of 'b'"):
+        sp.baselines.CCN(4, "a -> b", labels=["a", "c"])
+    layer = sp.baselines.CCN(4, "a -> b")
+    with pytest.raises(ValueError, match=r"expected features of shape \[\*batch, 4\]"):
+        layer(torch.zeros(2, 3))
+    p = layer(torch.zeros(2, 4))
+    with pytest.raises(IntractableError, match="no joint distribution"):
+        p.log_prob(torch.zeros(2, 2))
+    with pytest.raises(ValueError, match="y must hold 0 and 1 only"):
+        p.loss(torch.full((2, 2), 0.5))
+    with pytest.raises(ValueError, match="expected y of shape"):
+        p.loss(torch.zeros(2, 3))
+    with pytest.raises(ValueError, match="not by 'f1'"):
+        p.decode("f1")
