@@ -36,7 +36,7 @@ ORDER = [
     {"losses", "baselines"},
     {"training"},
     {"sklearn", "lightning", "export"},
-    {"cli"},
+    {"cli", "__main__"},
 ]
 RANK = {name: rank for rank, group in enumerate(ORDER) for name in group}
 # `import semprola` runs the package's __init__, which gathers what the layers below the command line offer.
