@@ -6,8 +6,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import networkx as nx
-
 from semprola.constraints.hierarchies import OPTIONS, Hierarchy
 from semprola.errors import PropertyError
 from semprola.logic import Formula, Kind, parse
@@ -61,6 +59,8 @@ def strata(rules: Sequence[Rule], labels: Sequence[str]) -> list[list[Rule]]:
     Raises:
         PropertyError: a label depends on its own negation; names a rule of the circle.
     """
+    import networkx as nx
+
     graph = nx.DiGraph()
     graph.add_nodes_from(labels)
     for rule in rules:
