@@ -1,4 +1,6 @@
 // C interface of the top-down compiler and of the elimination orders; loaded by ctypes, knows nothing of Python.
+#include <algorithm>
+#include <memory>
 #include <new>
 
 #include "ddnnf_search.hpp"
@@ -8,16 +10,39 @@ namespace {
 
 using namespace semprola::ddnnf;
 
-std::vector<Clause> read_clauses(const int64_t* start, const int32_t* literals, int64_t count) {
-  std::vector<Clause> clauses(static_cast<size_t>(count));
+constexpr int64_t kMaxVars = int64_t{1} << 30;  // literals are twice as many, and unsigned numbers of 32 bits
+
+void require(bool condition) {
+  if (!condition) throw Abort{kBadInput};
+}
+
+// Reads `count` lists, list i being items[start[i], start[i + 1]), through `read`.
+template <typename Item, typename Read>
+std::vector<std::vector<uint32_t>> read_lists(const int64_t* start, const Item* items, int64_t count, Read read) {
+  require(count >= 0 && start[0] == 0);
+  std::vector<std::vector<uint32_t>> lists(static_cast<size_t>(count));
   for (int64_t c = 0; c < count; ++c) {
-    Clause& clause = clauses[static_cast<size_t>(c)];
-    for (int64_t i = start[c]; i < start[c + 1]; ++i) {
-      const int32_t l = literals[i];
-      clause.push_back(make_lit(static_cast<Var>((l < 0 ? -l : l) - 1), l < 0));
-    }
+    require(start[c] <= start[c + 1]);
+    std::vector<uint32_t>& list = lists[static_cast<size_t>(c)];
+    list.reserve(static_cast<size_t>(start[c + 1] - start[c]));
+    for (int64_t i = start[c]; i < start[c + 1]; ++i) list.push_back(read(items[i]));
   }
-  return clauses;
+  return lists;
+}
+
+std::vector<Clause> read_clauses(int64_t num_vars, const int64_t* start, const int32_t* literals, int64_t count) {
+  return read_lists(start, literals, count, [&](int32_t l) {
+    const int64_t v = l < 0 ? -int64_t{l} : int64_t{l};
+    require(v >= 1 && v <= num_vars);
+    return make_lit(static_cast<Var>(v - 1), l < 0);
+  });
+}
+
+std::vector<std::vector<Var>> read_sets(int64_t num_vars, const int64_t* start, const int32_t* members, int64_t count) {
+  return read_lists(start, members, count, [&](int32_t v) {
+    require(v >= 0 && v < num_vars);
+    return static_cast<Var>(v);
+  });
 }
 
 }  // namespace
@@ -30,11 +55,12 @@ SEMPROLA_EXPORT int32_t semprola_ddnnf_compile(int64_t num_vars, int64_t num_cla
                                                void** result, int64_t* sizes) {
   *result = nullptr;
   try {
+    require(num_vars >= 0 && num_vars < kMaxVars);
     Guard guard(shared, seconds, max_nodes, max_bytes);
     const Var n = static_cast<Var>(num_vars);
     shared->phase = kSimplify;
     const std::vector<uint8_t> hide(hidden, hidden + num_vars);
-    const Simplified formula = simplify(n, read_clauses(start, literals, num_clauses), guard);
+    const Simplified formula = simplify(n, read_clauses(num_vars, start, literals, num_clauses), guard);
     Search search(n, formula, hide, determined != 0, guard);
     std::unique_ptr<Trace> trace = search.run();
     sizes[0] = trace->num_nodes();
@@ -64,11 +90,9 @@ SEMPROLA_EXPORT int64_t semprola_elimination_order(int64_t num_vars, int64_t num
                                                    const int32_t* members, int32_t min_degree, int64_t tries,
                                                    double seconds, Shared* shared, int32_t* order) {
   try {
+    require(num_vars >= 0 && num_vars < kMaxVars);
     Guard guard(shared, -1, -1, -1);
-    std::vector<std::vector<Var>> sets(static_cast<size_t>(num_cliques));
-    for (int64_t c = 0; c < num_cliques; ++c) {
-      sets[static_cast<size_t>(c)].assign(members + start[c], members + start[c + 1]);
-    }
+    const std::vector<std::vector<Var>> sets = read_sets(num_vars, start, members, num_cliques);
     const Graph graph = clique_graph(static_cast<Var>(num_vars), sets, size_t{200'000'000});
     uint32_t best = UINT32_MAX;
     auto expired = [&] {
@@ -82,6 +106,7 @@ SEMPROLA_EXPORT int64_t semprola_elimination_order(int64_t num_vars, int64_t num
       best = next.width;
       std::copy(next.order.begin(), next.order.end(), order);
     }
+    if (best == UINT32_MAX) throw Abort{kOutOfMemory};
     return best;
   } catch (const Abort& abort) {
     return -static_cast<int64_t>(abort.status);

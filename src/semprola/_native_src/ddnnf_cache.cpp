@@ -6,7 +6,8 @@
 namespace semprola::ddnnf {
 
 namespace {
-constexpr size_t kBlock = size_t{1} << 20;
+constexpr size_t kSmallestBlock = size_t{1} << 12, kLargestBlock = size_t{1} << 20;
+constexpr size_t kFirstSlots = 1024;
 constexpr int kBlockBits = 40;  // key position: block number above, offset below
 }  // namespace
 
@@ -39,11 +40,28 @@ uint32_t Cache::find(const uint8_t* key, size_t size, uint64_t hash) {
 
 void Cache::insert(const uint8_t* key, size_t size, uint64_t hash, uint32_t node) {
   if (generations_[young_].find(key, size, hash) != nullptr) return;
-  if (generations_[young_].bytes() > limit_ / 2) {
+  const size_t block = block_size();
+  if (generations_[young_].bytes_with(size, block) > limit_ / 2) {
     young_ = 1 - young_;
     generations_[young_].clear();
+    if (generations_[young_].bytes_with(size, block) > limit_ / 2) return;  // not even alone
   }
-  generations_[young_].insert(key, size, hash, node);
+  generations_[young_].insert(key, size, hash, node, block);
+}
+
+void Cache::set_limit(int64_t bytes) {
+  limit_ = bytes;
+  shrink(bytes);
+}
+
+void Cache::shrink(int64_t bytes) {
+  if (this->bytes() > bytes) generations_[1 - young_].clear();
+  if (this->bytes() > bytes) generations_[young_].clear();
+}
+
+// Small where little may be held: else a single block would fill a generation.
+size_t Cache::block_size() const {
+  return std::min(kLargestBlock, std::max(kSmallestBlock, static_cast<size_t>(std::max<int64_t>(limit_, 0)) / 32));
 }
 
 void Cache::clear() {
@@ -66,11 +84,17 @@ const Cache::Slot* Cache::Generation::find(const uint8_t* key, size_t size, uint
   return nullptr;
 }
 
-void Cache::Generation::insert(const uint8_t* key, size_t size, uint64_t hash, uint32_t node) {
-  if (static_cast<size_t>(count) * 2 >= slots.size()) grow();
-  if (blocks.empty() || blocks.back().size() + size + 4 > blocks.back().capacity()) {
+int64_t Cache::Generation::bytes_with(size_t size, size_t block) const {
+  const size_t more_slots = is_crowded() ? std::max(kFirstSlots, slots.size()) : 0;
+  const size_t more_keys = has_room_for(size) ? 0 : std::max(block, size + 4);
+  return bytes() + static_cast<int64_t>(more_slots * sizeof(Slot) + more_keys);
+}
+
+void Cache::Generation::insert(const uint8_t* key, size_t size, uint64_t hash, uint32_t node, size_t block_size) {
+  if (is_crowded()) grow();
+  if (!has_room_for(size)) {
     std::vector<uint8_t> block;
-    block.reserve(std::max(kBlock, size + 4));
+    block.reserve(std::max(block_size, size + 4));
     block_bytes += static_cast<int64_t>(block.capacity());
     blocks.push_back(std::move(block));
   }
@@ -88,7 +112,7 @@ void Cache::Generation::insert(const uint8_t* key, size_t size, uint64_t hash, u
 }
 
 void Cache::Generation::grow() {
-  const size_t bigger = slots.empty() ? 1024 : slots.size() * 2;
+  const size_t bigger = slots.empty() ? kFirstSlots : slots.size() * 2;
   std::vector<Slot> old(bigger);
   old.swap(slots);
   for (const Slot& slot : old) {

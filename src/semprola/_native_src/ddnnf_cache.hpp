@@ -7,7 +7,7 @@ namespace semprola::ddnnf {
 
 // Maps byte strings to circuit nodes. When the young generation is full the old one is dropped and they change roles;
 // an entry that is found in the old generation moves to the young one. So what is used stays, and no clean-up stops the
-// search.
+// search. Forgetting costs time, never correctness: a component that is met again is searched again.
 class Cache {
  public:
   static constexpr uint32_t kMissing = UINT32_MAX;
@@ -17,7 +17,10 @@ class Cache {
   uint32_t find(const uint8_t* key, size_t size, uint64_t hash);
   void insert(const uint8_t* key, size_t size, uint64_t hash, uint32_t node);
 
-  void set_limit(int64_t bytes) { limit_ = bytes; }
+  // Holds at most so many bytes from now on; what is over goes at once.
+  void set_limit(int64_t bytes);
+  // Forgets the old generation, and the young one too if that is not enough, until `bytes` are held at most.
+  void shrink(int64_t bytes);
   int64_t bytes() const { return generations_[0].bytes() + generations_[1].bytes(); }
   int64_t entries() const { return generations_[0].count + generations_[1].count; }
   int64_t hits() const { return hits_; }
@@ -36,11 +39,18 @@ class Cache {
     int64_t count = 0;
 
     int64_t bytes() const { return static_cast<int64_t>(slots.size() * sizeof(Slot)) + block_bytes; }
+    bool is_crowded() const { return static_cast<size_t>(count) * 2 >= slots.size(); }
+    bool has_room_for(size_t size) const {
+      return !blocks.empty() && blocks.back().size() + size + 4 <= blocks.back().capacity();
+    }
+    int64_t bytes_with(size_t size, size_t block) const;  // after one more key of that size
     const Slot* find(const uint8_t* key, size_t size, uint64_t hash) const;
-    void insert(const uint8_t* key, size_t size, uint64_t hash, uint32_t node);
+    void insert(const uint8_t* key, size_t size, uint64_t hash, uint32_t node, size_t block);
     void grow();
     void clear();
   };
+
+  size_t block_size() const;
 
   Generation generations_[2];
   int young_ = 0;

@@ -1,9 +1,12 @@
 // Shared vocabulary of the top-down compiler: literals, status codes, and the budget guard.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <utility>
 #include <vector>
 
 namespace semprola::ddnnf {
@@ -17,7 +20,7 @@ inline Lit negate(Lit l) { return l ^ 1U; }
 inline Var var_of(Lit l) { return l >> 1; }
 inline bool is_negative(Lit l) { return (l & 1U) != 0; }
 
-// Return codes of the C interface; compile/topdown.py mirrors them.
+// Return codes of the C interface; compiler/topdown.py mirrors them.
 enum Status : int32_t {
   kOk = 0,
   kUnsatisfiable = 1,
@@ -27,22 +30,39 @@ enum Status : int32_t {
   kStopped = 5,
   kNotDetermined = 6,
   kInternalError = 7,
+  kBadInput = 8,
 };
 
 enum Phase : int32_t { kSimplify = 0, kOrder = 1, kSearch = 2 };
 
+// A number that one thread writes while another reads it. Nothing else depends on its value, so no order is needed.
+template <typename T>
+class Cell {
+ public:
+  operator T() const { return value_.load(std::memory_order_relaxed); }
+  Cell& operator=(T value) {
+    value_.store(value, std::memory_order_relaxed);
+    return *this;
+  }
+
+ private:
+  std::atomic<T> value_;
+  static_assert(std::atomic<T>::is_always_lock_free && sizeof(std::atomic<T>) == sizeof(T),
+                "the caller reads and writes plain numbers");
+};
+
 // Memory shared with the caller: it sets `stop`, the compiler writes the rest. Mirrored by a ctypes Structure.
 struct Shared {
-  volatile int32_t stop;
-  volatile int32_t phase;
-  volatile int64_t nodes;
-  volatile int64_t edges;
-  volatile int64_t decisions;
-  volatile int64_t conflicts;
-  volatile int64_t cache_entries;
-  volatile int64_t cache_hits;
-  volatile int64_t bytes;
-  volatile int64_t width;
+  Cell<int32_t> stop;
+  Cell<int32_t> phase;
+  Cell<int64_t> nodes;
+  Cell<int64_t> edges;
+  Cell<int64_t> decisions;
+  Cell<int64_t> conflicts;
+  Cell<int64_t> cache_entries;
+  Cell<int64_t> cache_hits;
+  Cell<int64_t> bytes;
+  Cell<int64_t> width;
 };
 
 // Thrown to leave the compilation from any depth; caught at the C interface.
@@ -74,8 +94,14 @@ class Guard {
 
   // Called before memory is taken, with the total that would then be held.
   void check_bytes(int64_t bytes) const {
-    if (max_bytes_ >= 0 && bytes > max_bytes_) throw Abort{kOutOfMemory};
+    if (max_bytes_ < 0 || bytes <= max_bytes_) return;
+    if (relief_ && bytes - relief_(bytes - max_bytes_) <= max_bytes_) return;
+    throw Abort{kOutOfMemory};
   }
+
+  // What to do before giving up for want of memory: a function that is told how many bytes are missing, frees what it
+  // can spare, and returns how many bytes that were.
+  void set_relief(std::function<int64_t(int64_t)> relief) { relief_ = std::move(relief); }
 
   double seconds() const { return seconds_; }
   int64_t max_bytes() const { return max_bytes_; }
@@ -89,6 +115,7 @@ class Guard {
   Clock::time_point start_;
   double seconds_;
   uint64_t ticks_ = 0;
+  std::function<int64_t(int64_t)> relief_;
 };
 
 // One round of a multiply-and-fold mixer: spreads all bits of `x` into all bits of the result.

@@ -8,6 +8,8 @@ namespace semprola::ddnnf {
 
 namespace {
 
+constexpr size_t kMaxMembers = 200'000'000;  // of all bags together
+
 // The graph that is left while variables are eliminated, with the cost of each variable kept up to date.
 class Eliminator {
  public:
@@ -180,7 +182,8 @@ std::vector<uint8_t> peel(const Graph& graph, Elimination& result) {
   return gone;
 }
 
-// What is left is the last bag, now a clique: its members go in any order.
+// What is left is the last bag, now a clique: its members go in any order. Their bags, each a subset of the one before,
+// add nothing to the width, and to the cost no more than the last bag did.
 void finish_clique(Elimination& result) {
   std::vector<Var> rest = result.bags.back();
   while (!rest.empty()) {
@@ -228,6 +231,7 @@ Forest bag_forest(const Elimination& elimination) {
 }
 
 // The node whose removal leaves the smallest largest part, among the nodes reachable from `start` without `blocked`.
+// `parent` and `weight` are scratch memory for all nodes; `visited` becomes the list of the nodes reached.
 uint32_t centroid(const Forest& forest, uint32_t start, const std::vector<uint8_t>& blocked,
                   std::vector<uint32_t>& parent, std::vector<uint32_t>& weight, std::vector<uint32_t>& visited) {
   visited.assign(1, start);
@@ -276,16 +280,22 @@ Elimination eliminate(const Graph& graph, Greedy method, uint64_t seed, uint32_t
                       const std::function<bool()>& expired) try {
   Elimination result;
   const std::vector<uint8_t> peeled = peel(graph, result);
+  if (result.width > width_limit) return Elimination{};
+  size_t members = 0;
   Eliminator eliminator(graph, peeled, method, seed, expired);
   while (result.order.size() < graph.size()) {
     const Var v = eliminator.pop();
     std::vector<Var> bag = eliminator.remove(v);
     result.width = std::max(result.width, static_cast<uint32_t>(bag.size()));
     result.cost += std::exp2(static_cast<double>(bag.size()));
-    if (result.width > width_limit) return Elimination{};
+    members += bag.size();
+    if (result.width > width_limit || members > kMaxMembers) return Elimination{};
     result.order.push_back(v);
     result.bags.push_back(std::move(bag));
-    if (result.order.size() + result.bags.back().size() == graph.size()) finish_clique(result);
+    const size_t last = result.bags.back().size();
+    if (result.order.size() + last < graph.size()) continue;
+    if (members + last * last / 2 > kMaxMembers) return Elimination{};
+    finish_clique(result);
   }
   return result;
 } catch (const Eliminator::Expired&) {

@@ -17,6 +17,14 @@ constexpr int64_t kImproveSlices[] = {200, 2000};
 constexpr size_t kLongChain = 4000;
 constexpr int64_t kDefaultCacheBytes = int64_t{1} << 31;
 
+// How much work the first order may be, for a compilation of so many seconds: a power of two, so that the same timeout
+// gives the same order although a few milliseconds of it were spent before.
+int64_t first_slices(double seconds) {
+  if (seconds < 0 || seconds * 200 >= static_cast<double>(kFirstOrderSlices)) return kFirstOrderSlices;
+  // 210, not 200: a round number of seconds is well above its power of two
+  return static_cast<int64_t>(std::exp2(std::floor(std::log2(std::max(seconds * 210, 1.0)))));
+}
+
 }  // namespace
 
 Search::Search(Var num_vars, const Simplified& formula, const std::vector<uint8_t>& hidden, bool determined,
@@ -26,7 +34,10 @@ Search::Search(Var num_vars, const Simplified& formula, const std::vector<uint8_
     if (!hidden_[var_of(l)]) unit_nodes_.push_back(trace_->literal(l));
   }
   build(num_vars, formula);
+  guard_.set_relief([this](int64_t missing) { return forget(missing); });
 }
+
+Search::~Search() { guard_.set_relief(nullptr); }
 
 std::unique_ptr<Trace> Search::run() {
   guard_.shared().phase = kSearch;
@@ -87,8 +98,7 @@ void Search::build(Var num_vars, const Simplified& formula) {
     graph_.clear();  // too dense for a decomposition to help: branch by frequency and activity
   }
   order_score_.assign(n, 0.0);
-  improve_order(guard_.seconds() < 0 ? kFirstOrderSlices
-                                     : std::min(kFirstOrderSlices, static_cast<int64_t>(guard_.seconds() * 200)));
+  improve_order(first_slices(guard_.seconds()));
   solver_ = std::make_unique<Solver>(n, guard_);
   for (const Clause& c : clauses) solver_->add_clause(c, false);
   for (const Clause& c : rename(formula.redundant, false)) solver_->add_clause(c, true);
@@ -365,16 +375,31 @@ bool Search::maybe_restart() {
   if (graph_.empty() || 2 * static_cast<size_t>(width_) > graph_.size()) return false;
   const double before = cost_;
   improve_order(slices);
+  if (improvements_ == 2) Graph().swap(graph_);  // was the last time
   return cost_ < before / 2;
+}
+
+// Memory has run out: components are forgotten first, and searched again if they are met again. Not if there is no
+// room for a cache at all: a search without one may take for ever.
+int64_t Search::forget(int64_t missing) {
+  const int64_t before = cache_.bytes();
+  if (missing > before || trace_->other_bytes - before + trace_->bytes() > guard_.max_bytes() / 16 * 15) return 0;
+  // More than what is missing, so that it does not happen again at once.
+  cache_.shrink(std::min(before - missing, before / 2));
+  const int64_t freed = before - cache_.bytes();
+  trace_->other_bytes -= freed;
+  guard_.shared().bytes = guard_.shared().bytes - freed;
+  return freed;
 }
 
 void Search::account() {
   Shared& shared = guard_.shared();
   const int64_t solver = solver_->bytes() + analyzer_->bytes() +
-                         static_cast<int64_t>(models_.capacity() + factors_.capacity() * sizeof(Trace::Node));
+                         static_cast<int64_t>(models_.capacity() + factors_.capacity() * sizeof(Trace::Node) +
+                                              frames_.capacity() * sizeof(Frame));
   const int64_t limit = guard_.max_bytes() >= 0 ? guard_.max_bytes() : 4 * kDefaultCacheBytes;
-  // Writing out the result holds the nodes twice, without the cache: leave room for the larger of the two needs.
-  cache_.set_limit(std::max(limit / 16, std::min(kDefaultCacheBytes, limit - solver - trace_->bytes() * 5 / 2)));
+  // The cache may have all that is left: `forget` makes room when the circuit needs it.
+  cache_.set_limit(std::max(limit / 16, std::min(kDefaultCacheBytes, limit - solver - trace_->bytes())));
   trace_->other_bytes = solver + cache_.bytes();
   guard_.check_bytes(trace_->other_bytes + trace_->bytes());
   shared.nodes = trace_->num_nodes();

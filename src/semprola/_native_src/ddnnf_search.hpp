@@ -25,6 +25,10 @@ class Search {
   // false. Else they are quantified: never branched on, only satisfied.
   Search(Var num_vars, const Simplified& formula, const std::vector<uint8_t>& hidden, bool determined, Guard& guard);
 
+  ~Search();
+  Search(const Search&) = delete;
+  Search& operator=(const Search&) = delete;
+
   // Runs to the end; the root is the last node of the trace.
   std::unique_ptr<Trace> run();
 
@@ -56,6 +60,7 @@ class Search {
   void propagate_safely();
   void improve_order(int64_t slices);
   bool maybe_restart();
+  int64_t forget(int64_t missing);
   void account();
 
   Guard& guard_;

@@ -371,8 +371,8 @@ void Solver::reduce_learned() {
   for (size_t at = 0; at < arena_.size(); at += arena_[at] + kHeader) {
     if (arena_[at + 1] == kDead) continue;
     moved.emplace_back(static_cast<uint32_t>(at), static_cast<uint32_t>(compact.size()));
-    compact.insert(compact.end(), arena_.begin() + static_cast<long>(at),
-                   arena_.begin() + static_cast<long>(at + arena_[at] + kHeader));
+    compact.insert(compact.end(), arena_.begin() + static_cast<std::ptrdiff_t>(at),
+                   arena_.begin() + static_cast<std::ptrdiff_t>(at + arena_[at] + kHeader));
   }
   auto relocate = [&](uint32_t old) -> uint32_t {
     auto it = std::lower_bound(moved.begin(), moved.end(), std::make_pair(old, 0U));

@@ -21,7 +21,7 @@ Trace::Node Trace::product(std::vector<Node>& nodes, size_t from) {
   }
   const size_t count = end - from;
   if (count == 1) return nodes[from];
-  std::sort(nodes.begin() + static_cast<long>(from), nodes.begin() + static_cast<long>(end));
+  std::sort(nodes.begin() + static_cast<std::ptrdiff_t>(from), nodes.begin() + static_cast<std::ptrdiff_t>(end));
   const Node node = intern(kProduct, 0, nodes.data() + from, count);
   if (count == 0) true_ = node;
   return node;
@@ -113,7 +113,7 @@ Trace::Node Trace::intern(Kind kind, Lit label, const Node* children, size_t cou
   for (; slots_[slot] != kNone; slot = (slot + 1) & mask) {
     const Node n = slots_[slot];
     if (kind_[n] == kind && label_[n] == label && child_start_[n + 1] - child_start_[n] == count &&
-        std::equal(children, children + count, children_.begin() + static_cast<long>(child_start_[n]))) {
+        std::equal(children, children + count, children_.begin() + static_cast<std::ptrdiff_t>(child_start_[n]))) {
       return n;
     }
   }

@@ -1,10 +1,11 @@
-// Plans, values, best states and samples, as shown to Python: one function a query and number type. All return 0, or 1
-// when memory ran out. Arrays belong to the caller.
+// Plans, values, best states and samples, as shown to Python: one function per query and number type. All return a
+// Status (engine_dispatch.hpp). Arrays belong to the caller, who answers for their shapes; numbers are checked here.
 
 #include <algorithm>
 #include <vector>
 
 #include "engine_bits.hpp"
+#include "engine_check.hpp"
 #include "engine_dispatch.hpp"
 
 namespace semprola {
@@ -22,6 +23,7 @@ template <class T> bool mostly_dead(const Circuit &c, const Matrix<const T> &lea
 
 template <class T> void evaluate(const EvaluateJob<T> &job, int threads) {
     const Circuit &c = *job.circuit;
+    require(job.columns >= 0, "evaluate: a negative number of columns");
     const Kernels<T> &k = kernels_for(job.leaves.data, c, job.columns);
     const int64_t numbers = k.scratch_numbers(c, job.leaf_flows != nullptr);
     // a word of columns makes one task: the literals of a state leave most of a circuit dead, which is found for all
@@ -48,6 +50,7 @@ template <class T> void evaluate(const EvaluateJob<T> &job, int threads) {
 
 template <class T> void maximize(const MaximizeJob<T> &job, int threads) {
     const Circuit &c = *job.circuit;
+    require(job.columns >= 0, "maximize: a negative number of columns");
     const Kernels<T> &k = kernels_for(job.leaves.data, c, job.columns);
     run_tiles(useful_threads(threads, c, job.columns), (job.columns + k.lanes - 1) / k.lanes, [&](const auto &next) {
         Scratch scratch(k.lanes * c.num_rows() * int64_t(sizeof(T))), used(c.num_rows() * int64_t(sizeof(uint32_t)));
@@ -61,10 +64,14 @@ template <class T> void maximize(const MaximizeJob<T> &job, int threads) {
 
 template <class T> void sample(SampleJob<T> job, const int64_t *column, int threads) {
     const Circuit &c = *job.circuit;
+    require(job.columns >= 0 && job.samples >= 0, "sample: a negative number of columns or samples");
     const Kernels<T> &k = kernels_for(job.leaves.data, c, job.columns);
     // sorted by column, by counting
     std::vector<int64_t> start(job.columns + 2, 0), order(job.samples);
-    for (int64_t i = 0; i < job.samples; ++i) ++start[column[i] + 2];
+    for (int64_t i = 0; i < job.samples; ++i) {
+        require(column[i] >= 0 && column[i] < job.columns, "sample: a column that does not exist");
+        ++start[column[i] + 2];
+    }
     for (int64_t i = 2; i < job.columns + 2; ++i) start[i] += start[i - 1];
     for (int64_t i = 0; i < job.samples; ++i) order[start[column[i] + 1]++] = i;
     job.sample_start = start.data();
@@ -89,12 +96,14 @@ SEMPROLA_EXPORT void *semprola_plan_create(int32_t num_leaves, int32_t num_sums,
                                            int32_t root_row, const int32_t *edge_start, const int32_t *first_weight,
                                            const int32_t *factor_start, const int32_t *factors,
                                            const uint8_t *has_default) {
-    try {
-        return new Arranged(Circuit{num_leaves, num_sums, num_edges, num_weights, root_row, 0, 0, edge_start,
-                                    first_weight, factor_start, factors, nullptr, nullptr, has_default});
-    } catch (...) {
-        return nullptr;
-    }
+    void *plan = nullptr;
+    guarded([&] {
+        const Circuit given{num_leaves,   num_sums,     num_edges, num_weights, root_row, 0,           0,    edge_start,
+                            first_weight, factor_start, factors,   nullptr,     nullptr,  has_default, false};
+        check_plan(given);
+        plan = new Arranged(given);
+    });
+    return plan;
 }
 
 SEMPROLA_EXPORT void semprola_plan_destroy(void *plan) { delete static_cast<Arranged *>(plan); }

@@ -3,9 +3,21 @@
 #include "engine_dispatch.hpp"
 
 #include <algorithm>
+#include <cstdio>
+#include <new>
+#include <stdexcept>
 
 namespace semprola {
 namespace {
+
+// Of the last failure on this thread. Fixed size: there may be no memory for a string.
+thread_local char last_error[512];
+thread_local int last_status = kFine;
+
+int fail(Status status, const char *text) noexcept {
+    std::snprintf(last_error, sizeof(last_error), "%s", text);
+    return last_status = status;
+}
 
 enum Level { kPlain = 0, kAvx2 = 1, kAvx512 = 2 };
 
@@ -40,6 +52,26 @@ const Kernels<T> &fitting(const Kernels<T> &wide, const Kernels<T> &broad, const
 
 }  // namespace
 
+int report_failure() noexcept {
+    try {
+        throw;
+    } catch (const std::bad_alloc &) {
+        return fail(kNoMemory, "no memory left");
+    } catch (const std::length_error &) {
+        return fail(kNoMemory, "an array would be larger than memory can be");
+    } catch (const std::invalid_argument &error) {
+        return fail(kBadArgument, error.what());
+    } catch (const std::exception &error) {
+        return fail(kInternal, error.what());
+    } catch (...) {
+        return fail(kInternal, "an exception without a text");
+    }
+}
+
+void require(bool condition, const char *what) {
+    if (!condition) throw std::invalid_argument(what);
+}
+
 const Kernels<float> &kernels_for(const float *, const Circuit &c, int64_t columns) {
     const KernelSet &k = kernels();
     return fitting(k.wide_float, k.broad_float, k.one_float, k.narrow_float, c, columns);
@@ -55,8 +87,13 @@ const Kernels<double> &wide_kernels(const double *) { return kernels().wide_doub
 
 }  // namespace semprola
 
+// What went wrong in the last call on this thread that did not return 0, or that returned no plan.
+SEMPROLA_EXPORT const char *semprola_engine_error() { return semprola::last_error; }
+SEMPROLA_EXPORT int semprola_engine_status() { return semprola::last_status; }
+
 SEMPROLA_EXPORT int semprola_engine_level() {
-    return semprola::chosen_level < 0 ? semprola::best_level() : int(semprola::chosen_level);
+    const int level = semprola::chosen_level;
+    return level < 0 ? semprola::best_level() : level;
 }
 
 // Use at most this instruction set (0 plain, 1 AVX2, 2 AVX-512), for tests; -1: the best there is.

@@ -20,15 +20,25 @@ inline int useful_threads(int threads, const Circuit &c, int64_t columns) {
     return (int64_t(c.num_edges) + c.num_leaves) * columns < 2000000 ? 1 : threads;
 }
 
+// What the C functions return; Python's side of the seam mirrors it.
+enum Status : int { kFine = 0, kNoMemory = 1, kInternal = 2, kBadArgument = 3 };
+
+// Turns the exception that is being handled into a status, and keeps its text for semprola_engine_error. Call inside a
+// catch block.
+int report_failure() noexcept;
+
 // Runs a C function's body; no exception may reach the caller.
-template <class Body> int guarded(const Body &body) {
+template <class Body> int guarded(const Body &body) noexcept {
     try {
         body();
-        return 0;
+        return kFine;
     } catch (...) {
-        return 1;
+        return report_failure();
     }
 }
+
+// For what a caller passes: throws std::invalid_argument, so that nothing is read or written out of bounds.
+void require(bool condition, const char *what);
 
 inline const Circuit &circuit_of(const void *plan, bool weighted) {
     const auto *arranged = static_cast<const Arranged *>(plan);

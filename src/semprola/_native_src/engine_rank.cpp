@@ -57,7 +57,8 @@ template <class T> class Ranking {
     // An edge and, for each sum among its factors, which of its paths. Ranks that are all zero are not stored.
     struct Path {
         T value;
-        int32_t edge, ranks, last;  // ranks: where they start, or -1; last: before it, none may be raised any more
+        int32_t edge, last;  // last: before it, none may be raised any more
+        int64_t ranks;       // where they start, or -1
 
         bool operator<(const Path &other) const { return value < other.value; }
     };
@@ -72,7 +73,7 @@ template <class T> class Ranking {
         int32_t sum, number;
     };
 
-    int32_t rank(const Path &path, int32_t i) const { return path.ranks < 0 ? 0 : ranks_[path.ranks + i]; }
+    int32_t rank(const Path &path, int32_t i) const { return path.ranks < 0 ? 0 : ranks_[size_t(path.ranks + i)]; }
 
     T weight(int32_t s, int32_t e) const {
         if (!weights_.data || c_.first_weight[s] < 0) return T(0);
@@ -86,7 +87,7 @@ template <class T> class Ranking {
         for (int32_t e = c_.edge_start[s]; e < c_.edge_start[s + 1]; ++e) {
             T sum = weight(s, e);
             for (int32_t f = c_.factor_start[e]; f < c_.factor_start[e + 1]; ++f) sum += best_[c_.factors[f] * stride_];
-            if (sum > -std::numeric_limits<T>::infinity()) heap.push_back({sum, e, -1, 0});
+            if (sum > -std::numeric_limits<T>::infinity()) heap.push_back({sum, e, 0, -1});
         }
         std::make_heap(heap.begin(), heap.end());
     }
@@ -136,7 +137,7 @@ template <class T> class Ranking {
     // Each combination of ranks comes from one other, so that none comes twice: by raising the last that is not zero,
     // or one after it.
     void raise(List &list, const Path &path, int32_t which) {
-        const int32_t start = int32_t(ranks_.size());
+        const int64_t start = int64_t(ranks_.size());
         T sum = weight(list.sum, path.edge);
         int32_t i = 0;
         for (int32_t f = c_.factor_start[path.edge]; f < c_.factor_start[path.edge + 1]; ++f) {
@@ -150,7 +151,7 @@ template <class T> class Ranking {
             sum += number ? lists_[place_[row - c_.num_leaves]].found[number].value : best_[row * stride_];
             ++i;
         }
-        list.candidates.push_back({sum, path.edge, start, which});
+        list.candidates.push_back({sum, path.edge, which, start});
         std::push_heap(list.candidates.begin(), list.candidates.end());
     }
 
@@ -168,6 +169,7 @@ template <class T> class Ranking {
 template <class T>
 void rank(const Circuit &c, const Matrix<const T> &weights, const Matrix<const T> &leaves, int64_t columns, int32_t k,
           T *values, T *states, int threads) {
+    require(columns >= 0 && k >= 0, "rank: a negative number of columns or states");
     const Kernels<T> &kernels = kernels_for(leaves.data, c, columns);
     std::vector<T> tops(columns);
     const MaximizeJob<T> job{&c, weights, leaves, nullptr, columns, tops.data(), nullptr, nullptr};
@@ -184,7 +186,9 @@ void rank(const Circuit &c, const Matrix<const T> &weights, const Matrix<const T
                     T *state = states + i * columns + column;
                     const T value = values[i * columns + column] = ranking.value(i);
                     if (value == -std::numeric_limits<T>::infinity()) continue;
-                    ranking.trace(i, [&](int32_t literal) { state[(literal / 2) * k * columns] = T(literal % 2); });
+                    ranking.trace(i, [&](int32_t literal) {
+                        state[int64_t(literal / 2) * k * columns] = T(literal % 2);
+                    });
                 }
             }
         }

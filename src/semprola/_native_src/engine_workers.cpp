@@ -2,6 +2,8 @@
 
 #include "engine_workers.hpp"
 
+#include <cstdlib>
+#include <new>
 #include <utility>
 
 namespace semprola {

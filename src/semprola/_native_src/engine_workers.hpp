@@ -1,12 +1,11 @@
-// Work on tiles: one parallel region a call, tiles handed out one by one, scratch memory kept between calls.
+// Work on tiles: one parallel region per call, tiles handed out one by one, scratch memory kept between calls.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <cstdlib>
+#include <exception>
 #include <mutex>
-#include <new>
-#include <system_error>
 #include <thread>
 #include <vector>
 
@@ -26,33 +25,57 @@ class Scratch {
     int64_t size_ = 0;
 };
 
+// Keeps the first of the exceptions that several threads may throw, to be thrown again where they come together.
+class FirstFailure {
+   public:
+    // Call inside a catch block.
+    void keep() noexcept {
+        const std::lock_guard<std::mutex> hold(lock_);
+        if (!failure_) failure_ = std::current_exception();
+    }
+
+    // Only once no other thread is at work.
+    void rethrow() const {
+        if (failure_) std::rethrow_exception(failure_);
+    }
+
+   private:
+    std::mutex lock_;
+    std::exception_ptr failure_;
+};
+
 // Calls work(next) on up to `threads` threads; next() gives tiles 0 … tiles - 1, then -1. Tiles are handed out one by
-// one, so that a thread whose core is busy with something else delays nobody. Throws what work throws.
-template <class Work> void run_tiles(int threads, int64_t tiles, const Work &work) {
+// one, so that a thread whose core is busy with something else delays nobody. If a thread cannot be started, those
+// there are do its share; the caller's own always works. Throws the first exception that work throws, on any thread,
+// once all threads have ended. Tests replace Thread to see this.
+template <class Work, class Thread = std::thread> void run_tiles(int threads, int64_t tiles, const Work &work) {
     std::atomic<int64_t> counter{0};
-    std::atomic<bool> out_of_memory{false};
+    FirstFailure failure;
     const auto next = [&]() -> int64_t {
         const int64_t tile = counter.fetch_add(1, std::memory_order_relaxed);
         return tile < tiles ? tile : -1;
     };
-    const auto guarded = [&]() {
+    const auto guarded = [&]() noexcept {
         try {
             work(next);
-        } catch (const std::bad_alloc &) {
-            out_of_memory = true;
+        } catch (...) {
+            failure.keep();
+            counter.store(tiles, std::memory_order_relaxed);  // the result is lost: leave the other tiles alone
         }
     };
-    std::vector<std::thread> others;
-    for (int64_t i = 1; i < threads && i < tiles; ++i) {
+    const int64_t wanted = std::min<int64_t>(threads, tiles) - 1;
+    std::vector<Thread> others;
+    if (wanted > 0) {
         try {
-            others.emplace_back(guarded);
-        } catch (const std::system_error &) {
-            break;  // no more threads to be had: do with those there are
+            others.reserve(static_cast<size_t>(wanted));  // so that no thread is lost while the vector grows
+            for (int64_t i = 0; i < wanted; ++i) others.emplace_back(guarded);
+        } catch (...) {
+            // no threads or no memory for more of them: do with those there are
         }
     }
     guarded();
-    for (std::thread &thread : others) thread.join();
-    if (out_of_memory) throw std::bad_alloc();
+    for (Thread &thread : others) thread.join();
+    failure.rethrow();
 }
 
 }  // namespace semprola

@@ -86,11 +86,12 @@ def top_k(p: ConstrainedDistribution, k: int) -> tuple[Tensor, Tensor]:
         candidates = _ranked(p, k)
     states, log_probs = _score(p, candidates)
     states, log_probs = states[:, :k], log_probs[:k]
+    states = torch.where(log_probs == _NEGATIVE_INFINITY, states[:, :1], states)
     if states.shape[1] < k:
         missing = k - states.shape[1]
         states = torch.cat([states, states[:, :1].expand(-1, missing, -1)], dim=1)
         log_probs = torch.cat([log_probs, log_probs.new_full((missing, p._batch), _NEGATIVE_INFINITY)])
-    return torch.where(log_probs == _NEGATIVE_INFINITY, states[:, :1], states), log_probs
+    return states, log_probs
 
 
 def _ranked(p: ConstrainedDistribution, k: int) -> Tensor:
@@ -98,7 +99,7 @@ def _ranked(p: ConstrainedDistribution, k: int) -> Tensor:
     literals = Literals.of(p._structure.layer_explicit, *p._observed_scores(), maximize=True)
     states, _ = ranked_states(p._structure, p._weights, literals.leaves, k)
     labels = p.circuit.num_labels
-    return states[:labels].view(labels, k * p._components, p._batch)
+    return states[:labels].reshape(labels, states.shape[1] * p._components, p._batch)
 
 
 def _best_of(p: ConstrainedDistribution, candidates: Tensor) -> tuple[Tensor, Tensor]:

@@ -97,6 +97,7 @@ def _declare(loaded: ctypes.CDLL) -> None:
     loaded.semprola_plan_create.restype = pointer
     loaded.semprola_plan_destroy.argtypes = [pointer]
     loaded.semprola_plan_destroy.restype = None
+    loaded.semprola_engine_error.restype = ctypes.c_char_p
     loaded.semprola_engine_set_level.argtypes = [ctypes.c_int]
     loaded.semprola_engine_set_level.restype = None
     functions = {

@@ -19,6 +19,7 @@ from torch import Tensor
 from semprola.circuit.levels import spans
 from semprola.engine.choice import library
 from semprola.engine.plan import Plan
+from semprola.errors import SemprolaError
 
 
 def evaluate(
@@ -233,13 +234,24 @@ def _create(plan: Plan) -> int:
         *(array.ctypes.data for array in arrays),
     )
     if handle is None:
-        raise MemoryError(f"no memory for a circuit of {shape.num_edges} edges")
+        raise _failure(native, native.semprola_engine_status(), f"a circuit of {shape.num_edges} edges")
     return handle
 
 
 def _call(name: str, like: Tensor, *arguments: object) -> None:
-    if _function(name, like.dtype)(*arguments):
-        raise MemoryError("no memory left to evaluate the circuit: use a smaller batch or circuit")
+    status = _function(name, like.dtype)(*arguments)
+    if status:
+        raise _failure(library(), status, f"{name} a circuit")
+
+
+def _failure(native: Any, status: int, what: str) -> Exception:
+    """What a status other than zero of a native function means; mirrors `enum Status` of engine_dispatch.hpp."""
+    text = native.semprola_engine_error().decode(errors="replace")
+    if status == 1:
+        return MemoryError(f"{what}: {text}; use a smaller batch or circuit")
+    if status == 3:
+        return ValueError(f"{what}: {text}")
+    return SemprolaError(f"{what}: the native module failed ({text}); try semprola.set_engine('torch')")
 
 
 @functools.cache

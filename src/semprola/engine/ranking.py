@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import torch
 from torch import Tensor
 
 from semprola.engine import native
 from semprola.engine.choice import use_directly
+from semprola.engine.ops import log_value
 from semprola.engine.plan import Bucket, Plan
 from semprola.engine.structure import Structure
 
 _NEGATIVE_INFINITY = float("-inf")
 _MOST_NUMBERS = 2**25
+_FEW = 64
+"""So many states are looked for without asking first whether there are any."""
 _MOST_NATIVE = 2**31 - 1
 """The native module counts states in 32 bits."""
 
@@ -26,14 +31,24 @@ def top_k(structure: Structure, weights: Tensor | None, leaves: Tensor, k: int) 
         k: how many.
 
     Returns:
-        states [variables, k, columns] and log-values [k, columns], -inf beyond the last path.
+        states [variables, n, columns] and log-values [n, columns], -inf beyond a column's last path. n is k, or less
+        where the circuit has fewer paths.
     """
+    if k > _FEW:
+        k = min(k, _most_paths(structure.layer_explicit, k))
     if k <= _MOST_NATIVE and use_directly(leaves, *([] if weights is None else [weights])):
         return native.top_k(structure.layer_explicit, weights, leaves, k)
     plan, carried = structure.ranked
     if weights is not None:
         weights = weights[carried.to(weights.device)]
     return merge_lists(plan, weights, leaves, k)
+
+
+def _most_paths(plan: Plan, enough: int) -> int:
+    """How many paths a plan has, or a few more; any larger number where there are `enough`."""
+    (count,) = log_value(plan, None, torch.zeros((plan.num_leaves, 1), dtype=torch.float64)).tolist()
+    # One more, and a little: a number that is rounded must not hide a path.
+    return enough if count > math.log(enough) else int(math.exp(count) * (1 + 1e-9)) + 1
 
 
 def merge_lists(plan: Plan, weights: Tensor | None, leaves: Tensor, k: int) -> tuple[Tensor, Tensor]:

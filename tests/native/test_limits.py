@@ -1,0 +1,43 @@
+"""Large numbers and failures, from Python down to the native code."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+import semprola as sp
+from semprola.engine import choice, native
+from semprola.engine.structure import Structure
+
+needs_native = pytest.mark.skipif(choice.library() is None, reason="semprola was built without its native module")
+
+
+@pytest.mark.parametrize("engine", [pytest.param("native", marks=needs_native), "torch"])
+def test_top_k_is_bounded_by_the_support(engine: str) -> None:
+    """More states than there are cost no more than the array that holds them."""
+    before = sp.get_engine()
+    sp.set_engine(engine)
+    try:
+        torch.manual_seed(0)
+        layers = [sp.SPL(3, sp.one_hot(list("abcde"))), sp.ProductSPL(3, sp.one_hot(list("abcde")))]
+        for layer in layers:
+            p = layer(torch.randn(2, 3))
+            states, log_probs = p.top_k(300_000)
+            few_states, few_log_probs = p.top_k(5)
+            assert states.shape == (2, 300_000, 5)
+            assert torch.equal(states[:, :5], few_states)
+            torch.testing.assert_close(log_probs[:, :5], few_log_probs)
+            assert bool((log_probs[:, 5:] == -torch.inf).all())
+            assert torch.equal(states[:, 5:], few_states[:, :1].expand(-1, 300_000 - 5, -1))
+    finally:
+        sp.set_engine(before)
+
+
+@needs_native
+def test_what_failed_is_said() -> None:
+    circuit = sp.compile(sp.one_hot(list("ab")))
+    plan = Structure(circuit).constraint
+    leaves = torch.zeros((plan.num_leaves, 2))
+    default = torch.zeros((plan.num_leaves // 2, 2))
+    with pytest.raises(ValueError, match="sample: a column that does not exist"):
+        native.sample(plan, None, leaves, default, torch.tensor([0, 7]), 1)
