@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -13,12 +14,15 @@ import typer
 from semprola.cli.app import reporting_errors
 from semprola.cli.output import keep
 
+COMMANDS = {"demo": "experiments.demo", "hmlc": "experiments.hmlc.app"}
+"""Experiments with options of their own: the module of each has a function `main` of the arguments."""
+
 _QUICK_SECONDS = 80.0
 """For training. Start, measuring and the report come on top, and a machine may be busy: two minutes are the limit."""
 
 
 def compare(
-    experiment: Annotated[str, typer.Argument(help="simple-path, preference or demo")],
+    experiment: Annotated[str, typer.Argument(help="simple-path, preference, demo or hmlc")],
     setting: Annotated[str, typer.Option(help="paper, or given: inputs are part of the constraint")] = "paper",
     split: Annotated[str, typer.Option(help="published, or graph: no group of rows in two parts")] = "published",
     source: Annotated[str, typer.Option(help="generated, or file: the published data")] = "generated",
@@ -103,18 +107,16 @@ def _forget(folder: Path) -> None:
 
 def main() -> None:
     """Entry point: exit status 0, or 2 for bad input."""
-    if sys.argv[1:2] == ["demo"]:
-        reporting_errors(_demo)()
+    if module := COMMANDS.get("".join(sys.argv[1:2])):
+        reporting_errors(_run)(module)
         return
     application = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
     application.command()(reporting_errors(compare))
     application()
 
 
-def _demo() -> None:
-    from experiments import demo
-
-    raise SystemExit(demo.main(sys.argv[2:]))
+def _run(module: str) -> None:
+    raise SystemExit(import_module(module).main(sys.argv[2:]))
 
 
 if __name__ == "__main__":

@@ -106,6 +106,16 @@ def test_a_deep_hierarchy() -> None:
     assert torch.allclose(p.mean[0, layer.labels.index("0")], torch.sigmoid(p.logits).max())
 
 
+def test_it_can_start_at_the_frequencies_of_labels() -> None:
+    layer = sp.baselines.HMCNN(2, TREE)
+    models = torch.tensor(np.array(sp.compile(sp.constraints.hierarchy(TREE)).enumerate()), dtype=torch.float32)
+    layer.start_at(models, smoothing=0.5)
+    expected = (models.sum(0) + 0.25) / (len(models) + 0.5)
+    assert torch.allclose(layer(torch.zeros(1, 2)).mean[0], expected)
+    with pytest.raises(ValueError, match="rows of 7 labels"):
+        layer.start_at(models[:, :2])
+
+
 def test_no_likelihood_and_the_error_says_why() -> None:
     p = sp.baselines.HMCNN(2, TREE)(torch.randn(1, 2))
     with pytest.raises(IntractableError, match="no joint distribution"):

@@ -59,6 +59,25 @@ class HMCNN(ScoringLayer):
         """The scores for features z [*batch, in_features]."""
         return HMCNNScores(self.scores(z), self.steps)
 
+    @torch.no_grad()
+    def start_at(self, y: Tensor, smoothing: float = 1.0) -> None:
+        """Set the bias of the last layer so that scores begin at the frequencies of training labels.
+
+        A label is at least as frequent as its descendants, so the maximum over them changes nothing at the start.
+
+        Args:
+            y: training labels that respect the hierarchy [rows, labels].
+            smoothing: how many further rows to count in which a label is on or off with equal probability.
+
+        Raises:
+            ValueError: y has another number of labels, or no rows.
+        """
+        last = self.gate[-1]
+        if y.dim() != 2 or not len(y) or y.shape[1] != len(self.labels) or not isinstance(last, nn.Linear):
+            raise ValueError(f"expected rows of {len(self.labels)} labels to start at, got shape {tuple(y.shape)}")
+        share = (y.to(last.bias).sum(0) + smoothing / 2) / (len(y) + smoothing)
+        last.bias.copy_(torch.logit(share))
+
     def extra_repr(self) -> str:
         """What `repr` shows beside the gate."""
         return self.hierarchy.describe()

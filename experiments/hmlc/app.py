@@ -1,0 +1,125 @@
+"""`python -m experiments hmlc`: hierarchical multi-label classification."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from semprola.cli.output import keep
+from semprola.errors import SemprolaError
+
+RESULTS = Path("results/hmlc")
+QUICK_SETS = "enron,eisen"
+MAIN_METHODS = "spl,fil,hmcnn"
+_QUICK = {"epochs": 30, "every": 3, "patience": 5}
+
+
+def hmlc(
+    sets: Annotated[str, typer.Option(help="comma-separated  [default: the twelve of the paper]")] = "",
+    methods: Annotated[str, typer.Option(help="comma-separated, or all")] = MAIN_METHODS,
+    seeds: Annotated[int, typer.Option(help="runs per set and method", min=1)] = 10,
+    first_seed: Annotated[int, typer.Option(help="number of the first run", min=0)] = 0,
+    data: Annotated[Path | None, typer.Option(help="folder with the published files (or SEMPROLA_DATA)")] = None,
+    jobs: Annotated[int, typer.Option(help="processes", min=1)] = 1,
+    out: Annotated[Path, typer.Option(help="folder for results  [default: results/hmlc; out/hmlc-quick]")] = RESULTS,
+    marginals: Annotated[Path, typer.Option(help="folder for marginals, for ensembles")] = Path("out/hmlc-marginals"),
+    quick: Annotated[bool, typer.Option("--quick", help="two sets, one seed, few epochs: two minutes")] = False,
+    tune: Annotated[bool, typer.Option("--tune", help="first choose settings on validation rows")] = False,
+    circuit: Annotated[str, typer.Option(help="tree, or sdd: the kind that the paper uses")] = "",
+    components: Annotated[int | None, typer.Option(help="m of the paper", min=1)] = None,
+    units: Annotated[int | None, typer.Option(help="k of the paper", min=1)] = None,
+    mixing: Annotated[str, typer.Option(help="of units: elementwise, or cross")] = "",
+    gates: Annotated[int | None, typer.Option(help="hidden layers of the gate, of width 256", min=0)] = None,
+    options: Annotated[bool | None, typer.Option(help="add what all training rows obey to the hierarchy")] = None,
+    impute: Annotated[str, typer.Option(help="train, or file: as the released code, with means of test rows")] = "",
+    report: Annotated[bool, typer.Option("--report", help="only make tables, picture and docs/hmlc.md")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print the results as JSON")] = False,
+) -> None:
+    """Compare methods on twelve data sets with hierarchies of labels.
+
+    Runs resume: repeat the command after an interruption.
+
+    Example: python -m experiments hmlc --quick
+    """
+    # here and not above: --help need not wait for torch
+    from experiments.hmlc.campaign import plan_jobs, work
+    from experiments.hmlc.data import load_raw
+    from experiments.hmlc.report import print_summary, write_report
+    from experiments.hmlc.sets import TWELVE, find_set
+    from experiments.hmlc.tuning import tune as tune_settings
+
+    if report:
+        for path in write_report(out, marginals, None if data is None else str(data)):
+            print(path)
+        return
+    names = [find_set(name).name for name in _words(sets) or (_words(QUICK_SETS) if quick else TWELVE)]
+    changes = _changes(circuit, components, units, mixing, gates, options, impute)
+    chosen = _methods(methods)
+    folder = None if data is None else str(data)
+    if quick:
+        out = Path("out/hmlc-quick") if out == RESULTS else out
+        seeds, changes = 1, {**_QUICK, **changes}
+    keep(f"finished runs are in {out}; repeat the command to go on")
+    if tune:
+        for name in names:
+            for method in chosen:
+                tune_settings(load_raw(name, folder), method, out)
+    jobs_to_do = plan_jobs(names, chosen, range(first_seed, first_seed + seeds), changes, out)
+    results = work(jobs_to_do, out, data=folder, processes=jobs, marginals=None if quick else marginals)
+    print(json.dumps(results)) if as_json else print_summary(results)
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Entry point."""
+    application = typer.Typer(add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None)
+    application.command()(hmlc)
+    application(list(arguments), prog_name="python -m experiments hmlc", standalone_mode=True)
+    return 0
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _methods(text: str) -> list[str]:
+    from experiments.hmlc.settings import METHODS
+
+    chosen = list(METHODS) if text == "all" else _words(text)
+    unknown = [name for name in chosen if name not in METHODS]
+    if unknown or not chosen:
+        raise SemprolaError(f"no method {(unknown or [''])[0]!r}: choose from {', '.join(METHODS)}")
+    return chosen
+
+
+def _changes(
+    circuit: str,
+    components: int | None,
+    units: int | None,
+    mixing: str,
+    gates: int | None,
+    options: bool | None,
+    impute: str,
+) -> dict[str, Any]:
+    from experiments.hmlc.settings import CIRCUITS
+
+    for value, allowed, name in (
+        (circuit, CIRCUITS, "circuit"),
+        (mixing, ("elementwise", "cross"), "mixing"),
+        (impute, ("train", "file"), "impute"),
+    ):
+        if value and value not in allowed:
+            raise SemprolaError(f"--{name} must be {' or '.join(allowed)}, not {value!r}")
+    asked: dict[str, Any] = {
+        "circuit": circuit or None,
+        "components": components,
+        "units": units,
+        "mixing": mixing or None,
+        "gate": None if gates is None else (256,) * gates,
+        "options": options,
+        "impute": impute or None,
+    }
+    return {name: value for name, value in asked.items() if value is not None}

@@ -1,0 +1,185 @@
+"""Many runs: in an order that gives useful tables early, done once, in parallel, picked up again after a stop.
+
+Results lie in one JSON file per set, method and variant, one line per run.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from experiments.hmlc.data import load_raw
+from experiments.hmlc.run import VERSION, run
+from experiments.hmlc.settings import Settings, default_settings
+from experiments.hmlc.tuning import chosen_settings
+from experiments.provenance import read_json, write_json
+
+BY_COST = (
+    "enron", "eisen", "cellcycle", "derisi", "gasch2", "spo", "gasch1", "expr", "seq", "diatoms", "imclef07d",
+    "imclef07a", "cellcycle-go",
+)  # fmt: skip
+"""All sets, those that take least time first."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """One run. `variant` names what differs from the settings of the campaign; it is empty for those."""
+
+    name: str
+    settings: Settings
+    seed: int
+    variant: str = ""
+
+    @property
+    def key(self) -> str:
+        """A name that is the same for the same run, and different for any other."""
+        usual = asdict(Settings())
+        # what has its usual value is left out, so that a setting that is new does not change the names of old runs
+        special = {name: value for name, value in asdict(self.settings).items() if value != usual[name]}
+        content = {"version": VERSION, "set": self.name, "seed": self.seed, **special}
+        return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:12]
+
+    @property
+    def file(self) -> str:
+        """The file of results that the run belongs to."""
+        return "_".join(part for part in (self.name, self.settings.method, self.variant) if part) + ".json"
+
+
+def plan_jobs(
+    sets: Iterable[str],
+    methods: Sequence[str],
+    seeds: Iterable[int],
+    changes: dict[str, Any] | None = None,
+    tuned: Path | None = None,
+) -> list[Job]:
+    """The runs of a campaign: seed by seed, small sets first, so that tables fill evenly.
+
+    Args:
+        sets: names.
+        methods: names.
+        seeds: numbers.
+        changes: settings that differ from those of the campaign; they make a variant.
+        tuned: the folder where chosen settings lie.
+    """
+    order = sorted(sets, key=BY_COST.index)
+    jobs = []
+    for seed in seeds:
+        for name in order:
+            for method in methods:
+                settings = chosen_settings(tuned, method, name) if tuned else default_settings(method, name)
+                jobs.append(Job(name, replace(settings, **(changes or {})), seed, variant_name(changes or {})))
+    return jobs
+
+
+def variant_name(changes: dict[str, Any]) -> str:
+    """A short name for settings that differ.
+
+    Example:
+        >>> variant_name({"components": 8, "gate": (256, 256)})
+        'components8-gate256x256'
+    """
+    return "-".join(
+        f"{name}{'x'.join(map(str, value)) if isinstance(value, tuple) else value}"
+        for name, value in sorted(changes.items())
+    )
+
+
+def work(
+    jobs: Sequence[Job],
+    folder: Path,
+    *,
+    data: str | None = None,
+    processes: int = 1,
+    command: str | None = None,
+    marginals: Path | None = None,
+    say: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
+) -> list[dict[str, Any]]:
+    """Do the jobs that have no result yet.
+
+    Args:
+        jobs: what to do, in this order.
+        folder: where results lie.
+        data: the data folder.
+        processes: how many at a time.
+        command: the command line to record.
+        marginals: a folder for marginals of test rows, from which ensembles are made.
+        say: told about every run that is done.
+
+    Returns:
+        The results of all jobs, in their order.
+    """
+    done = {job: found for job in jobs if (found := find_result(job, folder)) is not None}
+    waiting = [job for job in dict.fromkeys(jobs) if job not in done]
+    if done:
+        say(f"{len(done)} runs are there, {len(waiting)} to do")
+    for job, result in _results(waiting, data, processes, command, marginals):
+        keep_result(job, result, folder)
+        done[job] = result
+        say(_brief(job, result, len(jobs) - len(done)))
+    return [done[job] for job in jobs]
+
+
+def find_result(job: Job, folder: Path) -> dict[str, Any] | None:
+    """The result of a job that was done before."""
+    path = folder / job.file
+    if not path.is_file():
+        return None
+    return next((entry for entry in read_json(path)["runs"] if entry["key"] == job.key), None)
+
+
+def keep_result(job: Job, result: dict[str, Any], folder: Path) -> None:
+    """Add a result to its file, which is whole at any time."""
+    path = folder / job.file
+    old = read_json(path)["runs"] if path.is_file() else []
+    kept = [entry for entry in old if entry["key"] != job.key]
+    runs = sorted([*kept, result], key=lambda entry: (entry["seed"], entry["key"]))
+    write_json(path, {"set": job.name, "method": job.settings.method, "variant": job.variant, "runs": runs})
+
+
+def _results(
+    jobs: Sequence[Job], data: str | None, processes: int, command: str | None, marginals: Path | None
+) -> Iterator[tuple[Job, dict[str, Any]]]:
+    if processes == 1:
+        for job in jobs:
+            yield job, _do(job, data, command, marginals)
+        return
+    # a fresh interpreter for each worker: forking one that has used torch's threads may hang
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(processes, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+        waiting = {pool.submit(_do, job, data, command, marginals): job for job in jobs}
+        try:
+            while waiting:
+                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
+                    yield waiting.pop(future), future.result()
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _do(job: Job, data: str | None, command: str | None, marginals: Path | None) -> dict[str, Any]:
+    began = time.perf_counter()
+    path = None if marginals is None else marginals / f"{Path(job.file).stem}_{job.seed}_{job.key}.npz"
+    result = run(load_raw(job.name, data), job.settings, job.seed, command=command, marginals=path)
+    result["seconds"]["all"] = round(time.perf_counter() - began, 2)
+    return {"key": job.key, **result}
+
+
+def _brief(job: Job, result: dict[str, Any], left: int) -> str:
+    final = result["retrained"]
+    known = final["exact"].get("known")
+    return (
+        f"{job.name} {job.settings.method} {job.variant} seed {job.seed}: exact {final['exact']['exact']:.2f}"
+        + (f" (known sets {known:.2f})" if known is not None else "")
+        + f", Hamming {final['hamming']['threshold']['hamming']:.3f}, AU(PRC) {final['auprc']['auprc']:.4f}, "
+        f"{result['seconds']['all']:.0f} s; {left} to go"
+    )

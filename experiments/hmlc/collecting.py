@@ -1,0 +1,164 @@
+"""Results of a campaign, read back: figures by set and method, tests, ensembles."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from experiments.hmlc.campaign import BY_COST, Job
+from experiments.hmlc.data import load_raw
+from experiments.hmlc.scores import average_precision
+from experiments.hmlc.settings import METHODS
+from experiments.hmlc.tuning import chosen_settings
+from experiments.provenance import read_json, write_json
+from semprola.errors import SemprolaError
+
+COLUMNS = ("retrained", "train_only")
+ENSEMBLES = "ensembles.json"
+ENSEMBLE_SIZE = 5
+
+
+@dataclass(frozen=True)
+class Figures:
+    """Where a figure lies in a run: which choice of the epoch, then a path of names.
+
+    Example:
+        >>> run = {"retrained": {"exact": {"exact": 4.0}}}
+        >>> Figures("exact", ("exact",)).of([run], "retrained")
+        [4.0]
+    """
+
+    chosen_by: str
+    path: tuple[str, ...]
+
+    def of(self, runs: Sequence[dict[str, Any]], column: str) -> list[float]:
+        """The figure in each run that has it."""
+        found = []
+        for run in runs:
+            value: Any = run[column].get(self.chosen_by, {})
+            for name in self.path:
+                value = value.get(name, {}) if isinstance(value, dict) else {}
+            if isinstance(value, int | float):
+                found.append(float(value))
+        return found
+
+
+EXACT = Figures("exact", ("exact",))
+KNOWN = Figures("exact", ("known",))
+HAMMING_MODE = Figures("hamming", ("hamming",))
+HAMMING_DECODER = Figures("hamming", ("decoder", "hamming"))
+HAMMING = Figures("hamming", ("threshold", "hamming"))
+AUPRC = Figures("auprc", ("auprc",))
+CALIBRATION = Figures("auprc", ("calibration",))
+MODE_CALIBRATION = Figures("exact", ("mode_calibration",))
+CONSISTENT = Figures("exact", ("consistent",))
+
+
+class Campaign:
+    """The runs of a folder, those of the campaign's own settings apart from variants."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.runs: dict[tuple[str, str], list[dict[str, Any]]] = {}
+        self.variants: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
+        for name in BY_COST:
+            for method in METHODS:
+                for path in sorted(folder.glob(f"{name}_{method}*.json")):
+                    self._add(name, method, path)
+
+    def of(self, name: str, method: str) -> list[dict[str, Any]]:
+        """The runs of a method on a set, by seed."""
+        return self.runs.get((name, method), [])
+
+    def seeds(self, name: str, method: str) -> int:
+        """How many there are."""
+        return len(self.of(name, method))
+
+    def _add(self, name: str, method: str, path: Path) -> None:
+        content = read_json(path)
+        if (content["set"], content["method"]) != (name, method):
+            return
+        if content["variant"]:
+            self.variants.setdefault((name, method, content["variant"]), []).extend(content["runs"])
+            return
+        settings = chosen_settings(self.folder, method, name)
+        for run in content["runs"]:
+            if run["key"] == Job(name, settings, run["seed"]).key:
+                self.runs.setdefault((name, method), []).append(run)
+
+
+def rank_sum(first: Sequence[float], second: Sequence[float]) -> float | None:
+    """p-value of the unpaired Wilcoxon (rank-sum) test, two-sided; None with fewer than three values on a side.
+
+    Raises:
+        SemprolaError: scipy is not installed.
+
+    Example:
+        >>> rank_sum([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0])
+        0.028...
+    """
+    if min(len(first), len(second)) < 3:
+        return None
+    try:
+        from scipy.stats import mannwhitneyu
+    except ImportError:
+        raise SemprolaError("the test is scipy's: install semprola[experiments]") from None
+    return float(mannwhitneyu(first, second, alternative="two-sided").pvalue)
+
+
+def spread(values: Sequence[float], digits: int) -> str:
+    """Mean ± standard deviation (of a sample), the value if there is one, a dash if there is none.
+
+    Example:
+        >>> spread([1.0, 3.0], 2), spread([2.0], 1), spread([], 1)
+        ('2.00 ± 1.41', '2.0', '–')
+    """
+    if not values:
+        return "–"
+    mean = sum(values) / len(values)
+    if len(values) == 1:
+        return f"{mean:.{digits}f}"
+    return f"{mean:.{digits}f} ± {deviation(values):.{digits}f}"
+
+
+def deviation(values: Sequence[float]) -> float:
+    """Standard deviation of a sample; 0 for one value."""
+    if len(values) < 2:
+        return 0.0
+    mean = sum(values) / len(values)
+    return math.sqrt(sum((value - mean) ** 2 for value in values) / (len(values) - 1))
+
+
+def update_ensembles(campaign: Campaign, marginals: Path, data: str | None) -> dict[str, Any]:
+    """AU(PRC) of ensembles of the first runs of each method, from marginals that were kept; and what is on file.
+
+    The marginals of a mixture of models are the mean of theirs.
+    """
+    path = campaign.folder / ENSEMBLES
+    known = read_json(path) if path.is_file() else {}
+    for (name, method), runs in campaign.runs.items():
+        chosen = sorted(runs, key=lambda run: run["seed"])[:ENSEMBLE_SIZE]
+        seeds = [run["seed"] for run in chosen]
+        entry = f"{name}/{method}"
+        if len(chosen) < 2 or known.get(entry, {}).get("keys") == [run["key"] for run in chosen]:
+            continue
+        files = [marginals / f"{name}_{method}_{run['seed']}_{run['key']}.npz" for run in chosen]
+        if all(file.is_file() for file in files):
+            scores = _mean([np.load(file)["auprc"].astype(np.float64) for file in files])
+            raw = load_raw(name, data)
+            y = raw.y[raw.parts(0)["test"]]
+            area = average_precision(scores[:, raw.scored], y[:, raw.scored])
+            known[entry] = {"auprc": round(area, 5), "seeds": seeds, "keys": [run["key"] for run in chosen]}
+            write_json(path, known)
+    return known
+
+
+def _mean(parts: Sequence[NDArray[np.float64]]) -> NDArray[np.float64]:
+    total: NDArray[np.float64] = np.mean(np.stack(parts), axis=0)
+    return total

@@ -1,0 +1,285 @@
+"""Tables beside the published figures, a picture, and the generated part of docs/hmlc.md."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.hmlc import published
+from experiments.hmlc.collecting import (
+    AUPRC,
+    CALIBRATION,
+    CONSISTENT,
+    EXACT,
+    HAMMING,
+    HAMMING_DECODER,
+    HAMMING_MODE,
+    KNOWN,
+    MODE_CALIBRATION,
+    Campaign,
+    Figures,
+    rank_sum,
+    spread,
+    update_ensembles,
+)
+from experiments.hmlc.pictures import difference_picture
+from experiments.hmlc.sets import TWELVE
+from experiments.hmlc.settings import TITLES
+from semprola._files import write_atomically
+from semprola.errors import FormatError
+
+PAGE = Path("docs/hmlc.md")
+PICTURE = Path("docs/images/hmlc.svg")
+BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+
+
+def write_report(
+    folder: Path, marginals: Path, data: str | None = None, page: Path = PAGE, picture: Path = PICTURE
+) -> list[Path]:
+    """Rewrite the generated part of the page, and the picture.
+
+    Args:
+        folder: of the results.
+        marginals: of test rows, from which ensembles are made where they are new.
+        data: the data folder, which ensembles need.
+        page: a Markdown page with the two markers.
+        picture: an SVG file.
+
+    Returns:
+        The files that were written.
+
+    Raises:
+        FormatError: the page lacks the markers.
+    """
+    campaign = Campaign(folder)
+    ensembles = update_ensembles(campaign, marginals, data)
+    text = page.read_text(encoding="utf-8")
+    before, begin, rest = text.partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise FormatError(f"{page}: expected a part between {BEGIN} and {END}")
+    difference_picture(campaign, picture)
+    body = "\n\n".join(sections(campaign, ensembles, picture.relative_to(page.parent).as_posix()))
+    write_atomically(page, f"{before}{BEGIN}\n\n{body}\n\n{END}{after}".encode())
+    return [page, picture]
+
+
+def sections(campaign: Campaign, ensembles: dict[str, Any], picture: str) -> list[str]:
+    """The generated part of the page."""
+    return [
+        progress(campaign),
+        verdicts(campaign, ensembles),
+        f"![Difference to our tuned HMCNN on twelve sets]({picture})",
+        "### Exact match (%), retrained on train + valid",
+        markdown(exact_table(campaign, "retrained")),
+        "### Exact match (%), trained on train only",
+        markdown(exact_table(campaign, "train_only")),
+        "### Hamming score (%), retrained on train + valid",
+        markdown(hamming_table(campaign, "retrained")),
+        "### AU(PRC), retrained on train + valid",
+        markdown(auprc_table(campaign, ensembles)),
+        "### Calibration, consistency and time",
+        markdown(other_table(campaign)),
+    ]
+
+
+def progress(campaign: Campaign) -> str:
+    """How much of the campaign is done, in words."""
+    lines = ["**Runs so far** (of 10 seeds per set and method; a cell without ± is one run):", ""]
+    for method, title in TITLES.items():
+        counts = [campaign.seeds(name, method) for name in TWELVE]
+        if any(counts):
+            full = sum(count >= 10 for count in counts)
+            lines.append(
+                f"- {title}: {sum(counts)} runs, {sum(count > 0 for count in counts)} of 12 sets begun, {full} complete"
+            )
+        else:
+            lines.append(f"- {title}: not run yet")
+    return "\n".join(lines)
+
+
+def verdicts(campaign: Campaign, ensembles: dict[str, Any]) -> str:
+    """The aims of this experiment, counted on the sets that have runs."""
+
+    def count(test: Callable[[str], bool | None]) -> str:
+        answers = [answer for name in TWELVE if (answer := test(name)) is not None]
+        return f"{sum(answers)} of {len(answers)}"
+
+    def beats_paper(figure: Figures) -> Callable[[str], bool | None]:
+        def test(name: str) -> bool | None:
+            ours = _mean(figure.of(campaign.of(name, "spl"), "retrained"))
+            return None if ours is None else round(ours, 2) >= published.EXACT["SPL"][name][0]
+
+        return test
+
+    def significant(name: str) -> bool | None:
+        ours, theirs = (EXACT.of(campaign.of(name, method), "retrained") for method in ("spl", "hmcnn"))
+        p = rank_sum(ours, theirs)
+        return None if p is None else p < 0.05 and sum(ours) / len(ours) > sum(theirs) / len(theirs)
+
+    def hamming(slack: float) -> Callable[[str], bool | None]:
+        def test(name: str) -> bool | None:
+            ours, theirs = (_mean(HAMMING.of(campaign.of(name, method), "retrained")) for method in ("spl", "hmcnn"))
+            return None if ours is None or theirs is None else round(ours, 3) >= round(theirs, 3) - slack
+
+        return test
+
+    def area(name: str) -> bool | None:
+        ours = _best_area(campaign, ensembles, name)
+        return None if ours is None else round(ours, 3) >= published.AUPRC["C-HMCNN"][name]
+
+    def consistent(name: str) -> bool | None:
+        values = CONSISTENT.of(campaign.of(name, "spl"), "retrained")
+        return all(value == 100 for value in values) if values else None
+
+    rows = [
+        ("exact match of the mode ≥ the paper's SPL", "11", count(beats_paper(EXACT))),
+        ("exact match of the mode significantly above our tuned HMCNN (p < 0.05)", "10", count(significant)),
+        ("exact match with known label sets ≥ the paper's SPL", "12", count(beats_paper(KNOWN))),
+        ("Hamming score of the decoder ≥ our tuned HMCNN", "11", count(hamming(0.0))),
+        ("Hamming score of the decoder at most 0.02 below our tuned HMCNN", "12", count(hamming(0.02))),
+        ("AU(PRC), ensemble of five where there is one, ≥ C-HMCNN as published", "8", count(area)),
+        ("all test predictions consistent", "12", count(consistent)),
+    ]
+    return markdown((("SPL, retrained", "aim, of 12", "so far, of sets with runs"), rows))
+
+
+def exact_table(campaign: Campaign, column: str) -> Table:
+    """Exact match beside the paper's."""
+    head = (
+        "",
+        "paper: HMCNN",
+        "paper: SPL",
+        "HMCNN",
+        "FIL",
+        "SPL, mode",
+        "SPL, known sets",
+        "p to HMCNN",
+        "seeds",
+    )
+    rows = []
+    for name in TWELVE:
+        runs = {method: campaign.of(name, method) for method in ("hmcnn", "fil", "spl")}
+        figures = {method: EXACT.of(found, column) for method, found in runs.items()}
+        p = rank_sum(figures["spl"], figures["hmcnn"])
+        rows.append(
+            (
+                name,
+                _published(published.EXACT["HMCNN"][name]),
+                _published(published.EXACT["SPL"][name]),
+                *(spread(figures[method], 2) for method in ("hmcnn", "fil", "spl")),
+                spread(KNOWN.of(runs["spl"], column), 2),
+                "–" if p is None else f"{p:.4f}",
+                _seeds(runs),
+            )
+        )
+    return head, rows
+
+
+def hamming_table(campaign: Campaign, column: str) -> Table:
+    """Hamming scores of modes and decoders beside the paper's."""
+    head = ("", "paper: HMCNN", "paper: SPL", "HMCNN", "FIL", "SPL, mode", "SPL, decoder in K", "SPL, decoder", "seeds")
+    rows = []
+    for name in TWELVE:
+        runs = {method: campaign.of(name, method) for method in ("hmcnn", "fil", "spl")}
+        rows.append(
+            (
+                name,
+                _published(published.HAMMING["HMCNN"][name]),
+                _published(published.HAMMING["SPL"][name]),
+                spread(HAMMING.of(runs["hmcnn"], column), 3),
+                spread(HAMMING.of(runs["fil"], column), 3),
+                spread(HAMMING_MODE.of(runs["spl"], column), 3),
+                spread(HAMMING_DECODER.of(runs["spl"], column), 3),
+                spread(HAMMING.of(runs["spl"], column), 3),
+                _seeds(runs),
+            )
+        )
+    return head, rows
+
+
+def auprc_table(campaign: Campaign, ensembles: dict[str, Any]) -> Table:
+    """AU(PRC) beside what others published."""
+    head = ("", *published.AUPRC, "HMCNN", "FIL", "SPL", "SPL, ensemble", "HMCNN, ensemble")
+    rows = []
+    for name in TWELVE:
+        runs = {method: campaign.of(name, method) for method in ("hmcnn", "fil", "spl")}
+        rows.append(
+            (
+                name,
+                *(f"{values[name]:.3f}" for values in published.AUPRC.values()),
+                *(spread(AUPRC.of(runs[method], "retrained"), 3) for method in ("hmcnn", "fil", "spl")),
+                *(_ensemble(ensembles, name, method) for method in ("spl", "hmcnn")),
+            )
+        )
+    return head, rows
+
+
+def other_table(campaign: Campaign) -> Table:
+    """Calibration of marginals and of the mode's probability, consistency of predictions, seconds per epoch."""
+    head = (
+        "", "calibration error: SPL", "HMCNN", "FIL", "of p(mode): SPL", "FIL", "consistent: SPL", "HMCNN", "FIL",
+        "s per epoch: SPL", "HMCNN", "FIL",
+    )  # fmt: skip
+    rows = []
+    for name in TWELVE:
+        runs = {method: campaign.of(name, method) for method in ("spl", "hmcnn", "fil")}
+        rows.append(
+            (
+                name,
+                *(spread(CALIBRATION.of(found, "retrained"), 4) for found in runs.values()),
+                *(spread(MODE_CALIBRATION.of(runs[method], "retrained"), 3) for method in ("spl", "fil")),
+                *(spread(CONSISTENT.of(found, "retrained"), 1) for found in runs.values()),
+                *(spread([run["seconds"]["epoch"] for run in found], 2) for found in runs.values()),
+            )
+        )
+    return head, rows
+
+
+def print_summary(results: Sequence[dict[str, Any]]) -> None:
+    """A table of runs in the terminal: means over seeds, retrained."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for run in results:
+        groups.setdefault((run["set"], run["method"]), []).append(run)
+    print(f"{'':14}{'':24}{'exact':>14}{'known sets':>12}{'Hamming':>16}{'AU(PRC)':>16}{'s per epoch':>13}")
+    for (name, method), runs in groups.items():
+        cells = [spread(figure.of(runs, "retrained"), 2) for figure in (EXACT, KNOWN)]
+        cells += [spread(HAMMING.of(runs, "retrained"), 3), spread(AUPRC.of(runs, "retrained"), 4)]
+        seconds = spread([run["seconds"]["epoch"] for run in runs], 2)
+        print(f"{name:14}{TITLES[method]:24}{cells[0]:>14}{cells[1]:>12}{cells[2]:>16}{cells[3]:>16}{seconds:>13}")
+    print("Percent of test rows, retrained on train + valid rows; epochs chosen on validation rows.")
+
+
+def markdown(table: Table) -> str:
+    """A table in Markdown."""
+    head, rows = table
+    lines = [list(head), ["---"] * len(head), *map(list, rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _mean(values: Sequence[float]) -> float | None:
+    return sum(values) / len(values) if values else None
+
+
+def _best_area(campaign: Campaign, ensembles: dict[str, Any], name: str) -> float | None:
+    single = _mean(AUPRC.of(campaign.of(name, "spl"), "retrained"))
+    several = ensembles.get(f"{name}/spl", {}).get("auprc")
+    found = [value for value in (single, several) if value is not None]
+    return max(found) if found else None
+
+
+def _published(value: published.Spread) -> str:
+    return f"{value[0]:.2f} ± {value[1]:.2f}"
+
+
+def _ensemble(ensembles: dict[str, Any], name: str, method: str) -> str:
+    entry = ensembles.get(f"{name}/{method}")
+    return "–" if entry is None else f"{entry['auprc']:.3f} (of {len(entry['seeds'])})"
+
+
+def _seeds(runs: dict[str, list[dict[str, Any]]]) -> str:
+    counts = [len(found) for found in runs.values()]
+    return str(counts[0]) if len(set(counts)) == 1 else " / ".join(map(str, counts))

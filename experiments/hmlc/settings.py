@@ -1,0 +1,104 @@
+"""What is chosen before a run: the method, the network, the layer, the training."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from experiments.hmlc.sets import find_set
+from semprola.errors import SemprolaError
+
+METHODS = ("spl", "fil", "hmcnn", "semantic-loss", "product-spl", "spl-known", "hmcnn-published")
+
+TITLES = {
+    "spl": "SPL",
+    "spl-known": "SPL + known label sets",
+    "product-spl": "SPL, two circuits",
+    "fil": "FIL",
+    "semantic-loss": "FIL + semantic loss",
+    "hmcnn": "HMCNN, tuned",
+    "hmcnn-published": "HMCNN, as published",
+}
+
+CIRCUITS = ("tree", "sdd")
+FIGURES = ("exact", "hamming", "auprc")
+"""The figures by which an epoch is chosen on validation rows, one model for each."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Everything that a run depends on beside the data and the seed.
+
+    Args:
+        method: one of `METHODS`.
+        width: of the two hidden layers.
+        features: width of a last linear layer of the network; None for none.
+        dropout: share of hidden units that are left out in training.
+        components: m of the paper.
+        units: k of the paper.
+        mixing: of units, "cross" or "elementwise".
+        gate: widths of the gate's hidden layers.
+        circuit: "tree" (built directly) or "sdd" (compiled from clauses, the kind that the paper uses).
+        options: add to the hierarchy what all training and validation rows obey (see `constraints.suggest`).
+        start: begin at the frequencies of the training labels.
+        semantic_weight: of the semantic loss.
+        lr: learning rate of Adam.
+        weight_decay: its L2 penalty.
+        batch: rows of a step.
+        average: decay of the moving average of the parameters, which is what is evaluated; 0 for none.
+        epochs: the most there are; the number there is, if `choose` is off.
+        every: epochs between two looks at the validation rows.
+        patience: looks without a better figure before training ends.
+        choose: choose the epoch on validation rows. Off for what is published with a number of epochs.
+        impute: "train" or "file", see `experiments.hmlc.data.phase`.
+    """
+
+    method: str = "spl"
+    width: int = 500
+    features: int | None = 128
+    dropout: float = 0.7
+    components: int = 4
+    units: int = 1
+    mixing: str = "elementwise"
+    gate: tuple[int, ...] = ()
+    circuit: str = "tree"
+    options: bool = True
+    start: bool = True
+    semantic_weight: float = 0.1
+    lr: float = 1e-3
+    weight_decay: float = 1e-5
+    batch: int = 128
+    average: float = 0.99
+    epochs: int = 200
+    every: int = 2
+    patience: int = 20
+    choose: bool = True
+    impute: str = "train"
+
+
+_PATHS = ("diatoms", "imclef07a", "imclef07d")
+"""Sets whose rows are, or nearly are, single paths: more parameters help, and components do not."""
+
+
+def default_settings(method: str, name: str) -> Settings:
+    """The settings of a method on a set, where nothing else is asked for.
+
+    Raises:
+        SemprolaError: there is no such method or set.
+
+    Example:
+        >>> default_settings("hmcnn", "enron").features is None
+        True
+    """
+    if method not in METHODS:
+        raise SemprolaError(f"no method {method!r}: choose from {', '.join(METHODS)}")
+    entry = find_set(name)
+    made = Settings(method=method, width=entry.width)
+    if method in ("hmcnn", "hmcnn-published"):
+        made = replace(made, features=None, components=1)
+    elif method in ("fil", "semantic-loss") or name in _PATHS:
+        made = replace(made, components=1)
+    if method == "hmcnn-published":
+        made = replace(
+            made, batch=4, lr=entry.published_lr, epochs=entry.published_epochs, average=0.0, start=False, choose=False
+        )
+    return made

@@ -1,0 +1,126 @@
+"""Campaigns: order, resuming, files of results, tables and the page made from them."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from experiments_hmlc_made import made_set
+
+from experiments.hmlc import campaign, report
+from experiments.hmlc.campaign import Job, find_result, plan_jobs, variant_name, work
+from experiments.hmlc.collecting import EXACT, Campaign, rank_sum, update_ensembles
+from experiments.hmlc.settings import Settings
+from experiments.hmlc.tuning import chosen_settings, tune
+from semprola.errors import FormatError
+
+SMALL = {"width": 16, "features": 8, "dropout": 0.1, "epochs": 4, "every": 2, "lr": 1e-2}
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Published sets replaced by small ones, and settings to match."""
+    monkeypatch.setattr(campaign, "load_raw", lambda name, data=None: made_set(name))
+    monkeypatch.setattr("experiments.hmlc.collecting.load_raw", lambda name, data=None: made_set(name))
+
+    def settings(method: str, name: str) -> Settings:
+        return replace(Settings(method=method), **SMALL)
+
+    monkeypatch.setattr("experiments.hmlc.tuning.default_settings", settings)
+
+
+def test_order_and_names() -> None:
+    jobs = plan_jobs(["imclef07a", "enron"], ["spl", "fil"], range(2))
+    assert [(job.seed, job.name, job.settings.method) for job in jobs[:5]] == [
+        (0, "enron", "spl"), (0, "enron", "fil"), (0, "imclef07a", "spl"), (0, "imclef07a", "fil"), (1, "enron", "spl"),
+    ]  # fmt: skip
+    assert jobs[0].file == "enron_spl.json"
+    assert len({job.key for job in jobs}) == len(jobs)
+    assert variant_name({"units": 4, "mixing": "cross"}) == "mixingcross-units4"
+
+
+def test_the_key_ignores_settings_at_their_usual_value() -> None:
+    assert Job("enron", Settings(), 0).key == Job("enron", Settings(dropout=0.7), 0).key
+    assert Job("enron", Settings(), 0).key != Job("enron", Settings(dropout=0.5), 0).key
+
+
+@pytest.mark.usefixtures("small")
+def test_runs_are_done_once_and_give_tables(tmp_path: Path) -> None:
+    said: list[str] = []
+    marginals = tmp_path / "marginals"
+    jobs = plan_jobs(["enron"], ["spl", "hmcnn"], range(2), tuned=tmp_path)
+    results = work(jobs, tmp_path, command="x", marginals=marginals, say=said.append)
+    assert len(said) == 4
+    first = results[0]
+    assert set(first["retrained"]) == {"exact", "hamming", "auprc"}
+    assert set(first["train_only"]) == set(first["retrained"])
+    assert "known" in first["retrained"]["exact"]
+    assert first["provenance"]["command"] == "x"
+    assert first["retrained"]["exact"]["consistent"] == 100
+    again = work(jobs, tmp_path, command="y", marginals=marginals, say=said.append)
+    assert said[4:] == ["4 runs are there, 0 to do"]
+    assert again == json.loads(json.dumps(results))
+    found = Campaign(tmp_path)
+    assert found.seeds("enron", "spl") == 2
+    assert len(EXACT.of(found.of("enron", "hmcnn"), "retrained")) == 2
+    assert find_result(replace(jobs[0], seed=7), tmp_path) is None
+
+    page, picture = tmp_path / "page.md", tmp_path / "images" / "hmlc.svg"
+    page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    report.write_report(tmp_path, marginals, None, page, picture)
+    text = page.read_text()
+    assert "old" not in text
+    assert text.startswith("before")
+    assert text.endswith("after\n")
+    assert "| enron | 5.97 ± 0.56 | 8.18 ± 0.68 |" in text
+    assert "(of 2)" in text  # an ensemble
+    assert picture.read_bytes().startswith(b"<?xml")
+    page.write_text("no markers")
+    with pytest.raises(FormatError, match="expected a part between"):
+        report.write_report(tmp_path, marginals, None, page, picture)
+
+
+@pytest.mark.usefixtures("small")
+def test_published_runs_have_fixed_epochs(tmp_path: Path) -> None:
+    jobs = [Job("enron", replace(Settings(method="hmcnn-published", choose=False), **SMALL), 0)]
+    (result,) = work(jobs, tmp_path, say=lambda text: None)
+    assert set(result["epochs"].values()) == {4}
+    assert result["train_only"] == {}
+
+
+@pytest.mark.usefixtures("small")
+def test_settings_are_chosen_once_on_validation_rows(tmp_path: Path) -> None:
+    raw = made_set()
+    raw.y[raw.file == 2] = False  # test rows are not looked at
+    tried = [{}, {"lr": 1e-9}]
+    entry = tune(raw, "fil", tmp_path, tried=tried, command="x")
+    assert entry["chosen"] == {}
+    assert [known["changes"] for known in entry["tried"]] == tried
+    assert tune(raw, "fil", tmp_path, tried=tried)["provenance"]["command"] == "x"  # nothing to do
+    content = json.loads((tmp_path / "chosen.json").read_text())
+    content["enron/fil"]["chosen"] = {"gate": [4]}
+    (tmp_path / "chosen.json").write_text(json.dumps(content))
+    assert chosen_settings(tmp_path, "fil", "enron").gate == (4,)
+    content["enron/fil"]["chosen"] = {"speed": 1}
+    (tmp_path / "chosen.json").write_text(json.dumps(content))
+    with pytest.raises(FormatError, match="no setting 'speed'"):
+        chosen_settings(tmp_path, "fil", "enron")
+
+
+@pytest.mark.usefixtures("small")
+def test_variants_do_not_mix_with_the_campaign(tmp_path: Path) -> None:
+    jobs = plan_jobs(["enron"], ["spl"], range(1), {"components": 2}, tmp_path)
+    work(jobs, tmp_path, say=lambda text: None)
+    found = Campaign(tmp_path)
+    assert found.seeds("enron", "spl") == 0
+    assert list(found.variants) == [("enron", "spl", "components2")]
+    assert update_ensembles(found, tmp_path, None) == {}
+
+
+def test_rank_sum_needs_a_few_values() -> None:
+    assert rank_sum([1.0, 2.0], [3.0, 4.0, 5.0]) is None
+    p = rank_sum([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+    assert p is not None
+    assert p > 0.9
