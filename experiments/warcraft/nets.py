@@ -75,13 +75,14 @@ class Residual(nn.Module):
 class Trunk(nn.Module):
     """One vector per cell [batch, channels, side, side]: a patch per cell, then residual blocks on the grid."""
 
-    def __init__(self, side: int, channels: int, blocks: int) -> None:
+    def __init__(self, side: int, channels: int, blocks: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.channels = channels
         self.layers = nn.Sequential(
             _Pictures(side),
             nn.Conv2d(3, channels, TILE, TILE, bias=False), nn.BatchNorm2d(channels), nn.ReLU(),
             *(Residual(channels, channels) for _ in range(blocks)),
+            nn.Dropout2d(dropout),
         )  # fmt: skip
 
     def forward(self, z: Tensor) -> Tensor:
@@ -98,14 +99,17 @@ class GridNet(nn.Module):
         components: mixture components.
         channels: features per cell.
         blocks: residual blocks of the trunk.
+        dropout: share of features left out in training.
     """
 
     order: Tensor
 
-    def __init__(self, side: int, components: int = 1, channels: int = 48, blocks: int = 6) -> None:
+    def __init__(
+        self, side: int, components: int = 1, channels: int = 32, blocks: int = 6, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         self.side, self.components = side, components
-        self.trunk = Trunk(side, channels, blocks)
+        self.trunk = Trunk(side, channels, blocks, dropout)
         self.across, self.down = (
             nn.Sequential(nn.Conv2d(channels, channels, size), nn.ReLU(), nn.Conv2d(channels, components, 1))
             for size in ((1, 2), (2, 1))
@@ -121,6 +125,30 @@ class GridNet(nn.Module):
         if self.mixing is not None:
             outputs.append(self.mixing(features.mean((2, 3))))
         return torch.cat(outputs, 1).reshape(*z.shape[:-1], -1)
+
+
+class FlatNet(nn.Module):
+    """Outputs that belong to no edge: eight numbers per cell of the trunk, then one linear layer over all cells.
+
+    Args:
+        side: cells along a side.
+        outputs: numbers per row.
+        channels: features per cell.
+        blocks: residual blocks of the trunk.
+        dropout: share of features left out in training.
+    """
+
+    def __init__(self, side: int, outputs: int, channels: int = 32, blocks: int = 6, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.layers = nn.Sequential(
+            Trunk(side, channels, blocks, dropout), nn.Conv2d(channels, 8, 1), nn.ReLU(), nn.Flatten(),
+            nn.Linear(8 * side * side, outputs),
+        )  # fmt: skip
+
+    def forward(self, z: Tensor) -> Tensor:
+        """Outputs [*batch, outputs] for flat pictures."""
+        outputs: Tensor = self.layers(z)
+        return outputs.reshape(*z.shape[:-1], -1)
 
 
 class CostNet(nn.Module):

@@ -51,8 +51,22 @@ def cheapest_cells(costs: NDArray[Any]) -> NDArray[np.float32]:
     return used.reshape(maps, cells)
 
 
-class PerturbedLoss(torch.autograd.Function):
-    """Fenchel-Young loss of target paths under perturbed costs, up to a constant in the costs."""
+def perturbed_loss(costs: Tensor, target: Tensor, sigma: float, samples: int) -> Tensor:
+    """Fenchel-Young loss of target paths under perturbed costs, up to a constant in the costs.
+
+    Args:
+        costs: predicted costs of the cells [maps, cells].
+        target: cells of the true paths, 0/1 [maps, cells].
+        sigma: standard deviation of the noise.
+        samples: answers of the solver per map.
+    """
+    apply: Any = _PerturbedLoss.apply
+    loss: Tensor = apply(costs, target, sigma, samples)
+    return loss
+
+
+class _PerturbedLoss(torch.autograd.Function):
+    """The loss with its gradient, which needs nothing of the solver but its answers."""
 
     @staticmethod
     def forward(ctx: Any, costs: Tensor, target: Tensor, sigma: float, samples: int) -> Tensor:

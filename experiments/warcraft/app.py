@@ -1,0 +1,124 @@
+"""`python -m experiments warcraft`: methods on maps, one small results file per run, a table and pictures."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from experiments.provenance import read_json, write_json
+from experiments.warcraft.dataset import PARTS, generated_maps, load_maps
+from experiments.warcraft.models import METHODS, ModelSettings
+from experiments.warcraft.nets import NETS
+from experiments.warcraft.runs import Task, path_constraint, run
+from experiments.warcraft.tables import print_summary
+from semprola.training import FitSettings
+
+DEFAULT_METHODS = {
+    "grid": ("fil", "semantic-loss", "nesy-entropy", "product-spl", "spl", "hmm"),
+    "costs": ("product-spl", "perturbed"),
+    "resnet18": ("fil", "semantic-loss", "product-spl"),
+}
+TRAINING = {
+    "grid": FitSettings(epochs=20, batch_size=64, lr=3e-3, weight_decay=1e-3, schedule="cosine", warmup=200, clip=10.0),
+    "costs": FitSettings(epochs=20, batch_size=64, lr=1e-2, weight_decay=0.0, schedule="cosine", warmup=50, clip=10.0),
+    "resnet18": FitSettings(
+        epochs=30, batch_size=128, lr=1e-3, weight_decay=1e-4, schedule="cosine", warmup=100, clip=10.0,
+        precision="bfloat16",
+    ),
+}  # fmt: skip
+"""How each network is trained, for all methods alike; chosen on validation maps."""
+QUICK = {"train": 1000, "val": 200, "test": 200}
+SHORT = "1,000 maps, grid net, a few epochs: a first look of a few minutes"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is missing, then print the table of everything in the folder; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    methods = tuple(options.methods.split(",")) if options.methods else DEFAULT_METHODS[options.net]
+    sizes = QUICK if options.quick else PARTS
+    task = _task(options, sizes)
+    training = replace(TRAINING[options.net], choose="exact")
+    if options.quick:
+        training = replace(training, epochs=8, warmup=20)
+    if options.epochs:
+        training = replace(training, epochs=options.epochs)
+    if options.threads:
+        torch.set_num_threads(options.threads)
+    for seed in range(options.first_seed, options.first_seed + options.seeds):
+        for method in methods:
+            for components in options.components if method == "product-spl" and options.net != "costs" else (1,):
+                settings = ModelSettings(method, options.net, components, dropout=options.dropout)
+                _one(task, settings, training, seed, options.out)
+    print_summary(results_in(options.out))
+    return 0
+
+
+def results_in(folder: Path) -> list[dict[str, Any]]:
+    """All results of a folder, in the order of their names."""
+    return [read_json(path) for path in sorted(folder.glob("*.json"))]
+
+
+def _one(task: Task, settings: ModelSettings, training: FitSettings, seed: int, out: Path) -> None:
+    name = f"{settings.net}-{settings.method}{settings.components if settings.components > 1 else ''}-seed{seed}"
+    path = out / f"{name}.json"
+    if path.is_file() and _same(read_json(path), settings, training, task):
+        return
+    result, _ = run(task, settings, training, seed, checkpoint=out / "checkpoints" / f"{name}.pt")
+    write_json(path, result)
+    test = result["test"]
+    print(f"{name}: exact {test['exact']:.1f}, optimal {test['optimal']:.1f}, {result['history']['seconds']:.0f} s")
+
+
+def _same(found: Mapping[str, Any], settings: ModelSettings, training: FitSettings, task: Task) -> bool:
+    """Whether a result is of these settings."""
+    wanted = json.loads(json.dumps([asdict(settings), asdict(training), task.source, task.longest]))
+    return [found["model"], found["training"], found["maps"], found["longest"]] == wanted
+
+
+def _task(options: argparse.Namespace, sizes: Mapping[str, int]) -> Task:
+    if options.data is not None:
+        parts = [load_maps(options.data, part, side=options.side) for part in PARTS]
+        source = f"published maps, {options.side} × {options.side}"
+    else:
+        parts = [
+            generated_maps(part, side=options.side, seed=options.map_seed, sizes=sizes, cache=options.cache)
+            for part in PARTS
+        ]
+        counts = " / ".join(f"{sizes[part]:,}" for part in PARTS)
+        source = f"generated maps, {options.side} × {options.side}, seed {options.map_seed}, {counts}"
+    longest = options.longest or 2 * (options.side - 1) + 6
+    return Task(*parts, path_constraint(options.side, longest), longest, source)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m experiments warcraft",
+        description="Least-cost paths on terrain maps: methods with the same network, on generated or published maps.",
+        epilog="Example: python -m experiments warcraft --net grid --quick",
+    )
+    parser.add_argument("--net", choices=NETS, default="grid", help="the network in front of all methods")
+    parser.add_argument("--methods", default="", help=f"comma-separated, from {', '.join(METHODS)}")
+    parser.add_argument("--components", type=_wholes, default=(1,), help="of product-spl, comma-separated: 1,2,4,8")
+    parser.add_argument("--seeds", type=int, default=1, help="runs of each method")
+    parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--epochs", type=int, default=0, help="passes over the maps; the network's own by default")
+    parser.add_argument("--dropout", type=float, default=0.0, help="of the features of a cell")
+    parser.add_argument("--side", type=int, default=12, help="cells along a side: 12, 18, 24 or 30")
+    parser.add_argument("--longest", type=int, default=0, help="most edges of a path; for 12 × 12 cells 28 by default")
+    parser.add_argument("--data", type=Path, default=None, help="folder with the published maps")
+    parser.add_argument("--map-seed", type=int, default=0, help="of generated maps")
+    parser.add_argument("--cache", type=Path, default=None, help="folder for generated maps")
+    parser.add_argument("--quick", action="store_true", help=SHORT)
+    parser.add_argument("--threads", type=int, default=0, help="of torch; all by default")
+    parser.add_argument("--out", type=Path, default=Path("out/warcraft"), help="folder for results and checkpoints")
+    return parser
+
+
+def _wholes(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
