@@ -14,7 +14,7 @@ import typer
 from semprola.cli.app import reporting_errors
 from semprola.cli.output import keep
 
-COMMANDS = {"demo": "experiments.demo", "hmlc": "experiments.hmlc.app"}
+COMMANDS = {"demo": "experiments.demo", "hmlc": "experiments.hmlc.app", "warcraft": "experiments.warcraft.app"}
 """Experiments with options of their own: the module of each has a function `main` of the arguments."""
 
 _QUICK_SECONDS = 80.0

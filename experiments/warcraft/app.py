@@ -78,7 +78,7 @@ def _one(task: Task, settings: ModelSettings, training: FitSettings, seed: int, 
 def _same(found: Mapping[str, Any], settings: ModelSettings, training: FitSettings, task: Task) -> bool:
     """Whether a result is of these settings."""
     wanted = json.loads(json.dumps([asdict(settings), asdict(training), task.source, task.longest]))
-    return [found["model"], found["training"], found["maps"], found["longest"]] == wanted
+    return bool([found["model"], found["training"], found["maps"], found["longest"]] == wanted)
 
 
 def _task(options: argparse.Namespace, sizes: Mapping[str, int]) -> Task:
@@ -93,7 +93,8 @@ def _task(options: argparse.Namespace, sizes: Mapping[str, int]) -> Task:
         counts = " / ".join(f"{sizes[part]:,}" for part in PARTS)
         source = f"generated maps, {options.side} × {options.side}, seed {options.map_seed}, {counts}"
     longest = options.longest or 2 * (options.side - 1) + 6
-    return Task(*parts, path_constraint(options.side, longest), longest, source)
+    train, valid, test = parts
+    return Task(train, valid, test, path_constraint(options.side, longest), longest, source)
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -44,8 +44,8 @@ def print_summary(results: Sequence[dict[str, Any]]) -> None:
     for net, title, cells in rows_of(results):
         exact, optimal, ratio, _, _, consistent, *_ = (cell.split(" ")[0] for cell in cells)
         print(f"{net:<9}{title[:38]:<39}{exact:>8}{optimal:>8}{ratio:>7}{consistent:>9}")
-    print("\nPercent of test maps. Optimal: the path has the least cost. Exact: it is also the")
-    print("one that the tie rule chooses among several.")
+    print("\nPercent of test maps. Optimal: the path has the least cost. Exact: it is also")
+    print("the one that the tie rule chooses among several.")
 
 
 def _place(key: tuple[str, str, int], order: list[str]) -> tuple[str, int, int]:
