@@ -35,7 +35,7 @@ ORDER = [
     {"nn"},
     {"losses", "baselines"},
     {"training"},
-    {"sklearn", "lightning", "export"},
+    {"sklearn", "lightning", "export", "saving"},
     {"cli", "__main__"},
 ]
 RANK = {name: rank for rank, group in enumerate(ORDER) for name in group}

@@ -13,7 +13,11 @@ from typing import TYPE_CHECKING, Any
 
 from semprola._version import __version__ as __version__
 
+_OPTIONAL = ("export", "lightning", "sklearn")
+"""Modules that need an extra or take long to import, and are imported when they are asked for."""
+
 if TYPE_CHECKING:
+    from semprola import sklearn as sklearn
     from semprola._public import *  # noqa: F403
 else:
 
@@ -21,6 +25,8 @@ else:
         """Python asks this for a name that the module does not have yet."""
         if name == "__all__":
             return _load().__all__
+        if name in _OPTIONAL:
+            return importlib.import_module(f"semprola.{name}")
         if name.startswith("_") or name not in _load().__all__:
             raise AttributeError(f"module 'semprola' has no attribute {name!r}")
         return globals()[name]

@@ -1,0 +1,375 @@
+"""A scikit-learn estimator: a network whose predictions obey a constraint. Needs the extra `sklearn`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from semprola.errors import LabelError, SemprolaError
+from semprola.logic import one_hot
+from semprola.nn import SPL, ProductSPL, constrain
+from semprola.nn.standardize import Standardize
+from semprola.training import FitSettings
+from semprola.training import fit as fit_network
+from semprola.training.rules import compile_rules, read_rules
+from semprola.training.targets import label_table
+
+try:
+    from sklearn.base import BaseEstimator, ClassifierMixin
+    from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
+    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
+except ImportError:
+    raise ImportError("semprola.sklearn needs scikit-learn 1.6 or later: pip install 'semprola[sklearn]'") from None
+
+_LAYERS = ("single", "product")
+_CHUNK = 2048
+"""Rows that are predicted at a time."""
+_FEWEST = 20
+"""Rows from which some are held out for early stopping."""
+
+
+class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """Multi-label classifier whose predictions obey a constraint.
+
+    A multi-layer perceptron that ends in a semantic probabilistic layer, trained by maximum likelihood. Inputs are
+    standardised. Labels that are NaN are not observed; such rows train by the marginal likelihood. If y is a single
+    column of classes, the labels are the classes and exactly one of them holds.
+
+    Args:
+        constraint: a formula, its text (one rule on each line), a family such as ``sp.constraints.hierarchy``,
+            (child, parent) pairs, a compiled circuit, or a file with one of these; None for no rules.
+        labels: names of the columns of y. By default those of y, if it is a data frame, else those of the constraint.
+        hidden: widths of the network's hidden layers.
+        components: components of the mixture (m of the paper).
+        units: units of each sum, for layer "single" (k of the paper).
+        layer: "single" (one circuit, `sp.SPL`) or "product" (two circuits, `sp.ProductSPL`).
+        dropout: share of hidden units left out in training.
+        epochs: passes over the training rows, at most.
+        batch_size: rows of a gradient step.
+        lr: learning rate of AdamW.
+        weight_decay: decoupled weight decay.
+        validation_fraction: share of the rows held out for early stopping; 0 to train on all rows for all epochs.
+        patience: epochs without a better likelihood on held-out rows before training stops.
+        decode: what `predict` returns: "mode" (the most probable y), or "hamming", "f1" or "jaccard" (the y that
+            maximises that score in expectation).
+        label_weight: weights of the labels' own log losses beside the joint likelihood: a number or one per label.
+        device: where to train and predict, such as "cuda".
+        random_state: seed of the first parameters, the order of rows and the choice of held-out rows.
+        verbose: show progress.
+
+    Attributes:
+        labels_: names of the columns of y.
+        classes_: the classes, or one array [0, 1] per label.
+        circuit_: the compiled constraint.
+        network_: the trained network, which returns distributions. It is trained in float32 and then turned to float64,
+            so that a prediction does not depend on the rows beside it.
+        history_: losses and scores seen in training.
+        n_features_in_, feature_names_in_: as in every estimator.
+
+    Example:
+        >>> import numpy as np
+        >>> rng = np.random.default_rng(0)
+        >>> X = rng.normal(size=(200, 3))
+        >>> y = np.stack([X[:, 0] > 1, X[:, 0] > 0], axis=1).astype(int)  # very warm, warm
+        >>> model = SPLClassifier("very_warm -> warm", random_state=0).fit(X, y)
+        >>> model.predict([[2.0, 0.0, 0.0], [-2.0, 0.0, 0.0]])
+        array([[1, 1],
+               [0, 0]])
+    """
+
+    labels_: tuple[str, ...]
+    classes_: Any
+
+    def __init__(
+        self,
+        constraint: Any = None,
+        labels: Sequence[str] | None = None,
+        *,
+        hidden: Sequence[int] = (64,),
+        components: int = 1,
+        units: int = 1,
+        layer: str = "single",
+        dropout: float = 0.0,
+        epochs: int = 100,
+        batch_size: int = 64,
+        lr: float = 1e-2,
+        weight_decay: float = 1e-4,
+        validation_fraction: float = 0.1,
+        patience: int = 10,
+        decode: str = "mode",
+        label_weight: float | Sequence[float] | None = None,
+        device: str | None = None,
+        random_state: Any = None,
+        verbose: bool = False,
+    ) -> None:
+        self.constraint = constraint
+        self.labels = labels
+        self.hidden = hidden
+        self.components = components
+        self.units = units
+        self.layer = layer
+        self.dropout = dropout
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.lr = lr
+        self.weight_decay = weight_decay
+        self.validation_fraction = validation_fraction
+        self.patience = patience
+        self.decode = decode
+        self.label_weight = label_weight
+        self.device = device
+        self.random_state = random_state
+        self.verbose = verbose
+
+    # training -------------------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SPLClassifier:
+        """Train from scratch.
+
+        Args:
+            X: inputs [rows, features].
+            y: 0, 1, and NaN where not observed [rows, labels]; a data frame is matched by column names. Or one class
+                for each row [rows].
+            sample_weight: a weight for each row [rows].
+
+        Returns:
+            The estimator.
+
+        Raises:
+            LabelError: columns of y do not fit the labels.
+            SemprolaError: rows of y break the constraint; names the first few.
+        """
+        self._check_parameters()
+        x, table, weight = self._rows(X, y, sample_weight, reset=True)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(seed)
+            self.network_ = self._network(x, table, weight)
+            held_out = self._held_out(len(x))
+        rows = _take((x, table, None, weight), ~held_out)
+        valid = _take((x, table), held_out) if bool(held_out.any()) else None
+        self.history_ = fit_network(
+            self.network_, rows, valid, self._settings(), seed=seed, progress=bool(self.verbose)
+        )
+        self.network_.double()
+        self.n_iter_ = -(-self.history_.step[-1] // -(-len(rows[0]) // self.batch_size))
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> SPLClassifier:
+        """Train one more epoch on these rows; on the first call, from scratch.
+
+        Args:
+            X: inputs [rows, features].
+            y: as for `fit`.
+            classes: all classes, on the first call, if y is one class for each row.
+            sample_weight: a weight for each row [rows].
+        """
+        first = not hasattr(self, "network_")
+        self._check_parameters()
+        x, table, weight = self._rows(X, y, sample_weight, reset=first, classes=classes)
+        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        if first:
+            self.n_iter_ = 0
+            with torch.random.fork_rng(devices=[]):
+                torch.manual_seed(seed)
+                self.network_ = self._network(x, table, weight)
+        rows = (x, table, None, weight)
+        settings = self._settings(epochs=1)
+        self.network_.float()
+        self.history_ = fit_network(self.network_, rows, None, settings, seed=(seed + self.n_iter_) % 2**31)
+        self.network_.double()
+        self.n_iter_ += 1
+        return self
+
+    # prediction -----------------------------------------------------------------------------------------------------
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The most probable y, or the best one for `decode`: 0/1 [rows, labels], or classes [rows]."""
+        states = _joined(p.decode(self.decode) for p in self._distributions(X)).astype(np.int64)
+        return self._classes_of(states)
+
+    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        """Exact marginal probabilities of the labels [rows, labels]."""
+        return _joined(p.mean for p in self._distributions(X)).astype(np.float64)
+
+    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+        """Logarithms of `predict_proba`."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def top_k(self, X: Any, k: int = 5) -> tuple[NDArray[Any], NDArray[np.float64]]:
+        """The k most probable y of each row, best first: states [rows, k, labels] and probabilities [rows, k]."""
+        found = [p.top_k(k) for p in self._distributions(X)]
+        states = _joined(states for states, _ in found).astype(np.int64)
+        return states, _joined(values.exp() for _, values in found).astype(np.float64)
+
+    def sample(self, X: Any, n_samples: int = 1, random_state: Any = None) -> NDArray[Any]:
+        """Draws of y, all within the constraint [samples, rows, labels]."""
+        seed = int(check_random_state(random_state).randint(2**31 - 1))
+        generator = torch.Generator().manual_seed(seed)
+        drawn = [p.sample((n_samples,), generator=generator).cpu() for p in self._distributions(X)]
+        return torch.cat(drawn, 1).numpy().astype(np.int64)
+
+    def distribution(self, X: Any) -> Any:
+        """The distribution over y for all rows, with every query that it has.
+
+        Example:
+            >>> model = SPLClassifier("a | b", epochs=1).fit([[0.0], [1.0]], [[0, 1], [1, 1]])
+            >>> model.distribution([[0.5]]).condition({"b": 0}).mode.int().tolist()
+            [[1, 0]]
+        """
+        x = self._inputs(X)
+        with torch.no_grad():
+            return self.network_(x)
+
+    def __sklearn_tags__(self) -> Any:
+        """What the estimator can do."""
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_label = True
+        return tags
+
+    # inside ---------------------------------------------------------------------------------------------------------
+
+    def _check_parameters(self) -> None:
+        if self.layer not in _LAYERS:
+            raise ValueError(f"layer must be {' or '.join(map(repr, _LAYERS))}, not {self.layer!r}")
+        if not 0 <= self.validation_fraction < 1:
+            raise ValueError(f"validation_fraction must be from 0 to below 1, not {self.validation_fraction!r}")
+        if self.layer == "product" and self.units != 1:
+            raise ValueError("units are for layer='single': give components= instead")
+
+    def _rows(
+        self, X: Any, y: Any, sample_weight: Any, *, reset: bool, classes: Any = None
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Inputs, labels and weights as tensors; on a reset, labels and circuit are made first."""
+        if y is None:
+            raise ValueError("this SPLClassifier requires y to be passed, but the target y is None")
+        X = validate_data(self, X, dtype=np.float64, reset=reset)
+        table = self._labels_of(y, reset, classes)
+        if len(table) != len(X):
+            raise ValueError(f"X has {len(X)} rows, but y has {len(table)}")
+        weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float32)
+        if weight is not None and weight.min() < 0:
+            raise ValueError("sample_weight must not be negative")
+        counted = np.full(len(X), True) if weight is None else weight > 0
+        if not counted.any():
+            raise ValueError("every row has sample_weight 0")
+        rows = torch.from_numpy(table)
+        wrong = self._broken(rows).numpy() & counted
+        if wrong.any():
+            first = np.flatnonzero(wrong).tolist()
+            shown = ", ".join(map(str, first[:5])) + (", …" if len(first) > 5 else "")
+            raise SemprolaError(
+                f"{len(first)} of {len(rows)} rows of y break the constraint: {shown}; semprola.violations says why"
+            )
+        if weight is not None:
+            weight = torch.from_numpy(weight[counted])
+        return torch.from_numpy(X[counted].astype(np.float32)), rows[torch.from_numpy(counted)], weight
+
+    def _labels_of(self, y: Any, reset: bool, classes: Any) -> NDArray[np.float32]:
+        """y as a table; on a reset, sets `labels_`, `classes_` and `circuit_`."""
+        if not hasattr(y, "shape"):
+            y = np.asarray(y)
+        shape = y.shape
+        if len(shape) == 1 or (len(shape) == 2 and shape[1] == 1 and self.labels is None and self.constraint is None):
+            return self._one_hot_of(column_or_1d(y, warn=True), reset, classes)
+        if not reset:
+            return label_table(y, self.labels_)[0]
+        rules = read_rules(self.constraint)
+        table, names = label_table(y, None if self.labels is None else [str(name) for name in self.labels])
+        if names is None and not rules:
+            names = tuple(str(i) for i in range(table.shape[1]))
+        self.circuit_ = compile_rules(rules, names)
+        self.labels_ = self.circuit_.labels
+        self._is_multilabel = True
+        self.classes_ = [np.array([0, 1]) for _ in self.labels_]
+        return label_table(y, self.labels_)[0]
+
+    def _one_hot_of(self, y: NDArray[Any], reset: bool, classes: Any) -> NDArray[np.float32]:
+        if self.constraint is not None:
+            raise LabelError("y has one class for each row, but the constraint needs one column for each label")
+        if y.dtype.kind == "f":
+            assert_all_finite(y, input_name="y")
+        check_classification_targets(y)
+        if reset:
+            self.classes_ = np.unique(y if classes is None else classes)
+            self.labels_ = tuple(str(name) for name in self.classes_)
+            self.circuit_ = compile_rules([one_hot(self.labels_)], self.labels_)
+            self._is_multilabel = False
+        unknown = np.setdiff1d(y, self.classes_)
+        if len(unknown):
+            raise ValueError(f"y has the class {unknown[0]!r}, which is not one of classes")
+        table: NDArray[np.float32] = (y[:, None] == self.classes_[None, :]).astype(np.float32)
+        return table
+
+    def _broken(self, rows: Tensor) -> Tensor:
+        """Which rows of y [rows, labels] no completion of which obeys the constraint [rows]."""
+        if not bool(rows.isnan().any()):
+            return ~torch.as_tensor(np.asarray(self.circuit_.satisfied(rows.numpy().astype(np.uint8)), bool))
+        p = constrain(torch.zeros_like(rows), self.circuit_)
+        return p.log_marginal(rows) == float("-inf")
+
+    def _network(self, x: Tensor, y: Tensor, weight: Tensor | None) -> nn.Sequential:
+        modules: list[nn.Module] = [Standardize(x.shape[1]).measure(x, weight)]
+        width = x.shape[1]
+        for size in self.hidden:
+            modules += [nn.Linear(width, size), nn.ReLU()]
+            modules += [nn.Dropout(self.dropout)] if self.dropout else []
+            width = size
+        if self.layer == "single":
+            last: Any = SPL(width, self.circuit_, components=self.components, units=self.units)
+        else:
+            last = ProductSPL(width, self.circuit_, components=self.components)
+        complete = ~y.isnan().any(1)
+        if bool(complete.any()):
+            last.start_at(y[complete], scale=1.0)
+        return nn.Sequential(*modules, last).to(self.device)
+
+    def _held_out(self, count: int) -> Tensor:
+        """Which rows early stopping looks at [rows]; none of a small table."""
+        chosen = torch.zeros(count, dtype=torch.bool)
+        size = int(self.validation_fraction * count)
+        if count >= _FEWEST and size:
+            chosen[torch.randperm(count)[:size]] = True
+        return chosen
+
+    def _settings(self, **changes: Any) -> FitSettings:
+        weight = self.label_weight
+        options: dict[str, Any] = {
+            "epochs": self.epochs,
+            "batch_size": self.batch_size,
+            "lr": self.lr,
+            "weight_decay": self.weight_decay,
+            "patience": self.patience,
+            "label_weight": tuple(weight) if isinstance(weight, Sequence | np.ndarray) else weight,
+        }
+        return FitSettings(**{**options, **changes})
+
+    def _inputs(self, X: Any) -> Tensor:
+        check_is_fitted(self, "network_")
+        X = validate_data(self, X, dtype=np.float64, reset=False)
+        return torch.tensor(X, device=self.device)
+
+    def _distributions(self, X: Any) -> Iterator[Any]:
+        """Distributions of consecutive parts of the rows."""
+        x = self._inputs(X)
+        with torch.no_grad():
+            for first in range(0, len(x), _CHUNK):
+                yield self.network_(x[first : first + _CHUNK])
+
+    def _classes_of(self, states: NDArray[Any]) -> NDArray[Any]:
+        return states if self._is_multilabel else self.classes_[states.argmax(1)]
+
+
+def _take(rows: tuple[Tensor | None, ...], which: Tensor) -> Any:
+    return tuple(None if part is None else part[which] for part in rows)
+
+
+def _joined(parts: Any) -> NDArray[Any]:
+    return torch.cat([part.cpu() for part in parts]).numpy()

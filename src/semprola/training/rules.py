@@ -1,0 +1,107 @@
+"""Constraints as people have them: a formula, its text, pairs of a hierarchy, a compiled circuit, or a file."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from semprola.circuit import Circuit
+from semprola.compiler import compile
+from semprola.constraints import hierarchy
+from semprola.errors import FormatError, ParseError
+from semprola.logic import TRUE, And, Formula, from_dimacs, parse
+
+_CLAUSES = (".cnf", ".dimacs", ".gz", ".xz", ".bz2")
+
+
+def read_rules(source: Any) -> list[Formula | Circuit]:
+    """The rules of a constraint, one by one, as far as they can be told apart.
+
+    Args:
+        source: a formula or a family; text, with one rule on each line or one formula on several; (child, parent) pairs
+            of a hierarchy; a compiled circuit; the path of a file with such text, of a .cnf or of an .sp file; or None
+            for no rules.
+
+    Raises:
+        ParseError: the text is not a formula; names the file and the line.
+        FormatError: the file is not what its name says.
+        TypeError: the source is something else.
+
+    Example:
+        >>> [str(rule) for rule in read_rules("cat -> animal  # a comment\\ndog -> animal")]
+        ['cat -> animal', 'dog -> animal']
+    """
+    if source is None:
+        return []
+    if isinstance(source, Formula | Circuit):
+        return [source]
+    if isinstance(source, os.PathLike) or (isinstance(source, str) and _is_file(source)):
+        return _read_file(Path(source))
+    if isinstance(source, str):
+        return list(_parse_lines(source, ""))
+    if isinstance(source, Sequence) and all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in source):
+        return [hierarchy([tuple(pair) for pair in source])]
+    raise TypeError(
+        f"a constraint is a formula, its text, a family, (child, parent) pairs, a circuit or a file, not {source!r:.60}"
+    )
+
+
+def compile_rules(rules: Sequence[Formula | Circuit], labels: Sequence[str] | None = None, **limits: Any) -> Circuit:
+    """One circuit for all rules.
+
+    Args:
+        rules: what must hold, from :func:`read_rules`.
+        labels: the column order of y; by default the order in which the rules mention them.
+        **limits: as for :func:`semprola.compile`.
+
+    Raises:
+        LabelError: the rules speak of a label that is not listed.
+        FormatError: a circuit together with other rules.
+    """
+    if len(rules) == 1:
+        return compile(rules[0], labels=labels, **limits)
+    if any(isinstance(rule, Circuit) for rule in rules):
+        raise FormatError("a compiled circuit cannot be combined with other rules: give the formulas")
+    whole = And([rule for rule in rules if isinstance(rule, Formula)]) if rules else TRUE
+    return compile(whole, labels=labels, **limits)
+
+
+def _is_file(text: str) -> bool:
+    try:
+        return "\n" not in text and Path(text).is_file()
+    except (OSError, ValueError):
+        return False
+
+
+def _read_file(path: Path) -> list[Formula | Circuit]:
+    suffix = path.suffix.lower()
+    if suffix == ".sp":
+        return [Circuit.load(path)]
+    if suffix in _CLAUSES:
+        return [from_dimacs(path)]
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError:
+        raise FormatError(f"{path}: not UTF-8 text: rules are a text file with one rule on each line") from None
+    return list(_parse_lines(text, f"{path}: "))
+
+
+def _parse_lines(text: str, place: str) -> list[Formula]:
+    """One formula for each line; or one for the whole text, if a line alone is none."""
+    rules, wrong = [], None
+    for number, line in enumerate(text.splitlines(), start=1):
+        if not line.split("#")[0].strip():
+            continue
+        try:
+            rules.append(parse(line))
+        except ParseError as error:
+            wrong = ParseError(f"{place}line {number}: {error}")
+            break
+    if wrong is None:
+        return rules
+    try:
+        return [parse(text)]
+    except ParseError as error:
+        raise (wrong if "\n" in text.strip() else ParseError(f"{place}{error}")) from None

@@ -1,0 +1,77 @@
+"""Labels as users have them (classes, tables of 0 and 1, data frames) as a table of 0, 1 and NaN, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semprola.errors import LabelError
+
+
+def label_table(y: Any, labels: Sequence[str] | None = None) -> tuple[NDArray[np.float32], tuple[str, ...] | None]:
+    """A table of labels as numbers, and its column names if it has any.
+
+    Args:
+        y: 0, 1 and NaN (not observed) [rows, labels]: an array, a sparse matrix, or a pandas or polars data frame.
+        labels: names of the columns that are wanted, in this order; a data frame may have them in another.
+
+    Returns:
+        The table, float32 [rows, labels], and the names of its columns; None if it has no names and none were given.
+
+    Raises:
+        LabelError: a column is missing or unknown, there twice, or a value is not 0, 1 or NaN.
+
+    Example:
+        >>> label_table([[0, 1], [1, None]], ["cat", "dog"])[0].tolist()
+        [[0.0, 1.0], [1.0, nan]]
+    """
+    names = _names(y)
+    table = _numbers(y)
+    if names is not None and len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise LabelError(f"y has the column {twice!r} twice")
+    if names is not None and labels is not None:
+        missing = [name for name in labels if name not in names]
+        if missing:
+            raise LabelError(f"y has no column {missing[0]!r}; it has {', '.join(names[:6])}")
+        unknown = [name for name in names if name not in labels]
+        if unknown:
+            raise LabelError(
+                f"y has the column {unknown[0]!r}, which is not a label: leave it out, or add it to labels"
+            )
+        table = table[:, [names.index(name) for name in labels]]
+    elif labels is not None and table.shape[1] != len(labels):
+        raise LabelError(f"y has {table.shape[1]} columns, but there are {len(labels)} labels")
+    known = tuple(labels) if labels is not None else None if names is None else tuple(names)
+    wrong = np.argwhere(~((table == 0) | (table == 1) | np.isnan(table)))
+    if len(wrong):
+        row, column = (int(i) for i in wrong[0])
+        name = repr(known[column]) if known else str(column)
+        raise LabelError(
+            f"y must hold 0, 1, and NaN where not observed, but row {row}, label {name}, is {table[row, column]:g}"
+        )
+    return table.astype(np.float32), known
+
+
+def _names(y: Any) -> list[str] | None:
+    columns = getattr(y, "columns", None)
+    if columns is None or not hasattr(y, "shape"):
+        return None
+    return [str(name) for name in columns]
+
+
+def _numbers(y: Any) -> NDArray[np.float64]:
+    if hasattr(y, "toarray"):
+        y = y.toarray()
+    elif hasattr(y, "to_numpy"):
+        y = y.to_numpy()
+    try:
+        table = np.asarray(y, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise LabelError("y must be a table of 0, 1 and NaN, one column for each label") from None
+    if table.ndim != 2:
+        raise LabelError(f"y must have shape [rows, labels], not {list(table.shape)}")
+    return table

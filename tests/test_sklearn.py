@@ -1,0 +1,211 @@
+"""The estimator: rules and labels in every form, tables by name, labels that are not observed, and bad input."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import semprola as sp
+
+pytest.importorskip("sklearn")
+
+from sklearn.base import clone
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler
+
+from semprola.sklearn import SPLClassifier
+
+RULES = "cat -> animal\ndog -> animal\n~(cat & dog)"
+LABELS = ["cat", "dog", "animal"]
+STATES = np.array([[0, 0, 0], [0, 0, 1], [1, 0, 1], [0, 1, 1]])
+
+
+def data(count: int = 200, seed: int = 0) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    rng = np.random.default_rng(seed)
+    state = rng.integers(4, size=count)
+    X = rng.normal(size=(count, 5))
+    X[np.arange(count), state] += 3
+    return X, STATES[state]
+
+
+def model(**options: Any) -> SPLClassifier:
+    return SPLClassifier(RULES, LABELS, **{"epochs": 40, "random_state": 0, **options})
+
+
+def obeys(states: np.ndarray[Any, Any]) -> bool:
+    rules = sp.And([sp.parse(line) for line in RULES.splitlines()])
+    return bool(np.all(rules.evaluate(states.reshape(-1, 3).astype(bool), labels=LABELS)))
+
+
+@pytest.mark.parametrize("options", [{}, {"layer": "product", "components": 3}, {"components": 2, "units": 2}])
+def test_predictions(options: dict[str, Any]) -> None:
+    X, y = data()
+    fitted = model(**options).fit(X, y)
+    new, truth = data(300, 1)
+    assert fitted.score(new, truth) > 0.8
+    assert obeys(fitted.predict(new))
+    marginals = fitted.predict_proba(new)
+    assert marginals.shape == (300, 3)
+    np.testing.assert_allclose(np.exp(fitted.predict_log_proba(new)), marginals)
+    states, probabilities = fitted.top_k(new, 4)
+    assert states.shape == (300, 4, 3)
+    np.testing.assert_allclose(probabilities.sum(1), 1, rtol=1e-5)  # there are four models
+    np.testing.assert_allclose((states * probabilities[..., None]).sum(1), marginals, atol=1e-5)
+    drawn = fitted.sample(new[:5], 400, random_state=1)
+    assert drawn.shape == (400, 5, 3)
+    assert obeys(drawn)
+    assert np.abs(drawn.mean(0) - marginals[:5]).max() < 0.12
+    assert np.array_equal(drawn, fitted.sample(new[:5], 400, random_state=1))
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        sp.parse("(cat -> animal) & (dog -> animal)"),
+        "(cat -> animal) & (dog -> animal)",
+        "(cat -> animal) &\n(dog -> animal)",
+        [("cat", "animal"), ("dog", "animal")],
+        sp.constraints.hierarchy([("cat", "animal"), ("dog", "animal")]),
+        sp.compile(sp.parse("(cat -> animal) & (dog -> animal)")),
+        "file.txt",
+        Path("file.txt"),
+        "file.sp",
+        None,
+    ],
+    ids=str,
+)
+def test_rules_in_every_form(constraint: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("file.txt").write_text("# animals\ncat -> animal\n\ndog -> animal\n")
+    sp.compile(sp.parse("(cat -> animal) & (dog -> animal)")).save("file.sp")
+    X, y = data(60)
+    fitted = SPLClassifier(constraint, LABELS, epochs=2).fit(X, y)
+    assert list(fitted.labels_) == LABELS
+    if constraint is not None:
+        states = fitted.sample(X, 20, random_state=0)
+        assert bool((states[..., 2] >= states[..., :2].max(-1)).all())
+
+
+def test_pipeline_search_scores_clone_and_pickle() -> None:
+    X, y = data(120)
+    pipeline = make_pipeline(MinMaxScaler(), model(epochs=15, lr=0.03))
+    assert cross_val_score(pipeline, X, y, cv=2).mean() > 0.5
+    search = GridSearchCV(model(epochs=15), {"hidden": [(), (8,)], "layer": ["single", "product"]}, cv=2).fit(X, y)
+    assert search.best_score_ > 0.5
+    fitted = model(epochs=5).fit(X, y)
+    again = pickle.loads(pickle.dumps(fitted))
+    np.testing.assert_array_equal(again.predict_proba(X), fitted.predict_proba(X))
+    fresh = clone(fitted)
+    assert not hasattr(fresh, "network_")
+    np.testing.assert_array_equal(fresh.fit(X, y).predict_proba(X), fitted.predict_proba(X))
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_data_frames_are_matched_by_name(library: str) -> None:
+    frames = pytest.importorskip(library)
+    X, y = data(80)
+    columns = {f"x{i}": X[:, i] for i in range(5)}
+    labels = {name: y[:, i] for i, name in enumerate(LABELS)}
+    plain = model(epochs=5).fit(X, y)
+    named = model(epochs=5).fit(frames.DataFrame(columns), frames.DataFrame(dict(reversed(labels.items()))))
+    assert list(named.labels_) == LABELS
+    assert list(named.feature_names_in_) == list(columns)
+    np.testing.assert_allclose(named.predict_proba(frames.DataFrame(columns)), plain.predict_proba(X))
+    own = SPLClassifier(RULES, epochs=1).fit(frames.DataFrame(columns), frames.DataFrame(labels))
+    assert list(own.labels_) == LABELS
+    with pytest.raises(sp.LabelError, match="y has no column 'dog'"):
+        model().fit(X, frames.DataFrame({name: labels[name] for name in ("cat", "animal")}))
+    with pytest.raises(sp.LabelError, match="y has the column 'bird', which is not a label"):
+        model().fit(X, frames.DataFrame({**labels, "bird": labels["cat"]}))
+    with pytest.raises(sp.LabelError, match="the constraint speaks of 'animal', which is not listed"):
+        SPLClassifier(RULES).fit(X, frames.DataFrame({name: labels[name] for name in ("cat", "dog")}))
+
+
+def test_labels_that_are_not_observed() -> None:
+    X, y = data(400)
+    hidden = y.astype(float)
+    hidden[np.random.default_rng(0).random(y.shape) < 0.4] = np.nan
+    fitted = model().fit(X, hidden)
+    new, truth = data(300, 1)
+    assert fitted.score(new, truth) > 0.75
+    hidden[7] = [1, np.nan, 0]
+    with pytest.raises(sp.SemprolaError, match="1 of 400 rows of y break the constraint: 7"):
+        model().fit(X, hidden)
+
+
+def test_partial_fit() -> None:
+    X, y = data(200)
+    fitted = model(lr=0.03)
+    for _ in range(15):
+        fitted.partial_fit(X[:100], y[:100]).partial_fit(X[100:], y[100:])
+    assert fitted.score(*data(200, 1)) > 0.75
+    classes = SPLClassifier(lr=0.03, random_state=0)
+    classes.partial_fit(X[:50], y[:50, 2], classes=[0, 1]).partial_fit(X[50:], y[50:, 2])
+    assert set(classes.predict(X)) <= {0, 1}
+    with pytest.raises(ValueError, match="y has the class"):
+        classes.partial_fit(X[:50], np.full(50, 7))
+
+
+def test_weights() -> None:
+    X, y = data(200)
+    wrong = y.copy()
+    wrong[100:] = [1, 1, 0]
+    weight = np.r_[np.ones(100), np.zeros(100)]
+    assert model().fit(X, wrong, sample_weight=weight).score(*data(200, 1)) > 0.75
+    with pytest.raises(sp.SemprolaError, match="100 of 200 rows of y break the constraint: 100, 101, 102, 103, 104, …"):
+        model().fit(X, wrong)
+    with pytest.raises(ValueError, match="sample_weight must not be negative"):
+        model().fit(X, y, sample_weight=-weight)
+    assert model(epochs=2, label_weight=[0.0, 1.0, 2.0]).fit(X, y).predict(X).shape == (200, 3)
+
+
+def test_decoders() -> None:
+    X, y = data(100)
+    for decode in ("mode", "hamming", "f1"):
+        assert obeys(model(epochs=2, decode=decode).fit(X, y).predict(X))
+
+
+def test_classes_in_one_column() -> None:
+    X, y = data(200)
+    names = np.array(["none", "animal", "cat", "dog"])[(y * [1, 2, 1]).sum(1)]
+    fitted = SPLClassifier(random_state=0, epochs=30).fit(X, names)
+    assert sorted(fitted.classes_) == sorted(set(names))
+    np.testing.assert_allclose(fitted.predict_proba(X).sum(1), 1)
+    assert set(fitted.predict(X)) <= set(names)
+    with pytest.raises(sp.LabelError, match="the constraint needs one column for each label"):
+        SPLClassifier("a -> b").fit(X, names)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"layer": "triple"}, "layer must be 'single' or 'product', not 'triple'"),
+        ({"validation_fraction": 1.0}, "validation_fraction must be from 0 to below 1"),
+        ({"layer": "product", "units": 2}, "units are for layer='single'"),
+        ({"epochs": 0}, "epochs must be a positive whole number"),
+        ({"constraint": "cat ->"}, "expected"),
+        ({"constraint": 3}, "a constraint is a formula, its text"),
+        ({"labels": ["cat", "dog"]}, "y has 3 columns, but there are 2 labels"),
+        ({"labels": ["cat", "dog", "bird"]}, "the constraint speaks of 'animal'"),
+    ],
+)
+def test_bad_options(options: dict[str, Any], message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        SPLClassifier(**{"constraint": RULES, "labels": LABELS, **options}).fit(*data(30))
+
+
+def test_bad_tables() -> None:
+    X, y = data(30)
+    with pytest.raises(sp.LabelError, match="row 2, label 'dog', is 7"):
+        model().fit(X, np.where(np.arange(30)[:, None] == 2, [0, 7, 1], y))
+    with pytest.raises(ValueError, match="X has 30 rows, but y has 29"):
+        model().fit(X, y[:29])
+    with pytest.raises(sp.LabelError, match="y must be a table of 0, 1 and NaN"):
+        model().fit(X, np.full((30, 3), "yes"))
+    with pytest.raises(ValueError, match="NaN"):
+        model().fit(np.where(X > 1, np.nan, X), y)
