@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import torch
 
 import semprola as sp
-from semprola.engine import choice
+from semprola.engine.backends.library import library
 
 _Key = TypeVar("_Key", bound=Hashable)
 _FEWEST = 3
@@ -98,7 +98,7 @@ def cache_bandwidth(kilobytes: int = 512) -> float:
 
 def conditions() -> dict[str, Any]:
     """What the numbers depend on: versions, processor, load."""
-    native = choice.library()
+    native = library()
     level = None
     if native is not None:
         number = native.semprola_engine_level()

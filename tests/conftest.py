@@ -22,6 +22,9 @@ import pytest  # noqa: E402
 import torch  # noqa: E402
 from hypothesis import HealthCheck, settings  # noqa: E402
 
+from semprola.engine import get_engine, set_engine  # noqa: E402
+from semprola.engine.backends import BACKENDS  # noqa: E402
+
 ROOT = Path(__file__).resolve().parent.parent
 
 torch.set_num_threads(1)
@@ -72,15 +75,12 @@ def pytest_unconfigure() -> None:
     shutil.rmtree(_CACHE, ignore_errors=True)
 
 
-@pytest.fixture(params=["torch", "native"])
+@pytest.fixture(params=[backend.name for backend in BACKENDS])
 def each_engine(request: pytest.FixtureRequest) -> Iterator[None]:
     """Runs a test with each engine; whole files say ``pytestmark = pytest.mark.usefixtures("each_engine")``."""
-    import semprola as sp
-    from semprola.engine import choice
-
-    if request.param == "native" and choice.library() is None:
-        pytest.skip("semprola was built without its native module")
-    before = sp.get_engine()
-    sp.set_engine(request.param)
+    if not next(backend for backend in BACKENDS if backend.name == request.param).is_present():
+        pytest.skip(f"semprola was built without its {request.param} module")
+    before = get_engine()
+    set_engine(request.param)
     yield
-    sp.set_engine(before)
+    set_engine(before)

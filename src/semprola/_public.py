@@ -2,6 +2,7 @@
 
 import semprola.baselines as baselines
 import semprola.constraints as constraints
+import semprola.engine as engine
 import semprola.losses as losses
 import semprola.training as training
 from semprola._version import __version__
@@ -92,6 +93,7 @@ __all__ = [
     "compile",
     "constrain",
     "constraints",
+    "engine",
     "exactly",
     "exists",
     "forall",

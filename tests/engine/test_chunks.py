@@ -12,7 +12,7 @@ from torch import Tensor
 
 import semprola as sp
 from semprola.engine import Plan, active, get_memory, log_value, possible, posterior, set_memory, supported
-from semprola.engine.chunks import by_columns, columns_at_once
+from semprola.engine.backends.torch_chunks import by_columns, columns_at_once
 
 COLUMNS = 7
 
@@ -39,7 +39,7 @@ def same(make: Any, plan: Plan) -> None:
 
 def cost(plan: Plan, size: int) -> int:
     """Bytes that one column takes."""
-    largest = max(b.sums * b.fan_in for b in plan.on(torch.device("cpu")).buckets)
+    largest = max(b.sums * b.fan_in for b in plan.on(torch.device("cpu")).steps)
     return size * (plan.num_rows + 2 * plan.num_edges + 4 * largest)
 
 

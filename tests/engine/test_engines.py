@@ -13,9 +13,11 @@ import zoo
 from engine_cases import numbers, structure
 
 import semprola as sp
-from semprola.engine import choice, log_value, posterior
+from semprola.engine import log_value, posterior
+from semprola.engine.backends import select
+from semprola.engine.backends.library import library
 
-needs_native = pytest.mark.skipif(choice.library() is None, reason="semprola was built without its native module")
+needs_native = pytest.mark.skipif(library() is None, reason="semprola was built without its native module")
 
 
 @pytest.fixture(autouse=True)
@@ -23,7 +25,7 @@ def _restore() -> Iterator[None]:
     before = sp.get_engine()
     yield
     sp.set_engine(before)
-    native = choice.library()
+    native = library()
     if native is not None:
         native.semprola_engine_set_level(-1)
 
@@ -87,7 +89,7 @@ def test_every_query(name: str) -> None:
 @pytest.mark.parametrize("level", [0, 1, 2], ids=["plain", "avx2", "avx512"])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_instruction_sets(level: int, dtype: torch.dtype) -> None:
-    native = choice.library()
+    native = library()
     assert native is not None
     native.semprola_engine_set_level(level)
     if native.semprola_engine_level() < level:
@@ -123,13 +125,13 @@ def test_names_of_engines() -> None:
         sp.set_engine("cuda")
     sp.set_engine("torch")
     assert sp.get_engine() == "torch"
-    assert not choice.use_native(torch.zeros(1))
+    assert select(torch.zeros(1)).name == "torch"
 
 
 def test_half_precision_and_mixed_types_go_through_torch() -> None:
     sp.set_engine("auto")
-    assert not choice.use_native(torch.zeros(1, dtype=torch.float16))
-    assert not choice.use_native(torch.zeros(1), torch.zeros(1, dtype=torch.float64))
+    assert select(torch.zeros(1, dtype=torch.float16)).name == "torch"
+    assert select(torch.zeros(1), torch.zeros(1, dtype=torch.float64)).name == "torch"
 
 
 def test_without_the_native_module(tmp_path: object) -> None:
@@ -137,7 +139,7 @@ def test_without_the_native_module(tmp_path: object) -> None:
     code = """
 import semprola as sp, torch
 layer = sp.SPL(2, sp.one_hot(["a", "b", "c"]))
-assert sp.engine.choice.library() is None
+assert sp.engine.backends.library.library() is None
 assert layer(torch.zeros(1, 2)).mode.sum() == 1
 try:
     sp.set_engine("native")

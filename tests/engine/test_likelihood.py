@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
 
 import pytest
@@ -11,7 +10,8 @@ import zoo
 from engine_cases import INF, leaves_of, states, structure
 
 import semprola as sp
-from semprola.engine import choice, encode, likelihood, log_softmax, log_value
+from semprola.engine import encode, likelihood, log_softmax, log_value
+from semprola.engine.backends.library import library
 
 LARGER = {
     "tree": lambda: sp.constraints.hierarchy([(f"n{i}", f"n{(i - 1) // 2}") for i in range(1, 12)]),
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("each_engine")
 @pytest.mark.parametrize("name", CASES)
 def test_all_states(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several samples and components at once, plain and encoded, values and gradients."""
-    monkeypatch.setattr(sys.modules["semprola.engine.likelihood"], "_WEIGHTS_A_CODE", 0)  # read codes, however long
+    monkeypatch.setattr("semprola.engine.backends.native._WEIGHTS_A_CODE", 0)  # read codes, however long
     plan = structure(name).layer_explicit
     rows = states(plan)
     labels, count = rows.shape
@@ -80,7 +80,7 @@ def test_many_columns(name: str, dtype: torch.dtype) -> None:
 
 
 def each_instruction_set() -> Iterator[None]:
-    native = choice.library()
+    native = library()
     if native is None or sp.get_engine() == "torch":
         yield
         return

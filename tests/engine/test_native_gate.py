@@ -6,9 +6,10 @@ import pytest
 import torch
 
 import semprola as sp
-from semprola.engine import choice, is_binary
+from semprola.engine import is_binary
+from semprola.engine.backends.library import library
 
-needs_native = pytest.mark.skipif(choice.library() is None, reason="semprola was built without its native module")
+needs_native = pytest.mark.skipif(library() is None, reason="semprola was built without its native module")
 TREE = [("b", "a"), ("c", "a"), ("d", "b"), ("e", "b"), ("f", "c")]
 
 

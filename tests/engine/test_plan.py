@@ -13,20 +13,20 @@ from semprola.engine import Plan
 
 def plans(name: str) -> list[Plan]:
     one, two = structure(name), structure(name, units=2)
-    return [one.constraint, one.layer, one.layer_explicit, one.ranked[0], two.layer, two.bound[0]]
+    return [one.constraint, one.layer, one.layer_explicit, one.layer_explicit.binary[0], two.layer, two.bound[0]]
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_buckets_cover_rows_and_edges_once_and_lie_above_their_factors(name: str) -> None:
+def test_steps_cover_rows_and_edges_once_and_lie_above_their_factors(name: str) -> None:
     for plan in plans(name):
-        buckets = plan.on(torch.device("cpu")).buckets
-        rows = np.concatenate([np.arange(b.rows.start, b.rows.stop) for b in buckets])
+        steps = plan.on(torch.device("cpu")).steps
+        rows = np.concatenate([np.arange(b.rows.start, b.rows.stop) for b in steps])
         assert rows.tolist() == list(range(plan.num_leaves, plan.num_rows))
-        edges = np.sort(np.concatenate([np.arange(b.edges.start, b.edges.stop) for b in buckets]))
+        edges = np.sort(np.concatenate([np.arange(b.edges.start, b.edges.stop) for b in steps]))
         assert edges.tolist() == list(range(plan.num_edges))
-        for bucket in buckets:
-            assert bucket.edges.stop - bucket.edges.start == bucket.sums * bucket.fan_in
-            assert len(bucket.factors) == 0 or int(bucket.factors.max()) < bucket.rows.start
+        for step in steps:
+            assert step.edges.stop - step.edges.start == step.sums * step.fan_in
+            assert len(step.factors) == 0 or int(step.factors.max()) < step.rows.start
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -63,3 +63,17 @@ def test_plans_that_differ_have_other_handles() -> None:
     every = [plan for name in NAMES for plan in plans(name)]
     shapes = {(*map(bytes, (p.shape.factors, p.shape.edge_start, p._choice)), p.weigh_all) for p in every}
     assert len({plan.handle for plan in every}) >= len(shapes)
+
+
+def test_plans_with_the_same_number_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number that is made from the contents is not proof that they are the same."""
+    digest = Plan._digest
+    monkeypatch.setattr(Plan, "_digest", lambda self, salt: 7 + salt)
+    one, other, again = (
+        Plan(structure(name).layer.shape) for name in ("nested_choice", "free_labels", "nested_choice")
+    )
+    assert one.handle == again.handle != other.handle
+    assert Plan.of(one.handle) is one
+    assert Plan.of(other.handle) is other
+    monkeypatch.setattr(Plan, "_digest", digest)
+    assert Plan(one.shape).handle not in (one.handle, other.handle)

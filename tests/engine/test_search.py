@@ -8,7 +8,7 @@ from engine_cases import INF, NAMES, leaves_of, numbers, states, structure
 from torch import Tensor
 
 import semprola as sp
-from semprola.engine import Literals, Structure, log_value, ranking, search
+from semprola.engine import Literals, Structure, log_value, search
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 
@@ -39,7 +39,7 @@ def test_top_k(name: str) -> None:
     weights, leaves = numbers(one.layer_explicit)
     rows, scores = table(one, weights, leaves)
     best, order = scores.sort(0, descending=True)
-    found, values = ranking.top_k(one, weights, leaves, 3)
+    found, values = search.top_k(one.layer_explicit, weights, leaves, 3)
     torch.testing.assert_close(values, best[:3])
     for rank in range(3):
         real = values[rank] > -INF
@@ -52,9 +52,9 @@ def test_top_k_of_a_deep_circuit(k: int) -> None:
     circuit = sp.compile(sp.constraints.cardinality([f"y{i}" for i in range(120)], exactly=119) & sp.Bool("y0"))
     one = sp.SPL(1, circuit).structure
     weights, leaves = numbers(one.layer_explicit, 35)
-    found, values = ranking.top_k(one, weights, leaves, k)
+    found, values = search.top_k(one.layer_explicit, weights, leaves, k)
     sp.set_engine("torch")
-    expected, best = ranking.top_k(one, weights, leaves, k)
+    expected, best = search.top_k(one.layer_explicit, weights, leaves, k)
     torch.testing.assert_close(values, best)
     torch.testing.assert_close(found, expected)
     assert (values[:-1] >= values[1:]).all()

@@ -6,10 +6,11 @@ import pytest
 import torch
 
 import semprola as sp
-from semprola.engine import choice, native
-from semprola.engine.structure import Structure
+from semprola.engine import Literals, Structure
+from semprola.engine.backends.library import library
+from semprola.engine.backends.native import NativeBackend
 
-needs_native = pytest.mark.skipif(choice.library() is None, reason="semprola was built without its native module")
+needs_native = pytest.mark.skipif(library() is None, reason="semprola was built without its native module")
 
 
 @pytest.mark.parametrize("engine", [pytest.param("native", marks=needs_native), "torch"])
@@ -40,4 +41,4 @@ def test_what_failed_is_said() -> None:
     leaves = torch.zeros((plan.num_leaves, 2))
     default = torch.zeros((plan.num_leaves // 2, 2))
     with pytest.raises(ValueError, match="sample: a column that does not exist"):
-        native.sample(plan, None, leaves, default, torch.tensor([0, 7]), 1)
+        NativeBackend().sample(plan, None, Literals(leaves, default[0], default), torch.tensor([0, 7]), None)

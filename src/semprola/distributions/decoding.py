@@ -11,7 +11,6 @@ from semprola.distributions import expected
 from semprola.distributions.information import marginals
 from semprola.distributions.numeric import log_sum_exp
 from semprola.engine import Literals, indicators, search
-from semprola.engine.ranking import top_k as ranked_states
 
 if TYPE_CHECKING:
     from semprola.distributions.base import ConstrainedDistribution
@@ -97,7 +96,7 @@ def top_k(p: ConstrainedDistribution, k: int) -> tuple[Tensor, Tensor]:
 def _ranked(p: ConstrainedDistribution, k: int) -> Tensor:
     """The k best paths of every component, as candidate states [labels, components * k, batch]."""
     literals = Literals.of(p._structure.layer_explicit, *p._observed_scores(), maximize=True)
-    states, _ = ranked_states(p._structure, p._weights, literals.leaves, k)
+    states, _ = search.top_k(p._structure.layer_explicit, p._weights, literals.leaves, k)
     labels = p.circuit.num_labels
     return states[:labels].reshape(labels, states.shape[1] * p._components, p._batch)
 

@@ -1,12 +1,21 @@
-"""Evaluates circuits on tensors: one upward and one downward pass, by torch or by native kernels."""
+"""Evaluates circuits on tensors: one upward and one downward pass, by torch or by native kernels.
 
-from semprola.engine.choice import get_engine, set_engine
-from semprola.engine.chunks import get_memory, set_memory
+The package can be called: ``with semprola.engine("torch"):`` chooses what evaluates circuits inside the block.
+"""
+
+import sys
+from contextlib import AbstractContextManager
+from types import ModuleType
+
+from semprola.engine.backends import engine, get_engine, set_engine
+from semprola.engine.backends.torch_chunks import get_memory, set_memory
 from semprola.engine.compatible import CompatibleStructure
-from semprola.engine.likelihood import encode, is_binary, likelihood
 from semprola.engine.literals import Literals, indicators
-from semprola.engine.ops import active, log_softmax, log_value, logits_of, possible, posterior, supported
+from semprola.engine.ops import search
+from semprola.engine.ops.likelihoods import encode, is_binary, likelihood
+from semprola.engine.ops.values import active, log_value, possible, posterior, supported
 from semprola.engine.plan import Plan
+from semprola.engine.softmax import log_softmax, logits_of
 from semprola.engine.structure import Structure
 
 __all__ = [
@@ -26,7 +35,18 @@ __all__ = [
     "logits_of",
     "possible",
     "posterior",
+    "search",
     "set_engine",
     "set_memory",
     "supported",
 ]
+
+
+class _Callable(ModuleType):
+    def __call__(self, name: str) -> AbstractContextManager[None]:
+        """See :func:`semprola.engine.backends.engine`."""
+        return engine(name)
+
+
+# the package and the choice share the name `semprola.engine`, and neither hides the other
+sys.modules[__name__].__class__ = _Callable

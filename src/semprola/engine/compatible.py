@@ -131,11 +131,6 @@ class CompatibleStructure(Structure):
     def layer_explicit(self) -> Plan:
         return self.product[0]
 
-    @property
-    def ranked(self) -> tuple[Plan, Tensor]:
-        plan = self.product[0]
-        return plan, torch.arange(plan.num_weights)
-
     def _plan_of(self, pairs: _Product) -> tuple[Plan, Tensor]:
         base = pairs.skeleton()
         diagonal = self.kind == "hmm"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import threading
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from typing import Any
 from weakref import WeakValueDictionary
@@ -14,14 +16,15 @@ import torch
 from torch import Tensor
 
 from semprola.circuit.levels import heights, spans
-from semprola.engine.skeleton import Index, Skeleton
+from semprola.engine.skeleton import Index, Skeleton, binarize
 from semprola.errors import SemprolaError
 
 _plans: WeakValueDictionary[int, Plan] = WeakValueDictionary()
+_lock = threading.Lock()
 
 
 @dataclass(frozen=True)
-class Bucket:
+class Step:
     """Sums of one level with the same number of edges; their rows and their edges are contiguous.
 
     `factors` and `offsets` list the factors (rows) of its edges, `parents` and `parent_offsets` the edges above its
@@ -40,7 +43,7 @@ class Bucket:
     parent_offsets: Tensor | None
 
     def edge_of_factor(self) -> Tensor:
-        """For each of `factors` the edge, counted from the bucket's first, that it belongs to."""
+        """For each of `factors` the edge, counted from the step's first, that it belongs to."""
         every = torch.arange(self.sums * self.fan_in, device=self.factors.device)
         if self.offsets is None:
             return every
@@ -68,12 +71,8 @@ class Plan:
         self.weigh_all = weigh_all
         self._choice = np.zeros(shape.num_sums, bool) if is_choice is None else is_choice
         self._lay_out()
-        self._schedules: dict[torch.device, Schedule] = {}
-        self.handle = self._digest()
-        """A number that stands for the plan where operators take one."""
-        # the first of several equal plans stands for all of them, and lives as long as any
-        first = _plans.setdefault(self.handle, self)
-        self._first = None if first is self else first
+        self._steps: dict[torch.device, Steps] = {}
+        self.handle, self._first = self._register()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Plan:
         return self
@@ -123,23 +122,73 @@ class Plan:
         """
         return self.num_weights - self.num_pairs
 
-    def on(self, device: torch.device) -> Schedule:
-        """The buckets with their index tensors on a device."""
-        if device not in self._schedules:
-            self._schedules[device] = Schedule(self, device)
-        return self._schedules[device]
+    @cached_property
+    def binary(self) -> tuple[Plan, Tensor]:
+        """The same plan with at most two sums in a product, and which weight of this one each weight is."""
+        shape = binarize(self.shape)
+        if shape.num_edges == self.num_edges:
+            return self, torch.arange(self.num_weights)
+        plan = Plan(shape)
+        return plan, plan.weights_of(self, np.arange(plan.num_edges))
 
-    def _digest(self) -> int:
+    def weights_of(self, base: Plan, origin: Index) -> Tensor:
+        """For each weighted edge the index of the weight of another plan that it carries, -1 for none.
+
+        Args:
+            base: the other plan.
+            origin: for each edge of this plan's skeleton, an edge of the other's; other numbers mean none.
+        """
+        source = origin[self.edge_order[self.num_fixed :]]
+        known = (source >= 0) & (source < base.num_edges)
+        position = np.where(known, base.edge_position[np.where(known, source, 0)] - base.num_fixed, -1)
+        return torch.from_numpy(np.maximum(position, -1))
+
+    def on(self, device: torch.device) -> Steps:
+        """The steps with their index tensors on a device."""
+        if device not in self._steps:
+            self._steps[device] = Steps(self, device)
+        return self._steps[device]
+
+    def _register(self) -> tuple[int, Plan | None]:
+        """A number that stands for the plan where operators take one, and an older plan that is equal to this one.
+
+        The first of several equal plans stands for all of them, and lives as long as any.
+        """
+        for salt in itertools.count():
+            handle = self._digest(salt)
+            with _lock:
+                first = _plans.setdefault(handle, self)
+            if first is self:
+                return handle, None
+            if self._equals(first):
+                return handle, first
+            # two plans with the same number: the later one takes another
+        raise AssertionError("unreachable")
+
+    def _digest(self, salt: int) -> int:
         """A number made from the plan's contents.
 
         An exported program keeps the number only: it means the same in every process that has built the same layer.
         """
-        shape, hasher = self.shape, blake2b(digest_size=7)
-        for array in (shape.edge_start, shape.factor_start, shape.factors, shape.node, shape.mentioned):
+        hasher = blake2b(digest_size=7)
+        for array in self._contents():
             hasher.update(np.ascontiguousarray(array).data)
-        hasher.update(shape.suppressed.tobytes() + self._choice.tobytes())
-        hasher.update(repr((shape.num_variables, shape.root, self.weigh_all)).encode())
+        hasher.update(repr((self.shape.num_variables, self.shape.root, self.weigh_all)).encode())
+        hasher.update(b"" if not salt else str(salt).encode())
         return int.from_bytes(hasher.digest(), "little")
+
+    def _equals(self, other: Plan) -> bool:
+        mine, its = self.shape, other.shape
+        return (mine.num_variables, mine.root, self.weigh_all) == (
+            its.num_variables,
+            its.root,
+            other.weigh_all,
+        ) and all(np.array_equal(a, b) for a, b in zip(self._contents(), other._contents(), strict=True))
+
+    def _contents(self) -> list[npt.NDArray[Any]]:
+        shape = self.shape
+        arrays = [shape.edge_start, shape.factor_start, shape.factors, shape.node, shape.mentioned, shape.suppressed]
+        return [*arrays, self._choice]
 
     def _lay_out(self) -> None:
         shape = self.shape
@@ -180,8 +229,8 @@ class Plan:
         return heights(start, child.astype(np.int32))
 
 
-class Schedule:
-    """The buckets of a plan on one device, lowest level first."""
+class Steps:
+    """The steps of a plan on one device, lowest level first."""
 
     def __init__(self, plan: Plan, device: torch.device) -> None:
         shape = plan.shape
@@ -193,9 +242,9 @@ class Schedule:
         self._rows, self._shape, self._plan, self._device = rows, shape, plan, device
         self._parents = plan.edge_position[edge_of_factor[by_row]]
         self._parent_start = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=plan.num_rows))])
-        self.buckets = [self._bucket(first, last) for first, last in self._runs()]
-        self.largest = max((bucket.sums * bucket.fan_in for bucket in self.buckets), default=0)
-        """Most edges of a bucket."""
+        self.steps = [self._step(first, last) for first, last in self._runs()]
+        self.largest = max((step.sums * step.fan_in for step in self.steps), default=0)
+        """Most edges of a step."""
         self.leaf_parents, self.leaf_offsets = self._bags(
             self._parents, self._parent_start, np.arange(shape.num_leaves)
         )
@@ -208,7 +257,7 @@ class Schedule:
         bounds = [0, *cuts.tolist(), len(order)]
         return list(itertools.pairwise(bounds))
 
-    def _bucket(self, first: int, last: int) -> Bucket:
+    def _step(self, first: int, last: int) -> Step:
         plan, shape = self._plan, self._shape
         sums = plan.sum_order[first:last]
         edges = spans(shape.edge_start, sums)
@@ -217,7 +266,7 @@ class Schedule:
         parents, parent_offsets = self._bags(
             self._parents, self._parent_start, shape.num_leaves + np.arange(first, last)
         )
-        return Bucket(
+        return Step(
             rows=slice(shape.num_leaves + first, shape.num_leaves + last),
             edges=slice(position, position + len(edges)),
             sums=last - first,

@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from semprola.circuit import Circuit
-from semprola.engine import passes
-from semprola.engine.plan import Bucket, Plan
+from semprola.engine.backends import torch_passes as passes
+from semprola.engine.plan import Plan, Step
 from semprola.engine.skeleton import Index, Skeleton, binarize, expand, group_branches, skeleton
 
 
@@ -73,20 +73,13 @@ class Structure:
         return Plan(self._layer_shape(explicit=True))
 
     @cached_property
-    def ranked(self) -> tuple[Plan, torch.Tensor]:
-        """A plan with at most two sums in a product, for k-best lists, and the weight of `layer` of each of its own."""
-        base = self.layer_explicit
-        plan = Plan(binarize(base.shape))
-        return plan, _weight_map(plan, base, np.arange(plan.num_edges))
-
-    @cached_property
     def bound(self) -> tuple[Plan, torch.Tensor]:
         """A plan that maximises over branches and adds up units, and the weights of `layer` it carries (-1: none)."""
         # with all literals spelled out, since labels may have been observed
         base = self.layer_explicit
         shape, is_choice = group_branches(base.shape)
         plan = Plan(shape, is_choice, weigh_all=True)
-        return plan, _weight_map(plan, base, shape.origin)
+        return plan, plan.weights_of(base, shape.origin)
 
     @cached_property
     def log_counts(self) -> torch.Tensor:
@@ -94,8 +87,8 @@ class Structure:
         base = Plan(self._base_shape(explicit=False))
         counts = torch.zeros(base.num_edges, dtype=torch.float64)
 
-        def keep(bucket: Bucket, edges: torch.Tensor, sums: torch.Tensor) -> None:
-            counts[bucket.edges] = edges.reshape(-1)
+        def keep(step: Step, edges: torch.Tensor, sums: torch.Tensor) -> None:
+            counts[step.edges] = edges.reshape(-1)
 
         passes.upward(base, None, torch.zeros((base.num_leaves, 1), dtype=torch.float64), passes.total, visit=keep)
         origin = self.layer.shape.origin[self.layer.edge_order[self.layer.num_fixed :]]
@@ -115,11 +108,3 @@ class Structure:
     def _layer_shape(self, explicit: bool) -> Skeleton:
         shape = self._base_shape(explicit)
         return shape if self.units == 1 else expand(shape, self.units, diagonal=self.mixing == "elementwise")
-
-
-def _weight_map(plan: Plan, base: Plan, origin: Index) -> torch.Tensor:
-    """For each weighted edge of `plan` the index of the weight of `base` that it carries, -1 for none."""
-    source = origin[plan.edge_order[plan.num_fixed :]]
-    known = (source >= 0) & (source < base.num_edges)
-    position = np.where(known, base.edge_position[np.where(known, source, 0)] - base.num_fixed, -1)
-    return torch.from_numpy(np.maximum(position, -1))

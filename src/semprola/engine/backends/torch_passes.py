@@ -20,14 +20,14 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from semprola.engine.plan import Bucket, Plan
+from semprola.engine.plan import Plan, Step
 
-Rule = Callable[[Bucket, Tensor, Tensor, Tensor | None], None]
-"""From a bucket and its edges' values [sums, fan_in, columns], fill in its sums' values [sums, columns] and, unless
+Rule = Callable[[Step, Tensor, Tensor, Tensor | None], None]
+"""From a step and its edges' values [sums, fan_in, columns], fill in its sums' values [sums, columns] and, unless
 None, its edges' shares [sums, fan_in, columns]."""
 
-Visitor = Callable[[Bucket, Tensor, Tensor], None]
-"""Looks at a bucket, its edges' values and its sums' values."""
+Visitor = Callable[[Step, Tensor, Tensor], None]
+"""Looks at a step, its edges' values and its sums' values."""
 
 
 def upward(
@@ -47,7 +47,7 @@ def upward(
         leaves: log-values of the literals [2 variables, columns].
         rule: what a sum makes of its edges.
         shares: to be filled with the shares of all edges [E, columns], if wanted.
-        visit: called after each bucket.
+        visit: called after each step.
 
     Returns:
         values [rows, columns]
@@ -55,20 +55,20 @@ def upward(
     columns = leaves.shape[1]
     values = leaves.new_empty((plan.num_rows, columns))
     values[: plan.num_leaves] = leaves
-    for bucket in plan.on(leaves.device).buckets:
-        edges = gather_sum(values, bucket.factors, bucket.offsets)
-        if weights is not None and bucket.edges.start >= plan.num_fixed:
-            edges += weights[bucket.edges.start - plan.num_fixed : bucket.edges.stop - plan.num_fixed]
-        edges = edges.view(bucket.sums, bucket.fan_in, columns)
-        sums, part = values[bucket.rows], None if shares is None else shares[bucket.edges].view_as(edges)
-        if bucket.fan_in == 1:
+    for step in plan.on(leaves.device).steps:
+        edges = gather_sum(values, step.factors, step.offsets)
+        if weights is not None and step.edges.start >= plan.num_fixed:
+            edges += weights[step.edges.start - plan.num_fixed : step.edges.stop - plan.num_fixed]
+        edges = edges.view(step.sums, step.fan_in, columns)
+        sums, part = values[step.rows], None if shares is None else shares[step.edges].view_as(edges)
+        if step.fan_in == 1:
             sums.copy_(edges[:, 0])
             if part is not None:
                 part.fill_(1.0)
         else:
-            rule(bucket, edges, sums, part)
+            rule(step, edges, sums, part)
         if visit is not None:
-            visit(bucket, edges, sums)
+            visit(step, edges, sums)
     return values
 
 
@@ -84,11 +84,11 @@ def downward(plan: Plan, shares: Tensor, root: Tensor | None = None) -> tuple[Te
         flow through each edge [E, columns], in place of its share, and into each literal [2 variables, columns].
     """
     flows = shares
-    schedule = plan.on(shares.device)
-    for bucket in reversed(schedule.buckets):
-        arriving = _arriving(plan, flows, bucket, root)
-        flows[bucket.edges].unflatten(0, (bucket.sums, bucket.fan_in)).mul_(arriving[:, None])
-    return flows, gather_sum(flows, schedule.leaf_parents, schedule.leaf_offsets)
+    steps = plan.on(shares.device)
+    for step in reversed(steps.steps):
+        arriving = _arriving(plan, flows, step, root)
+        flows[step.edges].unflatten(0, (step.sums, step.fan_in)).mul_(arriving[:, None])
+    return flows, gather_sum(flows, steps.leaf_parents, steps.leaf_offsets)
 
 
 def downward_choosing(plan: Plan, shares: Tensor) -> Tensor:
@@ -101,16 +101,16 @@ def downward_choosing(plan: Plan, shares: Tensor) -> Tensor:
     """
     flows = torch.empty_like(shares)
     columns = shares.shape[1]
-    schedule = plan.on(shares.device)
-    for bucket in reversed(schedule.buckets):
-        arriving = _arriving(plan, flows, bucket)
-        part = shares[bucket.edges].view(bucket.sums, bucket.fan_in, columns)
-        if bucket.is_choice:
-            grouped = (part * arriving[:, None]).unflatten(0, (bucket.sums // bucket.copies, bucket.copies))
-            chosen = one_hot_max(grouped.sum(1)).repeat_interleave(bucket.copies, 0)
-            part = chosen.view(bucket.sums, bucket.fan_in, columns)
-        flows[bucket.edges] = (part * arriving[:, None]).flatten(0, 1)
-    return gather_sum(flows, schedule.leaf_parents, schedule.leaf_offsets)
+    steps = plan.on(shares.device)
+    for step in reversed(steps.steps):
+        arriving = _arriving(plan, flows, step)
+        part = shares[step.edges].view(step.sums, step.fan_in, columns)
+        if step.is_choice:
+            grouped = (part * arriving[:, None]).unflatten(0, (step.sums // step.copies, step.copies))
+            chosen = one_hot_max(grouped.sum(1)).repeat_interleave(step.copies, 0)
+            part = chosen.view(step.sums, step.fan_in, columns)
+        flows[step.edges] = (part * arriving[:, None]).flatten(0, 1)
+    return gather_sum(flows, steps.leaf_parents, steps.leaf_offsets)
 
 
 def tangent(
@@ -133,24 +133,24 @@ def tangent(
     d_values = d_leaves.new_empty((plan.num_rows, columns))
     d_values[: plan.num_leaves] = d_leaves
     d_shares = torch.empty_like(shares)
-    schedule = plan.on(d_leaves.device)
-    for bucket in schedule.buckets:
-        d_edges = gather_sum(d_values, bucket.factors, bucket.offsets)
-        if d_weights is not None and bucket.edges.start >= plan.num_fixed:
-            d_edges += d_weights[bucket.edges.start - plan.num_fixed : bucket.edges.stop - plan.num_fixed]
-        d_edges = d_edges.view(bucket.sums, bucket.fan_in, columns)
-        part = shares[bucket.edges].view_as(d_edges)
+    steps = plan.on(d_leaves.device)
+    for step in steps.steps:
+        d_edges = gather_sum(d_values, step.factors, step.offsets)
+        if d_weights is not None and step.edges.start >= plan.num_fixed:
+            d_edges += d_weights[step.edges.start - plan.num_fixed : step.edges.stop - plan.num_fixed]
+        d_edges = d_edges.view(step.sums, step.fan_in, columns)
+        part = shares[step.edges].view_as(d_edges)
         d_sums = (part * d_edges).sum(1)
-        d_values[bucket.rows] = d_sums
-        d_shares[bucket.edges] = (part * (d_edges - d_sums[:, None])).flatten(0, 1)
+        d_values[step.rows] = d_sums
+        d_shares[step.edges] = (part * (d_edges - d_sums[:, None])).flatten(0, 1)
     d_flows = torch.empty_like(shares)
-    for bucket in reversed(schedule.buckets):
-        arriving = _arriving(plan, flows, bucket, root)
-        d_arriving = _arriving(plan, d_flows, bucket, torch.zeros_like(root))
-        part = shares[bucket.edges].view(bucket.sums, bucket.fan_in, columns)
-        d_part = d_shares[bucket.edges].view_as(part)
-        d_flows[bucket.edges] = (d_part * arriving[:, None] + part * d_arriving[:, None]).flatten(0, 1)
-    return d_flows, gather_sum(d_flows, schedule.leaf_parents, schedule.leaf_offsets)
+    for step in reversed(steps.steps):
+        arriving = _arriving(plan, flows, step, root)
+        d_arriving = _arriving(plan, d_flows, step, torch.zeros_like(root))
+        part = shares[step.edges].view(step.sums, step.fan_in, columns)
+        d_part = d_shares[step.edges].view_as(part)
+        d_flows[step.edges] = (d_part * arriving[:, None] + part * d_arriving[:, None]).flatten(0, 1)
+    return d_flows, gather_sum(d_flows, steps.leaf_parents, steps.leaf_offsets)
 
 
 def support(plan: Plan, leaves: Tensor, *, keep: bool) -> tuple[Tensor, Tensor | None]:
@@ -165,11 +165,11 @@ def support(plan: Plan, leaves: Tensor, *, keep: bool) -> tuple[Tensor, Tensor |
     values[: plan.num_leaves] = leaves > float("-inf")
     values[: plan.num_leaves] -= 1.0
     alive = leaves.new_empty((plan.num_edges, leaves.shape[1])) if keep else None
-    for bucket in plan.on(leaves.device).buckets:
-        edges = gather_sum(values, bucket.factors, bucket.offsets).clamp_(min=-1.0)
-        torch.amax(edges.view(bucket.sums, bucket.fan_in, leaves.shape[1]), 1, out=values[bucket.rows])
+    for step in plan.on(leaves.device).steps:
+        edges = gather_sum(values, step.factors, step.offsets).clamp_(min=-1.0)
+        torch.amax(edges.view(step.sums, step.fan_in, leaves.shape[1]), 1, out=values[step.rows])
         if alive is not None:
-            torch.add(edges, 1.0, out=alive[bucket.edges])
+            torch.add(edges, 1.0, out=alive[step.edges])
     return values, alive
 
 
@@ -186,18 +186,18 @@ def gather_sum(rows: Tensor, index: Tensor, offsets: Tensor | None) -> Tensor:
 # rules ----------------------------------------------------------------------------------------------------------------
 
 
-def total(bucket: Bucket, edges: Tensor, sums: Tensor, shares: Tensor | None) -> None:
+def total(step: Step, edges: Tensor, sums: Tensor, shares: Tensor | None) -> None:
     """Rule: log-sum-exp (a plan's choices: the maximum); a share is the probability of the edge given its sum.
 
     On CPU `exp` takes twenty times as long where it underflows and `logsumexp` as long as five softmaxes, so both are
     put together from functions that are fast everywhere. The largest share is at least 1 / fan_in, so that the value
     follows from it without loss.
     """
-    if bucket.is_choice:
+    if step.is_choice:
         torch.amax(edges, 1, out=sums)
         if shares is not None:
             torch.exp2((edges - finite(sums)[:, None]).mul_(1 / math.log(2.0)), out=shares)
-    elif bucket.fan_in == 2:
+    elif step.fan_in == 2:
         first, second = edges.unbind(1)
         if shares is None:
             torch.logaddexp(first, second, out=sums)
@@ -214,7 +214,7 @@ def total(bucket: Bucket, edges: Tensor, sums: Tensor, shares: Tensor | None) ->
         torch.sub(edges.amax(1), shares.amax(1).log_(), out=sums)
 
 
-def best(bucket: Bucket, edges: Tensor, sums: Tensor, shares: Tensor | None) -> None:
+def best(step: Step, edges: Tensor, sums: Tensor, shares: Tensor | None) -> None:
     """Rule: the maximum; the first edge that has it gets a share of one, the others zero."""
     torch.amax(edges, 1, out=sums)
     if shares is not None:
@@ -260,8 +260,8 @@ def _first_of(scores: Tensor, largest: Tensor) -> Tensor:
     return equal.sub_(equal.amax(1, keepdim=True)).sign_().add_(1.0)
 
 
-def _arriving(plan: Plan, flows: Tensor, bucket: Bucket, root: Tensor | None = None) -> Tensor:
-    if bucket.rows.stop - 1 == plan.root_row:
-        ones = flows.new_ones((bucket.sums, flows.shape[1]))
+def _arriving(plan: Plan, flows: Tensor, step: Step, root: Tensor | None = None) -> Tensor:
+    if step.rows.stop - 1 == plan.root_row:
+        ones = flows.new_ones((step.sums, flows.shape[1]))
         return ones if root is None else ones.mul_(root)
-    return gather_sum(flows, bucket.parents, bucket.parent_offsets)
+    return gather_sum(flows, step.parents, step.parent_offsets)

@@ -1,8 +1,8 @@
-"""The passes as torch operators with exact derivatives.
+"""The value of a circuit, its posterior and its support, with exact derivatives.
 
-They are opaque to `torch.compile`, which would otherwise unroll every level of the circuit. `log_value` has as
-derivative the posterior flows, and these have as derivative a tangent pass, so that losses may contain marginals and
-entropies, and gradients of gradients exist. Impossible columns have value -inf and derivative zero.
+As torch operators, they are opaque to `torch.compile`, which would otherwise unroll every level of the circuit. The
+derivative of `log_value` is the posterior, and the derivative of that is a tangent pass, so that losses may contain
+marginals and entropies, and gradients of gradients exist. Impossible columns have value -inf and derivative zero.
 """
 
 from __future__ import annotations
@@ -12,9 +12,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from semprola.engine import direct, native, plain
-from semprola.engine.choice import use_directly, use_native
-from semprola.engine.operators import alias, define, fold_batch, register_meta, register_vmap, transforming
+from semprola.engine.backends import BACKENDS, select
+from semprola.engine.backends.torch import differentiable, tangent
+from semprola.engine.ops.registration import (
+    alias,
+    apply_of,
+    define,
+    fold_batch,
+    register_meta,
+    register_vmap,
+    traced,
+    transforming,
+    watched,
+)
 from semprola.engine.plan import Plan
 
 
@@ -29,8 +39,13 @@ def log_value(plan: Plan, weights: Tensor | None, leaves: Tensor) -> Tensor:
     Returns:
         [columns]
     """
-    if use_directly(leaves, *([] if weights is None else [weights])):
-        return direct.log_value(plan, weights, leaves, posterior)
+    if traced():
+        return differentiable(plan, weights, leaves)
+    if not watched(leaves, weights):
+        if torch.is_grad_enabled() and (leaves.requires_grad or (weights is not None and weights.requires_grad)):
+            result: Tensor = _with_derivative(weights, leaves, plan)
+            return result
+        return select(leaves, weights).evaluate(plan, weights, leaves, flows=False)[0]
     weights = _present(weights, leaves)
     if transforming():
         value, _, _ = _transformable(weights, leaves, plan.handle)
@@ -38,7 +53,7 @@ def log_value(plan: Plan, weights: Tensor | None, leaves: Tensor) -> Tensor:
         value, _, _ = _evaluate(weights, leaves, plan.handle)
     else:
         value = _log_value(weights, leaves, plan.handle)
-    result: Tensor = value
+    result = value
     return result
 
 
@@ -63,8 +78,8 @@ def active(plan: Plan, leaves: Tensor) -> tuple[Tensor, Tensor]:
     Returns:
         0/1 for each edge [W, columns], and whether the state is in the support [columns].
     """
-    result: tuple[Tensor, Tensor] = _active(leaves, plan.handle)
-    return result
+    used, some = support(plan, leaves, "active")
+    return used.to(leaves.dtype), some
 
 
 def possible(plan: Plan, leaves: Tensor) -> tuple[Tensor, Tensor]:
@@ -73,63 +88,22 @@ def possible(plan: Plan, leaves: Tensor) -> tuple[Tensor, Tensor]:
     Returns:
         bools [W, columns] and [columns]
     """
-    result: tuple[Tensor, Tensor] = _possible(leaves, plan.handle)
-    return result
+    return support(plan, leaves, "possible")
 
 
 def supported(plan: Plan, leaves: Tensor) -> Tensor:
     """Whether the value of each column is above zero; bools [columns]."""
-    result: Tensor = _supported(leaves, plan.handle)
+    return support(plan, leaves, None)[1]
+
+
+def support(plan: Plan, leaves: Tensor, edges: str | None) -> tuple[Tensor, Tensor]:
+    """Which weighted edges and columns are possible; see `Backend.support`."""
+    if traced():
+        return BACKENDS[-1].support(plan, leaves, edges)
+    if not watched(leaves):
+        return select(leaves).support(plan, leaves, edges)
+    result: tuple[Tensor, Tensor] = _support(leaves, edges or "", plan.handle)
     return result
-
-
-def log_softmax(plan: Plan, logits: Tensor, alive: Tensor | None = None) -> Tensor:
-    """Normalise the logits of each sum.
-
-    Args:
-        plan: the plan, with W weights.
-        logits: [`plan.num_logits`, columns]
-        alive: which edges are possible, bools [W, columns]; the others get a weight of exactly zero.
-
-    Returns:
-        log-weights [W, columns]
-    """
-    if not plan.blocks:
-        return logits
-    sizes = [sums * fan_in for _, sums, fan_in in plan.blocks]
-    # one split in place of many slices: the gradient of a slice is a tensor full of zeros
-    blocks = spread_logits(plan, logits).split(sizes)
-    masks = [None] * len(sizes) if alive is None else alive.split(sizes)
-    parts: list[Tensor] = []
-    for (_, sums, fan_in), block, live in zip(plan.blocks, blocks, masks, strict=True):
-        shape = (sums, fan_in, logits.shape[1])
-        parts.append(_normalize(block.view(shape), None if live is None else live.view(shape)))
-    return torch.cat([part.flatten(0, 1) for part in parts])
-
-
-def spread_logits(plan: Plan, logits: Tensor) -> Tensor:
-    """One logit per weight [W, ...] from the logits of a plan [`plan.num_logits`, ...]: the first of a pair is zero."""
-    pairs = plan.num_pairs
-    if not pairs:
-        return logits
-    second, others = logits.split([pairs, len(logits) - pairs])
-    both = torch.stack([torch.zeros_like(second), second], 1).flatten(0, 1)
-    return torch.cat([both, others]) if len(others) else both
-
-
-def logits_of(plan: Plan, log_weights: Tensor) -> Tensor:
-    """Logits [`plan.num_logits`, ...] whose `log_softmax` is the given log-weights [W, ...], once normalised."""
-    pairs = plan.num_pairs
-    first, second = log_weights[: 2 * pairs].unflatten(0, (pairs, 2)).unbind(1)
-    return torch.cat([second - first, log_weights[2 * pairs :]])
-
-
-def _normalize(block: Tensor, live: Tensor | None) -> Tensor:
-    if live is None:
-        return torch.log_softmax(block, 1)
-    # sums that are dead altogether keep their logits: a softmax over nothing would be NaN
-    block = block.masked_fill(~live & live.any(1, keepdim=True), float("-inf"))
-    return torch.log_softmax(block, 1).masked_fill(~live, float("-inf"))
 
 
 def _present(weights: Tensor | None, leaves: Tensor) -> Tensor:
@@ -140,48 +114,54 @@ def _weights(weights: Tensor) -> Tensor | None:
     return weights if len(weights) else None
 
 
+class _LogValue(torch.autograd.Function):
+    """The value where nothing looks into the computation: one call gives it and its derivative."""
+
+    @staticmethod
+    def forward(ctx: Any, weights: Tensor | None, leaves: Tensor, plan: Plan) -> Tensor:
+        value, *ctx.flows = select(leaves, weights).evaluate(plan, weights, leaves, flows=True)
+        ctx.save_for_backward(weights, leaves)
+        ctx.plan = plan
+        return value
+
+    @staticmethod
+    def backward(ctx: Any, *cotangents: Tensor) -> Any:
+        (cotangent,) = cotangents
+        weights, leaves = ctx.saved_tensors
+        if torch.is_grad_enabled():  # the gradient is to be differentiated again
+            edges, literals = posterior(ctx.plan, weights, leaves)
+            return None if weights is None else cotangent * edges, cotangent * literals, None
+        backend = select(leaves, weights)
+        # scaled in place and given away: a second backward pass works them out again
+        flows, ctx.flows = ctx.flows, None
+        if flows is None:
+            _, *flows = backend.evaluate(ctx.plan, weights, leaves, flows=True)
+        edges, literals = flows
+        return None if edges is None else backend.scale(edges, cotangent), backend.scale(literals, cotangent), None
+
+
+_with_derivative = apply_of(_LogValue)
+
+
 @define("log_value", "(Tensor weights, Tensor leaves, int plan) -> Tensor")
 def _log_value(weights: Tensor, leaves: Tensor, plan: int) -> Tensor:
-    layout = Plan.of(plan)
-    if use_native(leaves, weights):
-        return native.evaluate(layout, _weights(weights), leaves, flows=False)[0]
-    return plain.log_value(layout, _weights(weights), leaves)
+    own = _weights(weights)
+    return select(leaves, own).evaluate(Plan.of(plan), own, leaves, flows=False)[0]
 
 
 @define("evaluate", "(Tensor weights, Tensor leaves, int plan) -> (Tensor, Tensor, Tensor)")
 def _evaluate(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tensor, Tensor]:
     """Log-value and posterior flows at once: the gradient is at hand when the value is."""
-    layout = Plan.of(plan)
-    if use_native(leaves, weights):
-        value, edges, literals = native.evaluate(layout, _weights(weights), leaves, flows=True)
-        assert literals is not None
-        return value, torch.empty_like(weights) if edges is None else edges, literals
-    return plain.evaluate(layout, _weights(weights), leaves)
+    own = _weights(weights)
+    value, edges, literals = select(leaves, own).evaluate(Plan.of(plan), own, leaves, flows=True)
+    if literals is None:
+        raise TypeError("a back end must return flows where they are asked for")
+    return value, torch.empty_like(weights) if edges is None else edges, literals
 
 
-@define("active", "(Tensor leaves, int plan) -> (Tensor, Tensor)")
-def _active(leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
-    layout = Plan.of(plan)
-    if use_native(leaves):
-        used, possible = native.support(layout, leaves, "active")
-        return used.to(leaves.dtype), possible
-    return plain.active(layout, leaves)
-
-
-@define("possible", "(Tensor leaves, int plan) -> (Tensor, Tensor)")
-def _possible(leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
-    layout = Plan.of(plan)
-    if use_native(leaves):
-        return native.support(layout, leaves, "possible")
-    return plain.possible(layout, leaves)
-
-
-@define("supported", "(Tensor leaves, int plan) -> Tensor")
-def _supported(leaves: Tensor, plan: int) -> Tensor:
-    layout = Plan.of(plan)
-    if use_native(leaves):
-        return native.support(layout, leaves, None)[1]
-    return plain.supported(layout, leaves)
+@define("support", "(Tensor leaves, str edges, int plan) -> (Tensor, Tensor)")
+def _support(leaves: Tensor, edges: str, plan: int) -> tuple[Tensor, Tensor]:
+    return select(leaves).support(Plan.of(plan), leaves, edges or None)
 
 
 @define(
@@ -189,7 +169,7 @@ def _supported(leaves: Tensor, plan: int) -> Tensor:
     "(Tensor weights, Tensor leaves, Tensor d_weights, Tensor d_leaves, int plan) -> (Tensor, Tensor)",
 )
 def _tangent(weights: Tensor, leaves: Tensor, d_weights: Tensor, d_leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
-    return plain.tangent(Plan.of(plan), _weights(weights), leaves, _weights(d_weights), d_leaves)
+    return tangent(Plan.of(plan), _weights(weights), leaves, _weights(d_weights), d_leaves)
 
 
 @register_meta("log_value")
@@ -202,22 +182,11 @@ def _(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tensor, Tenso
     return leaves.new_empty(leaves.shape[1]), torch.empty_like(weights), torch.empty_like(leaves)
 
 
-@register_meta("active")
-def _(leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
+@register_meta("support")
+def _(leaves: Tensor, edges: str, plan: int) -> tuple[Tensor, Tensor]:
     columns = leaves.shape[1]
-    return leaves.new_empty((Plan.of(plan).num_weights, columns)), leaves.new_empty(columns, dtype=torch.bool)
-
-
-@register_meta("possible")
-def _(leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
-    columns = leaves.shape[1]
-    shape = (Plan.of(plan).num_weights, columns)
+    shape = (Plan.of(plan).num_weights if edges else 0, columns)
     return leaves.new_empty(shape, dtype=torch.bool), leaves.new_empty(columns, dtype=torch.bool)
-
-
-@register_meta("supported")
-def _(leaves: Tensor, plan: int) -> Tensor:
-    return leaves.new_empty(leaves.shape[1], dtype=torch.bool)
 
 
 @register_meta("posterior_tangent")
@@ -264,7 +233,7 @@ def _tangent_derivative(ctx: Any, of_edges: Tensor, of_leaves: Tensor) -> tuple[
         by = [weights, leaves] if len(weights) else [leaves]
         along = [d_weights, d_leaves] if len(weights) else [d_leaves]
         cotangents = [of_edges, of_leaves] if len(weights) else [of_leaves]
-        value = plain.differentiable(Plan.of(ctx.plan), _weights(weights), leaves)
+        value = differentiable(Plan.of(ctx.plan), _weights(weights), leaves)
         slopes = torch.autograd.grad(value.sum(), by, create_graph=True)
         changes = torch.autograd.grad(slopes, by, along, create_graph=True)
         gradients = torch.autograd.grad(changes, inputs, cotangents, create_graph=again, allow_unused=True)
@@ -306,5 +275,5 @@ class _Evaluate(torch.autograd.Function):
 
 _transformable: Any = _Evaluate.apply
 
-for _name in ("log_value", "active", "possible", "supported", "posterior_tangent"):
+for _name in ("log_value", "support", "posterior_tangent"):
     register_vmap(_name)

@@ -1,4 +1,4 @@
-"""How the engine's functions become torch operators, and how these behave under torch.func.vmap."""
+"""How the engine's functions become torch operators, when they have to, and what these do under torch.func.vmap."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from semprola.errors import SemprolaError
+
+_PLAIN = (Tensor, torch.nn.Parameter)
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
@@ -67,6 +70,30 @@ def apply_of(function: type[torch.autograd.Function]) -> Any:
     """
     base: Any = super(torch.autograd.Function, function)
     return base.apply
+
+
+def watched(*tensors: Tensor | None) -> bool:
+    """Whether someone looks into a computation on these tensors, so that it has to go through registered operators.
+
+    These are tracing compilers, function transforms, dispatch modes and subclasses of tensors. Operators cost more than
+    a back end takes for a small circuit.
+    """
+    if torch.compiler.is_compiling() or any(t is not None and type(t) not in _PLAIN for t in tensors):
+        return True
+    return torch._C._functorch.peek_interpreter_stack() is not None or bool(torch._C._len_torch_dispatch_stack())
+
+
+def traced() -> bool:
+    """Whether `torch.jit.trace` records plain torch operations, and sees nothing of what other back ends do.
+
+    Raises:
+        SemprolaError: the ONNX exporter that is built on it, which cannot follow changes in place.
+    """
+    if torch.compiler.is_compiling() or not torch._C._is_tracing():
+        return False
+    if torch.onnx.is_in_onnx_export():
+        raise SemprolaError("torch.onnx.export(dynamo=False) cannot follow a circuit: use semprola.export.onnx")
+    return True
 
 
 def transforming() -> bool:

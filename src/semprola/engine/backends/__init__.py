@@ -1,0 +1,101 @@
+"""What evaluates circuits: the back ends, what each of them does, and which one is used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from torch import Tensor
+
+from semprola.engine.backends.base import Backend
+from semprola.engine.backends.native import NativeBackend
+from semprola.engine.backends.torch import TorchBackend
+from semprola.errors import SemprolaError
+
+BACKENDS: list[Backend] = [NativeBackend(), TorchBackend()]
+"""All back ends, the fastest first; the last takes any tensors. A new one is one more entry."""
+
+
+def set_engine(name: str) -> None:
+    """Choose what evaluates circuits, for the whole process.
+
+    The environment variable SEMPROLA_ENGINE sets the choice at the start. Use :func:`engine`
+    to choose for a few lines.
+
+    Args:
+        name: "torch" works on every device; "native" uses compiled kernels for float32 and float64 tensors on CPU
+            (others still go through torch); "auto" is "native" where the native module was built, else "torch".
+
+    Raises:
+        ValueError: another name.
+        SemprolaError: "native" where there is no native module.
+
+    Example:
+        >>> import semprola as sp
+        >>> sp.set_engine("torch")
+        >>> sp.get_engine()
+        'torch'
+        >>> sp.set_engine("auto")
+    """
+    global _everywhere
+    _check(name)
+    _everywhere = name
+
+
+def get_engine() -> str:
+    """The choice that holds here, made by :func:`set_engine` or :func:`engine`: "auto", "native" or "torch"."""
+    return _here.get() or _everywhere
+
+
+@contextmanager
+def engine(name: str) -> Iterator[None]:
+    """Choose what evaluates circuits inside a ``with`` block.
+
+    The choice holds in this thread (and asyncio task) alone; other threads keep theirs.
+
+    Args:
+        name: as for :func:`set_engine`.
+
+    Raises:
+        ValueError: another name.
+        SemprolaError: "native" where there is no native module.
+
+    Example:
+        >>> import semprola as sp
+        >>> with sp.engine("torch"):
+        ...     sp.get_engine()
+        'torch'
+    """
+    _check(name)
+    token = _here.set(name)
+    try:
+        yield
+    finally:
+        _here.reset(token)
+
+
+def select(*tensors: Tensor | None) -> Backend:
+    """The back end for a computation on these tensors: the first that is chosen, present, and takes all of them."""
+    name = _here.get() or _everywhere
+    given = [tensor for tensor in tensors if tensor is not None]
+    for backend in BACKENDS[:-1]:
+        if name in ("auto", backend.name) and backend.takes(given):
+            return backend
+    return BACKENDS[-1]
+
+
+def _check(name: str) -> None:
+    known = {backend.name: backend for backend in BACKENDS}
+    if name != "auto" and name not in known:
+        names = ", ".join(map(repr, ["auto", *known]))
+        raise ValueError(f"the engine must be one of {names}, not {name!r}")
+    if name != "auto" and not known[name].is_present():
+        raise SemprolaError(f"the {name} module is missing: reinstall semprola where a C++17 compiler is at hand")
+
+
+_here: ContextVar[str | None] = ContextVar("semprola engine", default=None)
+_everywhere = os.environ.get("SEMPROLA_ENGINE", "auto")
+if _everywhere not in ("auto", *(backend.name for backend in BACKENDS)):
+    _everywhere = "auto"

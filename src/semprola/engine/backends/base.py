@@ -1,0 +1,153 @@
+"""What a back end does. Its functions know nothing of derivatives: `engine.ops` does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Generator, Tensor
+
+from semprola.engine.literals import Literals
+from semprola.engine.plan import Plan
+
+
+class Backend:
+    """Evaluates plans on tensors.
+
+    A plan has W weights, and `plan.num_logits` logits from which they are made. Unless another meaning is given,
+    `weights` are log-weights [W, columns], or None for weights of one, and `leaves` are log-values of the literals
+    [2 variables, columns]. All results are new tensors of the same type and on the same device.
+    """
+
+    name: str
+    """What :func:`semprola.set_engine` calls it."""
+
+    def is_present(self) -> bool:
+        """Whether it can be used at all: whether what it is built on is installed."""
+        raise NotImplementedError
+
+    def takes(self, tensors: Sequence[Tensor]) -> bool:
+        """Whether it works on tensors of these types, devices and layouts."""
+        raise NotImplementedError
+
+    def evaluate(
+        self, plan: Plan, weights: Tensor | None, leaves: Tensor, *, flows: bool
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Log-values [columns], and if asked for their derivatives.
+
+        The derivative by a weight or leaf is its flow: the probability that it is part of the state. Impossible columns
+        have value -inf and no flow.
+
+        Returns:
+            values [columns]; flows through weighted edges [W, columns] (None without weights) and into literals
+            [2 variables, columns], both None unless asked for.
+        """
+        raise NotImplementedError
+
+    def maximize(self, plan: Plan, weights: Tensor | None, leaves: Tensor) -> tuple[Tensor, Tensor]:
+        """Largest value of a single path [columns], and 0/1 for the literals on it [2 variables, columns]."""
+        raise NotImplementedError
+
+    def sample(
+        self,
+        plan: Plan,
+        weights: Tensor | None,
+        literals: Literals,
+        column: Tensor,
+        generator: Generator | None,
+    ) -> Tensor:
+        """Exact samples, 0/1 [variables, samples]; the same for the same state of the generator.
+
+        Args:
+            plan: the plan.
+            weights: log-weights [W, columns] or None.
+            literals: scores; `default` is for variables that a sampled branch leaves out.
+            column: which column each sample is drawn from [samples].
+            generator: source of randomness, or None for torch's own.
+        """
+        raise NotImplementedError
+
+    def rank(self, plan: Plan, weights: Tensor | None, leaves: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """The k paths of largest value: states [variables, k, columns] and log-values [k, columns], -inf past the last.
+
+        Variables that a path leaves out are zero.
+        """
+        raise NotImplementedError
+
+    def likelihood(
+        self,
+        plan: Plan,
+        logits: Tensor,
+        rows: Tensor,
+        codes: Tensor | None,
+        labels: int,
+        cotangent: Tensor | None = None,
+        *,
+        value: bool = True,
+        gradient: bool = False,
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """Log-likelihood of states under local softmaxes of a deterministic plan, and its gradient.
+
+        Args:
+            plan: the plan.
+            logits: [`plan.num_logits`, components, batch]
+            rows: 0/1 of every variable [variables, samples, batch]; with codes, only the given variables are read.
+            codes: what `encode` makes of the states [samples, batch, most]; None to read the rows.
+            labels: number of labels; the variables after them are given, and only edges that they leave possible share
+                in a softmax.
+            cotangent: of the likelihood [samples, components, batch]; None for ones.
+            value: whether the values are wanted.
+            gradient: whether the gradient of the logits is.
+
+        Returns:
+            values [samples, components, batch], -inf outside of the support, and the gradient of the logits; None for
+            what was not asked for.
+        """
+        raise NotImplementedError
+
+    def support(self, plan: Plan, leaves: Tensor, edges: str | None) -> tuple[Tensor, Tensor]:
+        """Which weighted edges (bools [W, columns]) and columns (bools [columns]) are possible.
+
+        Args:
+            plan: the plan.
+            leaves: it matters only whether they are -inf.
+            edges: "possible": those with a value above zero; "active": those that are part of the state, where leaves
+                are a state and sums are deterministic; None: none are wanted.
+        """
+        raise NotImplementedError
+
+    def encode(self, plan: Plan, rows: Tensor) -> Tensor:
+        """The weights that each state uses, int32 [columns, most]: -1 past the last, -2 for one that is impossible.
+
+        Args:
+            plan: a plan whose sums are deterministic.
+            rows: 0/1 of every variable [variables, columns].
+        """
+        raise NotImplementedError
+
+    # small things that some do faster ---------------------------------------------------------------------------------
+
+    def best_states(self, plan: Plan, weights: Tensor | None, leaves: Tensor, default: Tensor) -> tuple[Tensor, Tensor]:
+        """Largest value of a single path [columns], and the state on it, 0/1 [variables, columns].
+
+        Args:
+            plan: the plan.
+            weights: log-weights [W, columns] or None.
+            leaves: log-values of the literals [2 variables, columns].
+            default: what a variable is where a branch leaves it out [variables, columns].
+        """
+        value, flows = self.maximize(plan, weights, leaves)
+        zero, one = flows[0::2], flows[1::2]
+        return value, torch.where(zero + one < 0.5, default, one)
+
+    def prefers_rows(self, plan: Plan, codes: Tensor) -> bool:
+        """Whether `likelihood` is faster with rows, where it has the choice between them and codes."""
+        return False
+
+    def scale(self, numbers: Tensor, factors: Tensor) -> Tensor:
+        """Multiply the columns of a contiguous tensor [rows, *columns] in place by factors [*columns]."""
+        return numbers.mul_(factors)
+
+    def is_binary(self, values: Tensor) -> bool:
+        """Whether a tensor holds nothing but zeros and ones."""
+        return bool(((values == 0) | (values == 1)).all())

@@ -1,0 +1,58 @@
+"""The native module, with the engine's functions declared."""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+
+from semprola._library import open_library
+
+_INTERFACE = 5
+"""Of the native functions' parameters; a library that was built from other sources has another."""
+
+
+@functools.lru_cache(maxsize=1)
+def library() -> ctypes.CDLL | None:
+    """The native module with the engine's functions declared, or None where there is none that fits this code."""
+    loaded = open_library()
+    if loaded is None:
+        return None
+    try:
+        _declare(loaded)
+        matches = loaded.semprola_engine_interface() == _INTERFACE
+    except AttributeError:
+        return None  # built before these functions existed
+    return loaded if matches else None
+
+
+def _declare(loaded: ctypes.CDLL) -> None:
+    pointer, int32, int64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
+    matrix = [pointer, int64, int64]
+    loaded.semprola_plan_create.argtypes = [int32] * 5 + [pointer] * 5
+    loaded.semprola_plan_create.restype = pointer
+    loaded.semprola_plan_destroy.argtypes = [pointer]
+    loaded.semprola_plan_destroy.restype = None
+    loaded.semprola_engine_error.restype = ctypes.c_char_p
+    loaded.semprola_engine_set_level.argtypes = [ctypes.c_int]
+    loaded.semprola_engine_set_level.restype = None
+    functions = {
+        "evaluate": [pointer, *matrix, *matrix, int64, pointer, pointer, pointer, ctypes.c_int],
+        "maximize": [pointer, *matrix, *matrix, pointer, int64, pointer, pointer, pointer, ctypes.c_int],
+        "rank": [pointer, *matrix, *matrix, int64, int32, pointer, pointer, ctypes.c_int],
+        "sample": [
+            *[pointer, *matrix, *matrix, pointer, int64, pointer, int64],
+            *[ctypes.c_uint64, pointer, ctypes.c_int],
+        ],
+        "likelihood": [
+            *[pointer, *matrix, *matrix, pointer, int64, int32, int64, int64, int64, int64],
+            *[pointer, pointer, pointer, ctypes.c_int],
+        ],
+        "support": [pointer, *matrix, int64, ctypes.c_int, pointer, pointer, ctypes.c_int],
+        "encode": [pointer, *matrix, int32, int64, pointer, int64, pointer],
+        "scale": [pointer, int64, int64, pointer, int64],
+        "is_binary": [pointer, int64],
+    }
+    for name, arguments in functions.items():
+        for kind in ("float", "double"):
+            function = getattr(loaded, f"semprola_{name}_{kind}")
+            function.argtypes, function.restype = arguments, ctypes.c_int

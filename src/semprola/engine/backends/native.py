@@ -1,0 +1,247 @@
+"""Circuits by native kernels, on CPU.
+
+They run the whole circuit on a small tile of columns, so that memory does not grow with the batch, in scaled linear
+space: a number is a mantissa and an exponent, with no logarithm inside the circuit. ctypes releases the interpreter
+lock while they run.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import weakref
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from semprola.circuit.levels import spans
+from semprola.engine.backends.base import Backend
+from semprola.engine.backends.library import library
+from semprola.engine.backends.torch_ranking import merge_lists
+from semprola.engine.literals import Literals
+from semprola.engine.plan import Plan
+from semprola.errors import SemprolaError
+
+_TYPES = (torch.float32, torch.float64)
+_MOST_RANKED = 2**31 - 1
+"""The native module counts states in 32 bits."""
+_WEIGHTS_A_CODE = 8
+"""How many weights of a plan are gone through, for 64 states, while one code of each of them is read."""
+
+
+class NativeBackend(Backend):
+    """Takes dense tensors on CPU, all float32 or all float64; see :class:`Backend` for what the functions do."""
+
+    name = "native"
+
+    def is_present(self) -> bool:
+        return library() is not None
+
+    def takes(self, tensors: Sequence[Tensor]) -> bool:
+        if not tensors or library() is None:
+            return False
+        kind = tensors[0].dtype
+        return kind in _TYPES and all(t.is_cpu and t.dtype == kind and t.layout == torch.strided for t in tensors)
+
+    def evaluate(
+        self, plan: Plan, weights: Tensor | None, leaves: Tensor, *, flows: bool
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        columns = leaves.shape[1]
+        value = leaves.new_empty(columns)
+        literals = leaves.new_empty(leaves.shape) if flows else None
+        edges = leaves.new_empty(weights.shape) if flows and weights is not None else None
+        if columns:
+            _call(
+                *("evaluate", leaves, _handle(plan), *_matrix(weights), *_matrix(leaves), columns),
+                *(value.data_ptr(), _pointer(edges), _pointer(literals), torch.get_num_threads()),
+            )
+        return value, edges, literals
+
+    def maximize(self, plan: Plan, weights: Tensor | None, leaves: Tensor) -> tuple[Tensor, Tensor]:
+        value, literals = leaves.new_empty(leaves.shape[1]), leaves.new_empty(leaves.shape)
+        _maximize(plan, weights, leaves, None, value, None, literals)
+        return value, literals
+
+    def best_states(self, plan: Plan, weights: Tensor | None, leaves: Tensor, default: Tensor) -> tuple[Tensor, Tensor]:
+        value, states = leaves.new_empty(leaves.shape[1]), leaves.new_empty(default.shape)
+        _maximize(plan, weights, leaves, default.contiguous(), value, states, None)
+        return value, states
+
+    def rank(self, plan: Plan, weights: Tensor | None, leaves: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        if k > _MOST_RANKED:
+            return merge_lists(plan, weights, leaves, k)
+        columns = leaves.shape[1]
+        states, values = leaves.new_zeros((len(leaves) // 2, k, columns)), leaves.new_empty((k, columns))
+        _call(
+            *("rank", leaves, _handle(plan), *_matrix(weights), *_matrix(leaves), columns, k),
+            *(values.data_ptr(), states.data_ptr(), torch.get_num_threads()),
+        )
+        return states, values
+
+    def sample(
+        self, plan: Plan, weights: Tensor | None, literals: Literals, column: Tensor, generator: Generator | None
+    ) -> Tensor:
+        leaves, default, column = literals.leaves, literals.default.contiguous(), column.contiguous()
+        seed = int(torch.randint(2**63 - 1, (), generator=generator))
+        states = leaves.new_empty((len(default), len(column)))
+        _call(
+            *("sample", leaves, _handle(plan), *_matrix(weights), *_matrix(leaves), default.data_ptr()),
+            *(leaves.shape[1], column.data_ptr(), len(column), seed, states.data_ptr(), torch.get_num_threads()),
+        )
+        return states
+
+    def support(self, plan: Plan, leaves: Tensor, edges: str | None) -> tuple[Tensor, Tensor]:
+        columns = leaves.shape[1]
+        some = torch.empty(columns, dtype=torch.bool)
+        flags = torch.empty((plan.num_weights if edges else 0, columns), dtype=torch.bool)
+        wanted = {None: 0, "possible": 1, "active": 2}[edges]
+        _call(
+            *("support", leaves, _handle(plan), *_matrix(leaves), columns, wanted),
+            *(some.data_ptr(), flags.data_ptr(), torch.get_num_threads()),
+        )
+        return flags, some
+
+    def encode(self, plan: Plan, rows: Tensor) -> Tensor:
+        columns, longest = rows.shape[1], ctypes.c_int64(1)
+        arguments = ("encode", rows, _handle(plan), *_matrix(rows), rows.shape[0], columns)
+        _call(*arguments, None, 0, ctypes.addressof(longest))
+        codes = torch.empty((columns, longest.value), dtype=torch.int32)
+        _call(*arguments, codes.data_ptr(), longest.value, ctypes.addressof(longest))
+        return codes
+
+    def likelihood(
+        self,
+        plan: Plan,
+        logits: Tensor,
+        rows: Tensor,
+        codes: Tensor | None,
+        labels: int,
+        cotangent: Tensor | None = None,
+        *,
+        value: bool = True,
+        gradient: bool = False,
+    ) -> tuple[Tensor | None, Tensor | None]:
+        _, components, batch = logits.shape
+        samples = rows.shape[1]
+        if components > 1:
+            logits = logits.contiguous()
+        if samples > 1:
+            rows = rows.flatten(1).unsqueeze(1)
+        values = logits.new_empty((samples, components, batch)) if value else None
+        slopes = (logits.new_empty if samples == 1 else logits.new_zeros)(logits.shape) if gradient else None
+        width = 0
+        if codes is not None:
+            codes, width = codes.contiguous(), codes.shape[-1]
+        if cotangent is not None:
+            cotangent = cotangent.contiguous()
+        weight_stride, _, column_stride = logits.stride()
+        row_stride, _, state_stride = rows.stride()
+        if batch:
+            _call(
+                *("likelihood", logits, _handle(plan), logits.data_ptr(), weight_stride, column_stride),
+                *(rows.data_ptr(), row_stride, state_stride, codes if codes is None else codes.data_ptr(), width),
+                *(labels, plan.num_pairs, samples, components, batch, values if values is None else values.data_ptr()),
+                *(_pointer(cotangent), slopes if slopes is None else slopes.data_ptr(), torch.get_num_threads()),
+            )
+        return values, slopes
+
+    def is_binary(self, values: Tensor) -> bool:
+        if values.dtype not in _TYPES or not values.is_contiguous():
+            return super().is_binary(values)
+        return bool(_function("is_binary", values.dtype)(values.data_ptr(), values.numel()))
+
+    def scale(self, numbers: Tensor, factors: Tensor) -> Tensor:
+        rows, columns, stride = 1, numbers.numel(), 0
+        if any(factors.stride()):  # else one number for all of them, as the gradient of a sum is
+            factors = factors.contiguous()
+            rows, columns, stride = len(numbers), factors.numel(), 1
+        _function("scale", numbers.dtype)(numbers.data_ptr(), rows, columns, factors.data_ptr(), stride)
+        return numbers
+
+    def prefers_rows(self, plan: Plan, codes: Tensor) -> bool:
+        # rows are read 64 at a time, codes one by one
+        return codes.shape[-1] * _WEIGHTS_A_CODE > plan.num_weights
+
+
+def _maximize(
+    plan: Plan, weights: Tensor | None, leaves: Tensor, default: Tensor | None, value: Tensor, *outputs: Tensor | None
+) -> None:
+    if len(value):
+        _call(
+            *("maximize", leaves, _handle(plan), *_matrix(weights), *_matrix(leaves), _pointer(default), len(value)),
+            *(value.data_ptr(), *map(_pointer, outputs), torch.get_num_threads()),
+        )
+
+
+def _handle(plan: Plan) -> int:
+    """The plan as the native module knows it; made on first use, freed with the plan."""
+    cached: int | None = plan.__dict__.get("_native")
+    if cached is None:
+        cached = plan.__dict__["_native"] = _create(plan)
+        native = library()
+        assert native is not None
+        weakref.finalize(plan, native.semprola_plan_destroy, cached)
+    return cached
+
+
+def _create(plan: Plan) -> int:
+    native = library()
+    assert native is not None
+    shape, order = plan.shape, plan.sum_order
+    edges = spans(shape.edge_start, order)
+    counts = np.diff(shape.factor_start)[edges]
+    factors = shape.factors[spans(shape.factor_start, edges)]
+    inner = factors >= shape.num_leaves
+    factors[inner] = plan.row_of_sum[factors[inner] - shape.num_leaves]
+    edge_start = np.concatenate([[0], np.cumsum(np.diff(shape.edge_start)[order])])
+    first_weight = np.maximum(plan.edge_position[shape.edge_start[:-1][order]] - plan.num_fixed, -1)
+    if len(factors) >= 2**31 or len(edges) >= 2**31:
+        raise MemoryError("the circuit has more than two thousand million edges")
+    arrays = [
+        np.ascontiguousarray(array, dtype=np.int32)
+        for array in (edge_start, first_weight, np.concatenate([[0], np.cumsum(counts)]), factors)
+    ]
+    arrays.append(np.ascontiguousarray(~(shape.mentioned | shape.suppressed), dtype=np.uint8))
+    handle: int | None = native.semprola_plan_create(
+        *(shape.num_leaves, shape.num_sums, shape.num_edges, plan.num_weights, plan.root_row),
+        *(array.ctypes.data for array in arrays),
+    )
+    if handle is None:
+        raise _failure(native, native.semprola_engine_status(), f"a circuit of {shape.num_edges} edges")
+    return handle
+
+
+def _call(name: str, like: Tensor, *arguments: object) -> None:
+    status = _function(name, like.dtype)(*arguments)
+    if status:
+        raise _failure(library(), status, f"{name} a circuit")
+
+
+def _failure(native: Any, status: int, what: str) -> Exception:
+    """What a status other than zero of a native function means; mirrors `enum Status` of engine_dispatch.hpp."""
+    text = native.semprola_engine_error().decode(errors="replace")
+    if status == 1:
+        return MemoryError(f"{what}: {text}; use a smaller batch or circuit")
+    if status == 3:
+        return ValueError(f"{what}: {text}")
+    return SemprolaError(f"{what}: the native module failed ({text}); try semprola.set_engine('torch')")
+
+
+@functools.cache
+def _function(name: str, dtype: torch.dtype) -> Any:
+    return getattr(library(), f"semprola_{name}_{'float' if dtype == torch.float32 else 'double'}")
+
+
+def _matrix(values: Tensor | None) -> tuple[int | None, int, int]:
+    """Address and strides of a matrix [rows, columns]."""
+    if values is None:
+        return None, 0, 0
+    row, column = values.stride()
+    return values.data_ptr(), row, column
+
+
+def _pointer(values: Tensor | None) -> int | None:
+    return None if values is None or not values.numel() else values.data_ptr()

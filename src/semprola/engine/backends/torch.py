@@ -1,0 +1,227 @@
+"""Circuits by torch: on any device, on as many columns at once as the memory allows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Generator, Tensor
+
+from semprola.engine.backends import torch_passes as passes
+from semprola.engine.backends.base import Backend
+from semprola.engine.backends.torch_chunks import by_columns, columns_at_once
+from semprola.engine.backends.torch_likelihood import dense, dense_gradient, leaves_of
+from semprola.engine.backends.torch_ranking import merge_lists
+from semprola.engine.literals import Literals
+from semprola.engine.plan import Plan, Step
+
+_NEGATIVE_INFINITY = float("-inf")
+
+
+class TorchBackend(Backend):
+    """Takes tensors of any kind; see :class:`Backend` for what the functions do."""
+
+    name = "torch"
+
+    def is_present(self) -> bool:
+        return True
+
+    def takes(self, tensors: Sequence[Tensor]) -> bool:
+        return True
+
+    def evaluate(
+        self, plan: Plan, weights: Tensor | None, leaves: Tensor, *, flows: bool
+    ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        def value_alone(leaves: Tensor, weights: Tensor | None) -> Tensor:
+            return passes.upward(plan, weights, leaves, passes.total)[plan.root_row].clone()
+
+        def value_and_flows(leaves: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
+            value, shares = _shares(plan, weights, leaves, passes.total)
+            edge_flows, leaf_flows = passes.downward(plan, shares, value > _NEGATIVE_INFINITY)
+            return value, _weighted(plan, weights, edge_flows), leaf_flows
+
+        if not flows:
+            return by_columns(plan, value_alone, leaves, weights), None, None
+        value, edges, literals = by_columns(plan, value_and_flows, leaves, weights)
+        return value, None if weights is None else edges, literals
+
+    def maximize(self, plan: Plan, weights: Tensor | None, leaves: Tensor) -> tuple[Tensor, Tensor]:
+        def part(leaves: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:
+            value, shares = _shares(plan, weights, leaves, passes.best)
+            return value, passes.downward(plan, shares)[1]
+
+        result: tuple[Tensor, Tensor] = by_columns(plan, part, leaves, weights)
+        return result
+
+    def sample(
+        self, plan: Plan, weights: Tensor | None, literals: Literals, column: Tensor, generator: Generator | None
+    ) -> Tensor:
+        # the samples of some columns at a time, and of each as many as a step has room for
+        leaves, step = literals.leaves, columns_at_once(plan, literals.leaves)
+        leaf_flows = leaves.new_empty((plan.num_leaves, len(column)))
+        for first in range(0, leaves.shape[1], step):
+            some = slice(first, first + step)
+            own = None if weights is None else weights[:, some]
+            _, shares = _shares(plan, own, leaves[:, some], passes.total)
+            wanted = torch.nonzero((column >= first) & (column < first + step))[:, 0]
+            for part in wanted.split(step):
+                leaf_flows[:, part] = _draw(plan, shares, column[part] - first, generator)
+        return _fill(leaf_flows, literals, column, generator)
+
+    def rank(self, plan: Plan, weights: Tensor | None, leaves: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        return merge_lists(plan, weights, leaves, k)
+
+    def likelihood(
+        self,
+        plan: Plan,
+        logits: Tensor,
+        rows: Tensor,
+        codes: Tensor | None,
+        labels: int,
+        cotangent: Tensor | None = None,
+        *,
+        value: bool = True,
+        gradient: bool = False,
+    ) -> tuple[Tensor | None, Tensor | None]:
+        shape = (rows.shape[1], *logits.shape[1:])
+        if codes is None:
+            codes = torch.empty((shape[0], shape[2], 0), dtype=torch.int32, device=logits.device)
+        with torch.no_grad():
+            values = dense(plan, logits, rows, codes, labels, self.support) if value else None
+            if not gradient:
+                return values, None
+            outer = logits.new_ones(shape) if cotangent is None else cotangent
+            return values, dense_gradient(plan, logits, rows, codes, outer, labels, self.support)
+
+    def support(self, plan: Plan, leaves: Tensor, edges: str | None) -> tuple[Tensor, Tensor]:
+        def part(leaves: Tensor) -> tuple[Tensor, Tensor]:
+            rows, alive = passes.support(plan, leaves, keep=edges is not None)
+            some = rows[plan.root_row] == 0
+            if alive is None:
+                return torch.empty_like(rows[:0], dtype=torch.bool), some
+            if edges == "active":
+                # of a deterministic sum and a full state, one edge at most is possible: that is its share
+                alive, _ = passes.downward(plan, alive, some)
+            return alive[plan.num_fixed :] > 0, some
+
+        result: tuple[Tensor, Tensor] = by_columns(plan, part, leaves)
+        return result
+
+    def encode(self, plan: Plan, rows: Tensor) -> Tensor:
+        used, some = self.support(plan, leaves_of(rows), "active")
+        column, weight = torch.nonzero(used.T, as_tuple=True)
+        counts = torch.bincount(column, minlength=rows.shape[1])
+        most = max(1, int(counts.max())) if len(counts) else 1
+        codes = torch.full((rows.shape[1], most), -1, dtype=torch.int32, device=rows.device)
+        first = counts.cumsum(0) - counts
+        codes[column, torch.arange(len(column), device=rows.device) - first[column]] = weight.to(torch.int32)
+        codes[~some] = -2
+        return codes
+
+
+# for all back ends ----------------------------------------------------------------------------------------------------
+
+
+def tangent(
+    plan: Plan, weights: Tensor | None, leaves: Tensor, d_weights: Tensor | None, d_leaves: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Change of the posterior flows of `evaluate` along a change of weights and literal scores."""
+
+    def part(
+        leaves: Tensor, weights: Tensor | None, d_leaves: Tensor, d_weights: Tensor | None
+    ) -> tuple[Tensor, Tensor]:
+        value, shares = _shares(plan, weights, leaves, passes.total)
+        root = (value > _NEGATIVE_INFINITY).to(shares.dtype)
+        flows, _ = passes.downward(plan, shares.clone(), root)
+        d_flows, d_leaf_flows = passes.tangent(plan, shares, flows, d_weights, d_leaves, root)
+        return _weighted(plan, weights, d_flows), d_leaf_flows
+
+    result: tuple[Tensor, Tensor] = by_columns(plan, part, leaves, weights, d_leaves, d_weights)
+    return result
+
+
+def choose_branches(plan: Plan, weights: Tensor | None, leaves: Tensor) -> tuple[Tensor, Tensor]:
+    """Bounds [columns] and flow into each literal of a plan with choices, which all copies of a sum make alike."""
+
+    def part(leaves: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:
+        value, shares = _shares(plan, weights, leaves, passes.total)
+        return value, passes.downward_choosing(plan, shares)
+
+    result: tuple[Tensor, Tensor] = by_columns(plan, part, leaves, weights)
+    return result
+
+
+def choose_locally(plan: Plan, weights: Tensor, leaves: Tensor) -> Tensor:
+    """Flow into each literal [2 variables, columns] for the largest local weight at every sum."""
+    offset = plan.num_fixed
+
+    def part(leaves: Tensor, weights: Tensor) -> Tensor:
+        def local(step: Step, edges: Tensor, sums: Tensor, shares: Tensor | None) -> None:
+            assert shares is not None
+            own = weights[step.edges.start - offset : step.edges.stop - offset].view_as(edges)
+            passes.best(step, edges, sums, None)
+            shares.copy_(passes.one_hot_max(torch.where(edges == float("-inf"), edges, own)))
+
+        shares = leaves.new_empty((plan.num_edges, leaves.shape[1]))
+        passes.upward(plan, weights, leaves, local, shares=shares)
+        return passes.downward(plan, shares)[1]
+
+    result: Tensor = by_columns(plan, part, leaves, weights)
+    return result
+
+
+def differentiable(plan: Plan, weights: Tensor | None, leaves: Tensor) -> Tensor:
+    """Log-values [columns] by operations that can be differentiated as often as one likes.
+
+    Slower than the others, for derivatives of the third order and beyond, and for programs that are traced.
+    """
+    values = torch.cat([leaves, leaves.new_zeros((plan.num_rows - plan.num_leaves, leaves.shape[1]))])
+    for step in plan.on(leaves.device).steps:
+        factors = values.index_select(0, step.factors)
+        edges = leaves.new_zeros((step.sums * step.fan_in, leaves.shape[1]))
+        edges = edges.index_add(0, step.edge_of_factor(), factors)
+        if weights is not None and step.edges.start >= plan.num_fixed:
+            own = weights[step.edges.start - plan.num_fixed : step.edges.stop - plan.num_fixed]
+            edges = edges + own
+        edges = edges.unflatten(0, (step.sums, step.fan_in))
+        # a derivative of logsumexp is NaN where all is -inf: what is impossible takes no part in it
+        dead = edges.detach() == _NEGATIVE_INFINITY
+        sums = edges.masked_fill(dead, torch.finfo(edges.dtype).min).logsumexp(1)
+        sums = sums.masked_fill(dead.all(1), _NEGATIVE_INFINITY)
+        values = values.slice_scatter(sums, 0, step.rows.start, step.rows.stop)
+    return values[plan.root_row]
+
+
+def _shares(plan: Plan, weights: Tensor | None, leaves: Tensor, rule: passes.Rule) -> tuple[Tensor, Tensor]:
+    """Log-values [columns] and shares of all edges [E, columns]."""
+    shares = leaves.new_empty((plan.num_edges, leaves.shape[1]))
+    values = passes.upward(plan, weights, leaves, rule, shares=shares)
+    return values[plan.root_row].clone(), shares
+
+
+def _weighted(plan: Plan, weights: Tensor | None, flows: Tensor) -> Tensor:
+    return flows[plan.num_fixed :] if weights is not None else torch.empty_like(flows[:0])
+
+
+def _draw(plan: Plan, shares: Tensor, column: Tensor, generator: Generator | None) -> Tensor:
+    """0/1 for the literals of a sample of each listed column [2 variables, samples]."""
+    drawn = shares.new_empty((plan.num_edges, len(column)))
+    for step in plan.on(shares.device).steps:
+        part = shares[step.edges].index_select(1, column).unflatten(0, (step.sums, step.fan_in))
+        if step.fan_in > 1:
+            part = passes.draw(part, _uniform((step.sums, 1, len(column)), part, generator))
+        drawn[step.edges] = part.flatten(0, 1)
+    return passes.downward(plan, drawn)[1]
+
+
+def _fill(leaf_flows: Tensor, literals: Literals, column: Tensor, generator: Generator | None) -> Tensor:
+    """States [variables, samples] from their literals, with values drawn for the labels they leave open."""
+    zero, one = leaf_flows[0::2], leaf_flows[1::2]
+    absent = (zero + one) < 0.5
+    default = literals.default.index_select(1, column)
+    filled = (_uniform(tuple(default.shape), default, generator) < default).to(one.dtype)
+    return torch.where(absent, filled, one)
+
+
+def _uniform(shape: tuple[int, ...], like: Tensor, generator: Generator | None) -> Tensor:
+    return torch.rand(shape, dtype=like.dtype, device=like.device, generator=generator)
