@@ -64,11 +64,11 @@ class Settings:
     options: bool = True
     start: bool = True
     semantic_weight: float = 0.1
-    lr: float = 1e-3
+    lr: float = 2e-3
     weight_decay: float = 1e-5
     batch: int = 128
     average: float = 0.99
-    epochs: int = 200
+    epochs: int = 150
     every: int = 2
     patience: int = 20
     choose: bool = True

@@ -26,7 +26,7 @@ def candidates(method: str, name: str) -> list[dict[str, Any]]:
     Every method tries as many: its learning rate, its network, and what its last layer has to offer.
     """
     base = default_settings(method, name)
-    tried: list[dict[str, Any]] = [{}, {"lr": 3e-4}, {"dropout": 0.5}]
+    tried: list[dict[str, Any]] = [{}, {"lr": 5e-4}, {"dropout": 0.5}]
     if method in ("spl", "spl-known", "product-spl"):
         tried.append({"components": 1 if base.components > 1 else 4})
     elif method == "semantic-loss":
