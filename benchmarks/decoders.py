@@ -23,7 +23,7 @@ from experiments.provenance import provenance, write_json
 from semprola.training import calibration_report, fit
 
 LABELS, FEATURES, HIDDEN = 60, 40, 64
-ROWS = {"train": 1200, "valid": 400, "test": 2000}
+ROWS = {"train": 1200, "valid": 400, "test": 1000}
 NAMES = [f"n{i}" for i in range(LABELS)]
 DECODERS = ("mode", "hamming", "f1", "jaccard")
 MARKS = ("<!-- decoders: begin -->", "<!-- decoders: end -->")

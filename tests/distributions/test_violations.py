@@ -142,6 +142,10 @@ def test_raise_names_rows_and_rules() -> None:
         sp.constrain(torch.zeros(5, 3), PETS).log_prob(BAD[1].expand(5, 3), on_violation="raise")
     with pytest.raises(sp.ViolationError, match="it contradicts the evidence"):
         pets().condition({"cat": 0}).log_prob(BAD[:1].expand(4, 3), on_violation="raise")
+    with pytest.raises(sp.ViolationError, match=r"in 1 of 1 rows: cat -> animal"):
+        sp.constrain(torch.zeros(3), PETS).log_prob(BAD[1], on_violation="raise")
+    with pytest.raises(sp.ViolationError, match=r"row \(1, 0\): cat -> animal"):
+        sp.constrain(torch.zeros(2, 1, 3), PETS).log_prob(BAD[[0, 1], None], on_violation="raise")
     good = BAD[[0, 2]]
     p = sp.constrain(torch.zeros(2, 3), PETS)
     assert torch.equal(p.log_prob(good, on_violation="raise"), p.log_prob(good))

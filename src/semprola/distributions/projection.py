@@ -90,20 +90,16 @@ def _tied(p: ConstrainedDistribution, target: Tensor, first: Tensor) -> Tensor:
 def _message(p: ConstrainedDistribution, y: Tensor, wrong: Tensor) -> str:
     """Which rows violate the constraint, and how the first of them do."""
     places = torch.nonzero(wrong)
-    rows = y.expand(*wrong.shape, y.shape[-1])
-    parts = []
-    for place in places[:_NAMED].tolist():
-        where = f"row {place[0] if len(place) == 1 else tuple(place)}: " if place else ""
-        parts.append(where + _reason(p, rows[tuple(place)], place))
-    more = f"; and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
-    return f"y violates the constraint in {len(places)} of {wrong.numel()} rows: {'; '.join(parts)}{more}"
-
-
-def _reason(p: ConstrainedDistribution, row: Tensor, place: list[int]) -> str:
+    first = tuple(places[:_NAMED].T) if wrong.dim() else ()
+    rows = y.expand(*wrong.shape, y.shape[-1])[first].reshape(-1, y.shape[-1])
     given = None
     if p.circuit.given and p._observed is not None:
-        batch = place[len(place) - len(p.batch_shape) :]
-        given = p._observed[p.circuit.num_labels :].T.reshape(*p.batch_shape, -1)[tuple(batch)]
-    # labels= is left out: the circuit's own are those of y
-    found = violations(p.circuit, row, given=given)
-    return str(found[0]).partition(": ")[2] if found else "it contradicts the evidence"
+        own = p._observed[p.circuit.num_labels :].T.reshape(*p.batch_shape, -1).expand(*wrong.shape, -1)
+        given = own[first].reshape(len(rows), -1)
+    found = {violation.row: violation for violation in reversed(violations(p.circuit, rows, given=given))}
+    parts = []
+    for i, place in enumerate(places[:_NAMED].tolist()):
+        where = f"row {place[0] if len(place) == 1 else tuple(place)}: " if place else ""
+        parts.append(where + (str(found[i]).partition(": ")[2] if i in found else "it contradicts the evidence"))
+    more = f"; and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
+    return f"y violates the constraint in {len(places)} of {wrong.numel()} rows: {'; '.join(parts)}{more}"
