@@ -120,6 +120,21 @@ def test_inputs_weights_and_missing_labels() -> None:
     torch.testing.assert_close(weighted.temperature, sp.calibrate(layer, (x, y, night)).temperature)
 
 
+def test_labels_by_name() -> None:
+    model, (x, y) = sharp("logits")
+    named = {name: y[:, i] for i, name in reversed(list(enumerate(model[-1].labels)))}
+    assert torch.equal(sp.calibrate(model, (x, named)).temperature, sp.calibrate(model, (x, y)).temperature)
+    with pytest.raises(sp.LabelError, match="y names 'horse'"):
+        sp.calibrate(model, (x, {"horse": y[:, 0]}))
+    first = sp.SPL(4, PETS)
+    second = copy.deepcopy(first)
+    for layer, rows in ((first, y.float()), (second, {name: part.float() for name, part in named.items()})):
+        sp.training.fit(layer, (x.float(), rows), epochs=1)
+    torch.testing.assert_close(first(x.float()).mean, second(x.float()).mean)
+    with pytest.raises(sp.LabelError, match="this one has no layer"):
+        sp.training.fit(nn.Linear(4, 3), (x.float(), named))
+
+
 def test_bad_rows_are_named() -> None:
     layer = sp.SPL(2, PETS)
     x, y = torch.zeros(3, 2), torch.tensor([[1.0, 1, 0], [1, 0, 0], [0, 0, 0]])

@@ -15,6 +15,7 @@ from semprola.errors import SemprolaError
 from semprola.nn import constrain
 from semprola.training.data import Batch, as_batch
 from semprola.training.metrics import reliability
+from semprola.training.naming import by_name
 from semprola.training.objective import log_likelihood, predict
 
 _MOST_ROWS = 1024
@@ -57,7 +58,7 @@ def calibrate(model: nn.Module | Tensor, valid: Any, constraint: Any = None) -> 
         return _calibrate_logits(model, valid, constraint)
     if constraint is not None:
         raise ValueError("a layer has a constraint already: constraint= is for logits")
-    batch = as_batch(valid)
+    batch = as_batch(by_name(model, valid))
     was_training = model.training
     model.eval()
     try:

@@ -15,6 +15,7 @@ from semprola.errors import SemprolaError
 from semprola.training.checkpoints import load_checkpoint, save_checkpoint
 from semprola.training.data import Batch, as_batch, as_source, mixed
 from semprola.training.metrics import observed_exact
+from semprola.training.naming import by_name
 from semprola.training.objective import Objective, log_likelihood, predict
 from semprola.training.parallel import Team, started
 from semprola.training.progress import Progress
@@ -50,9 +51,10 @@ def fit(
         model: a module that returns a distribution: ``model(x)``, or ``model(x, given)`` if the rows have inputs of the
             constraint. If it has a method ``loss(x, y, given, penalize=)``, that is minimised in place of the negative
             log-likelihood.
-        train: a tuple (x, y), (x, y, given) or (x, y, given, weight) of tensors whose first dimension is the rows, or a
-            DataLoader that yields such tuples. Under torchrun, tensors are divided among the processes; a DataLoader
-            must do that itself (``DistributedSampler``).
+        train: a tuple (x, y), (x, y, given) or (x, y, given, weight) of tensors whose first dimension is the rows (y
+            and given also as dicts or data frames, whose columns are matched by name), or a DataLoader that yields such
+            tuples of tensors. Under torchrun, tensors are divided among the processes; a DataLoader must do that itself
+            (``DistributedSampler``).
         valid: the rows to choose the best parameters by, as a tuple; None to keep the last parameters.
         settings: how to train; by default ``FitSettings()``.
         seed: of the order of rows and of dropout. The first parameters are those that the model has.
@@ -95,6 +97,7 @@ class _Run:
 
     def __init__(self, model: nn.Module, train: Any, valid: Any, settings: FitSettings, seed: int, team: Team) -> None:
         self.model, self.settings, self.seed, self.team = model, settings, seed, team
+        train, valid = by_name(model, train), by_name(model, valid)
         self.source = as_source(train, settings.batch_size, seed)
         self.divided = not isinstance(train, tuple | list)
         self.valid = None if valid is None else as_batch(valid)
