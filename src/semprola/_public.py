@@ -50,6 +50,7 @@ from semprola.logic import (
     write_dimacs,
 )
 from semprola.nn import SPL, ConstraintLayer, ProductSPL, constrain
+from semprola.saving import Pretrained, load, save
 from semprola.training import calibrate
 
 __all__ = [
@@ -75,6 +76,7 @@ __all__ = [
     "Or",
     "ParseError",
     "Predicate",
+    "Pretrained",
     "ProductDistribution",
     "ProductSPL",
     "PropertyError",
@@ -100,11 +102,13 @@ __all__ = [
     "from_dimacs",
     "from_sympy",
     "get_engine",
+    "load",
     "losses",
     "one_hot",
     "parse",
     "read_nnf",
     "read_sdd",
+    "save",
     "set_engine",
     "training",
     "violations",

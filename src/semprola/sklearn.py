@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,8 +10,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from semprola.circuit import Circuit
 from semprola.errors import LabelError, SemprolaError
-from semprola.logic import one_hot
+from semprola.logic import Formula, one_hot, parse
 from semprola.nn import SPL, ProductSPL, constrain
 from semprola.nn.standardize import Standardize
 from semprola.training import FitSettings
@@ -85,6 +86,8 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     labels_: tuple[str, ...]
     classes_: Any
+    network_: nn.Module
+    n_iter_: int
 
     def __init__(
         self,
@@ -228,6 +231,45 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with torch.no_grad():
             return self.network_(x)
 
+    # files ----------------------------------------------------------------------------------------------------------
+
+    def saved_state(self) -> dict[str, Any]:
+        """Everything but the network, as plain data; for :func:`semprola.save`."""
+        check_is_fitted(self, "network_")
+        parameters = self.get_params()
+        rules = read_rules(parameters.pop("constraint"))
+        texts = [str(rule) for rule in rules if isinstance(rule, Formula) and _has_text(rule)]
+        parameters["random_state"] = None if not isinstance(self.random_state, int) else self.random_state
+        classes = None if self._is_multilabel else np.asarray(self.classes_)
+        return {
+            "parameters": {name: _plain(value) for name, value in parameters.items()},
+            "rules": texts if len(texts) == len(rules) else None,
+            "labels": list(self.labels_),
+            "classes": None if classes is None else {"dtype": classes.dtype.str, "values": _plain(classes.tolist())},
+            "features": int(self.n_features_in_),
+            "feature_names": _plain(getattr(self, "feature_names_in_", None)),
+            "epochs": int(self.n_iter_),
+        }
+
+    @classmethod
+    def from_saved(cls, state: Mapping[str, Any], network: nn.Module, circuit: Circuit) -> SPLClassifier:
+        """The estimator with such a state; for :func:`semprola.load`."""
+        rules = state["rules"]
+        constraint: Any = circuit if rules is None else "\n".join(rules) or None
+        if state["classes"] is not None:
+            constraint = None
+        model = cls(**{"constraint": constraint, **state["parameters"]})
+        model.network_, model.circuit_, model.labels_ = network, circuit, tuple(state["labels"])
+        model._is_multilabel = state["classes"] is None
+        if state["classes"] is None:
+            model.classes_ = [np.array([0, 1]) for _ in model.labels_]
+        else:
+            model.classes_ = np.array(state["classes"]["values"], dtype=np.dtype(state["classes"]["dtype"]))
+        model.n_features_in_, model.n_iter_ = state["features"], state["epochs"]
+        if state["feature_names"] is not None:
+            model.feature_names_in_ = np.array(state["feature_names"], dtype=object)
+        return model
+
     def __sklearn_tags__(self) -> Any:
         """What the estimator can do."""
         tags = super().__sklearn_tags__()
@@ -369,6 +411,21 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 def _take(rows: tuple[Tensor | None, ...], which: Tensor) -> Any:
     return tuple(None if part is None else part[which] for part in rows)
+
+
+def _has_text(rule: Formula) -> bool:
+    """Whether the text of a formula says it all; that of a family does not."""
+    try:
+        return set(parse(str(rule)).labels()) == set(rule.labels())
+    except SemprolaError:
+        return False
+
+
+def _plain(value: Any) -> Any:
+    """Lists and numbers of Python, from those of NumPy."""
+    if isinstance(value, np.ndarray | tuple | list):
+        return [_plain(part) for part in value]
+    return value.item() if isinstance(value, np.generic) else value
 
 
 def _joined(parts: Any) -> NDArray[Any]:

@@ -1,0 +1,125 @@
+"""How a network is built, as plain data: from modules to JSON and back, for modules on a list and no others."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from torch import nn
+
+from semprola.circuit import Circuit
+from semprola.errors import FormatError
+from semprola.nn import SPL, ConstraintLayer, Gate, ProductSPL
+from semprola.nn.standardize import Standardize
+
+_TORCH = (
+    "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AvgPool1d", "AvgPool2d", "BatchNorm1d", "BatchNorm2d", "Conv1d",
+    "Conv2d", "Dropout", "Dropout2d", "ELU", "Embedding", "Flatten", "GELU", "GroupNorm", "Hardswish", "Identity",
+    "LayerNorm", "LeakyReLU", "Linear", "LogSigmoid", "MaxPool1d", "MaxPool2d", "Mish", "PReLU", "RMSNorm", "ReLU",
+    "ReLU6", "SELU", "SiLU", "Sigmoid", "Softplus", "Tanh", "Unflatten",
+)  # fmt: skip
+_DEEPEST = 40
+
+
+def describe(module: nn.Module, circuits: list[Circuit]) -> dict[str, Any] | None:
+    """How to build a module, ready for JSON; None if it has a part that is not on the list.
+
+    Args:
+        module: a network of torch's usual layers and semprola's.
+        circuits: the circuits that the description refers to by number; more are added to it.
+    """
+    name = type(module).__name__
+    if type(module) is nn.Sequential:
+        children = {label: describe(child, circuits) for label, child in module.named_children()}
+        return None if None in children.values() else {"class": name, "children": list(children.items())}
+    if isinstance(module, SPL | ProductSPL) and type(module) in (SPL, ProductSPL):
+        return _describe_layer(module, circuits)
+    if type(module) is ConstraintLayer:
+        return {"class": name, "circuit": _number(module.circuit, circuits)}
+    if type(module) is Standardize:
+        return {"class": name, "options": {"features": module.features}}
+    if name in _TORCH and type(module) is getattr(nn, name):
+        options = _options(module)
+        return None if options is None else {"class": name, "options": options}
+    return None
+
+
+def build(description: Any, circuits: list[Circuit], depth: int = 0) -> nn.Module:
+    """The module of a description, with parameters of its own.
+
+    Raises:
+        FormatError: the description is damaged or names something that is not on the list.
+    """
+    if not isinstance(description, dict) or depth > _DEEPEST:
+        raise FormatError("the description of the network is damaged")
+    name, options = description.get("class"), description.get("options", {})
+    if name == "Sequential":
+        model = nn.Sequential()
+        for label, child in description["children"]:
+            model.add_module(str(label), build(child, circuits, depth + 1))
+        return model
+    if name in ("SPL", "ProductSPL"):
+        gate = options.get("gate", ())
+        made = build(gate, circuits, depth + 1) if isinstance(gate, dict) else tuple(gate)
+        kind: Any = SPL if name == "SPL" else ProductSPL
+        layer: nn.Module = kind(constraint=circuits[description["circuit"]], **{**options, "gate": made})
+        return layer
+    if name == "ConstraintLayer":
+        return ConstraintLayer(circuits[description["circuit"]])
+    if name == "Standardize":
+        return Standardize(**options)
+    if name not in _TORCH:
+        raise FormatError(f"the network has a part {name!r:.40}, which this version cannot build")
+    module: nn.Module = getattr(nn, name)(**{key: _back(value) for key, value in options.items()})
+    return module
+
+
+def _describe_layer(layer: SPL | ProductSPL, circuits: list[Circuit]) -> dict[str, Any] | None:
+    options: dict[str, Any] = {"in_features": layer.in_features, "components": layer.components}
+    if isinstance(layer, SPL):
+        options |= {"units": layer.units, "mixing": layer.structure.mixing}
+    else:
+        options |= {"q": layer.q} | ({} if layer.q == "factorized" else {"units": layer.units})
+    gate = layer.gate
+    if type(gate) is Gate:
+        dropout = [module.p for module in gate.hidden if isinstance(module, nn.Dropout)]
+        options["gate"] = [module.out_features for module in gate.hidden if isinstance(module, nn.Linear)]
+        options["dropout"] = dropout[0] if dropout else 0.0
+    else:
+        options["gate"] = describe(gate, circuits)
+        if options["gate"] is None:
+            return None
+    return {"class": type(layer).__name__, "options": options, "circuit": _number(layer.circuit, circuits)}
+
+
+def _number(circuit: Circuit, circuits: list[Circuit]) -> int:
+    for number, known in enumerate(circuits):
+        if known is circuit:
+            return number
+    circuits.append(circuit)
+    return len(circuits) - 1
+
+
+def _options(module: nn.Module) -> dict[str, Any] | None:
+    """The arguments that torch's own modules were made with, which they keep under the same names."""
+    options: dict[str, Any] = {}
+    for name, parameter in inspect.signature(type(module).__init__).parameters.items():
+        if name in ("self", "device", "dtype", "args", "kwargs") or parameter.kind is parameter.VAR_KEYWORD:
+            continue
+        if not hasattr(module, name):
+            if parameter.default is parameter.empty or name in ("init", "_weight", "_freeze"):
+                continue
+            return None
+        value = getattr(module, name)
+        options[name] = (value is not None) if name == "bias" else value
+    return options if all(_is_plain(value) for value in options.values()) else None
+
+
+def _is_plain(value: Any) -> bool:
+    if isinstance(value, tuple | list):
+        return all(_is_plain(part) for part in value)
+    return value is None or isinstance(value, bool | int | float | str)
+
+
+def _back(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,252 @@
+"""`sp.save` and `sp.load`: a model as a folder that can be read years later, on another machine, without pickle."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from semprola._files import write_atomically
+from semprola._version import __version__
+from semprola.circuit import Circuit
+from semprola.errors import FormatError, SemprolaError
+from semprola.saving.describing import build, describe
+
+FORMAT, VERSION = "semprola-model", 1
+_INDEX, _WEIGHTS = "model.json", "weights.safetensors"
+_MOST_BYTES = 64 * 2**20
+"""Largest index that is read."""
+
+
+def save(model: Any, folder: str | os.PathLike[str], *, metadata: dict[str, Any] | None = None) -> Path:
+    """Write a model into a folder: weights, how it is built, and the constraint.
+
+    The folder holds `weights.safetensors`, `model.json` and one `circuit-N.sp` for each constraint; nothing in it is
+    code.
+
+    Args:
+        model: a network of torch's usual layers and semprola's, or a fitted `SPLClassifier`. Of any other module the
+            weights and circuits are saved; to load it, build it and pass it to `load`.
+        folder: where; made if it does not exist. A model that is there is replaced.
+        metadata: further plain data to keep.
+
+    Returns:
+        The folder.
+
+    Raises:
+        FormatError: the folder holds something else.
+        TypeError: this is no model.
+
+    Example:
+        >>> import tempfile, semprola as sp
+        >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), sp.SPL(8, "cat -> animal"))
+        >>> folder = save(net, tempfile.mkdtemp())
+        >>> again = load(folder)
+        >>> bool((again(torch.ones(1, 4)).mode == net(torch.ones(1, 4)).mode).all())
+        True
+    """
+    target = Path(folder)
+    if target.is_dir() and any(target.iterdir()) and not (target / _INDEX).is_file():
+        raise FormatError(f"{target}: the folder holds something else: choose another, or empty it")
+    if target.exists() and not target.is_dir():
+        raise FormatError(f"{target}: there is a file of this name, and a model is a folder")
+    content: dict[str, Any] = {"format": FORMAT, "version": VERSION, "semprola": __version__}
+    network, content["estimator"] = _network_of(model)
+    circuits: list[Circuit] = []
+    content["network"] = describe(network, circuits)
+    content["class"] = type(network).__name__
+    if content["network"] is None:
+        circuits = _circuits_in(network)
+    content["metadata"] = metadata or {}
+    content["dtype"] = str(next((p.dtype for p in network.parameters()), torch.float32)).removeprefix("torch.")
+    target.mkdir(parents=True, exist_ok=True)
+    content["files"] = {}
+    for number, circuit in enumerate(circuits):
+        circuit.save(target / f"circuit-{number}.sp")
+        content["files"][f"circuit-{number}.sp"] = _digest((target / f"circuit-{number}.sp").read_bytes())
+    weights = _packed(network)
+    content["files"][_WEIGHTS] = _digest(weights)
+    write_atomically(target / _WEIGHTS, weights)
+    write_atomically(target / _INDEX, json.dumps(content, indent=1).encode())  # last: it vouches for the others
+    return target
+
+
+def load(folder: str | os.PathLike[str], model: nn.Module | None = None) -> Any:
+    """Read a model that `save` has written.
+
+    Args:
+        folder: where it is.
+        model: a module to put the weights into, for networks that `save` cannot describe; built like the one that was
+            saved.
+
+    Returns:
+        The network (or the estimator), ready to predict.
+
+    Raises:
+        FormatError: the folder is damaged, was written by a newer version, or does not fit the model; says which file.
+
+    Example:
+        >>> load("nowhere")
+        Traceback (most recent call last):
+        semprola.errors.FormatError: nowhere: no model here (there is no model.json)
+    """
+    return load_into(folder, None if model is None else lambda: model)
+
+
+def load_into(folder: str | os.PathLike[str], make: Callable[[], nn.Module] | None) -> Any:
+    """The same, with a function that makes the module; called when the files have been checked."""
+    target = Path(folder)
+    content = _index(target)
+    try:
+        circuits = _circuits(target, content)
+        weights = _unpacked(target / _WEIGHTS, content["files"][_WEIGHTS])
+        model = _built(target, content, circuits) if make is None else make()
+        _fill(target, model, weights, circuits)
+        if content.get("estimator") is None:
+            return model.eval()
+        from semprola.sklearn import SPLClassifier
+
+        return SPLClassifier.from_saved(content["estimator"], model.eval(), circuits[0])
+    except (SemprolaError, OSError):
+        raise
+    except ImportError as error:
+        raise SemprolaError(f"{target}: {error}") from None
+    except Exception as error:  # what is damaged shows itself in many ways
+        reason = (str(error).splitlines() or [""])[0][:160]
+        raise FormatError(f"{target / _INDEX}: damaged ({type(error).__name__}: {reason})") from None
+
+
+def read_metadata(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Circuit]]:
+    """The metadata of a saved model, and its circuits by their digests.
+
+    Raises:
+        FormatError: the folder is damaged.
+    """
+    target = Path(folder)
+    content = _index(target)
+    metadata = content.get("metadata")
+    return metadata if isinstance(metadata, dict) else {}, {c.digest: c for c in _circuits(target, content)}
+
+
+def _circuits(target: Path, content: dict[str, Any]) -> list[Circuit]:
+    circuits = []
+    for number in range(len(content["files"]) - 1):
+        name = f"circuit-{number}.sp"
+        _checked(target / name, content["files"].get(name))
+        circuits.append(Circuit.load(target / name))
+    return circuits
+
+
+def _network_of(model: Any) -> tuple[nn.Module, dict[str, Any] | None]:
+    """The network to save, and what an estimator has beside it."""
+    if isinstance(model, nn.Module):
+        return model, None
+    if not hasattr(model, "saved_state"):
+        raise TypeError(f"save takes a torch module or an SPLClassifier, not {type(model).__name__}")
+    state: dict[str, Any] = model.saved_state()
+    network: nn.Module = model.network_
+    return network, state
+
+
+def _circuits_in(model: nn.Module) -> list[Circuit]:
+    found: list[Circuit] = []
+    for module in model.modules():
+        circuit = getattr(module, "circuit", None)
+        if isinstance(circuit, Circuit) and not any(circuit is known for known in found):
+            found.append(circuit)
+    return found
+
+
+def _built(target: Path, content: dict[str, Any], circuits: list[Circuit]) -> nn.Module:
+    if content["network"] is None:
+        name = str(content.get("class"))[:80]
+        raise FormatError(f"{target}: a {name}, which only your program can build: load(folder, model={name}(...))")
+    dtype = getattr(torch, content["dtype"])
+    with torch.random.fork_rng(devices=[]):
+        return build(content["network"], circuits).to(dtype)
+
+
+def _fill(target: Path, model: nn.Module, weights: dict[str, Tensor], circuits: list[Circuit]) -> None:
+    own = {circuit.digest for circuit in _circuits_in(model)}
+    if own != {circuit.digest for circuit in circuits}:
+        raise FormatError(f"{target}: the model has another constraint than the one that was saved")
+    expected = {name: value for name, value in model.state_dict().items() if isinstance(value, Tensor)}
+    for name in (*expected, *sorted(weights)):
+        if name not in weights or name not in expected:
+            raise FormatError(
+                f"{target}: the model does not fit: {name!r} is {'missing' if name in expected else 'unknown'}"
+            )
+        if expected[name].shape != weights[name].shape:
+            shapes = f"{list(weights[name].shape)} in the file, {list(expected[name].shape)} in the model"
+            raise FormatError(f"{target}: the model does not fit: {name!r} has shape {shapes}")
+    model.load_state_dict(weights)
+
+
+def _packed(model: nn.Module) -> bytes:
+    tensors = {}
+    for name, value in model.state_dict().items():
+        if not isinstance(value, Tensor):
+            raise FormatError(f"{name!r} is a {type(value).__name__}, and only tensors can be saved")
+        tensors[name] = value.detach().cpu().clone().contiguous()
+    packed: bytes = _safetensors().save(tensors)
+    return packed
+
+
+def _unpacked(path: Path, digest: str) -> dict[str, Tensor]:
+    content = _checked(path, digest)
+    try:
+        tensors: dict[str, Tensor] = _safetensors().load(content)
+        return tensors
+    except Exception as error:
+        raise FormatError(f"{path}: not a safetensors file ({str(error).splitlines()[0][:100]})") from None
+
+
+def _index(target: Path) -> dict[str, Any]:
+    path = target / _INDEX
+    if not path.is_file():
+        raise FormatError(f"{target}: no model here (there is no {_INDEX})")
+    if path.stat().st_size > _MOST_BYTES:
+        raise FormatError(f"{path}: too large for the index of a model")
+    try:
+        content = json.loads(path.read_bytes())
+    except (ValueError, RecursionError):
+        raise FormatError(f"{path}: not JSON") from None
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise FormatError(f"{path}: not the index of a semprola model")
+    if content.get("version") != VERSION:
+        raise FormatError(
+            f"{path}: format version {content.get('version')!r:.20}, written by semprola "
+            f"{content.get('semprola')!r:.20}; this is semprola {__version__}, which reads version {VERSION}"
+        )
+    files = content.get("files")
+    if not isinstance(files, dict) or _WEIGHTS not in files:
+        raise FormatError(f"{path}: damaged (it does not list the files of the model)")
+    return content
+
+
+def _checked(path: Path, digest: Any) -> bytes:
+    """The contents of a file, if they are those that the index vouches for."""
+    if not path.is_file():
+        raise FormatError(f"{path}: missing")
+    content = path.read_bytes()
+    if _digest(content) != digest:
+        raise FormatError(f"{path}: damaged, or not of this model (its SHA-256 is another)")
+    return content
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def _safetensors() -> Any:
+    try:
+        from safetensors import torch as safetensors
+    except ImportError:
+        raise SemprolaError("model folders need safetensors: pip install 'semprola[safetensors]'") from None
+    return safetensors
