@@ -35,6 +35,7 @@ ORDER = [
     {"nn"},
     {"losses", "baselines"},
     {"training"},
+    {"comparison"},
     {"sklearn", "lightning", "export", "saving"},
     {"cli", "__main__"},
 ]

@@ -1,6 +1,7 @@
 """The public names, in one place; `semprola` loads this file on the first use of any of them."""
 
 import semprola.baselines as baselines
+import semprola.comparison as comparison
 import semprola.constraints as constraints
 import semprola.engine as engine
 import semprola.losses as losses
@@ -9,6 +10,7 @@ from semprola._version import __version__
 from semprola.circuit import Circuit
 from semprola.circuit.nnf_files import read_nnf
 from semprola.circuit.sdd_files import read_sdd
+from semprola.comparison import compare_methods
 from semprola.compiler import compile
 from semprola.constraints import Categorical, Integer
 from semprola.distributions import CompatibleDistribution, ProductDistribution, SPLDistribution, Violation, violations
@@ -92,6 +94,8 @@ __all__ = [
     "at_most",
     "baselines",
     "calibrate",
+    "compare_methods",
+    "comparison",
     "compile",
     "constrain",
     "constraints",

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from semprola.errors import SemprolaError
+from semprola.errors import IntractableError, SemprolaError
 from semprola.training.checkpoints import load_checkpoint, save_checkpoint
 from semprola.training.data import Batch, as_batch, as_source, mixed
 from semprola.training.metrics import observed_exact
@@ -221,7 +221,7 @@ def evaluate(model: Any, rows: Batch, device: torch.device | None = None) -> tup
         part = part if device is None else part.to(device)
         p = predict(model, part)
         scores.append(observed_exact(p.mode, part.y))
-        log_probs.append(float(log_likelihood(p, part.y).mean()))
+        log_probs.append(_mean_log_likelihood(p, part.y))
         sizes.append(len(part.x))
     if len(sizes) == 1:
         return scores[0], log_probs[0]
@@ -230,6 +230,14 @@ def evaluate(model: Any, rows: Batch, device: torch.device | None = None) -> tup
         sum(score * size for score, size in zip(scores, sizes, strict=True)) / total,
         sum(value * size for value, size in zip(log_probs, sizes, strict=True)) / total,
     )
+
+
+def _mean_log_likelihood(p: Any, y: Tensor) -> float:
+    """NaN for a model that has no likelihood; such models are chosen by their exact match."""
+    try:
+        return float(log_likelihood(p, y).mean())
+    except IntractableError:
+        return float("nan")
 
 
 def _changed(settings: FitSettings, changes: dict[str, Any]) -> FitSettings:

@@ -1,0 +1,181 @@
+"""Every method behind one backbone: what its last layer is, and what it minimises."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from torch import Tensor, nn
+
+from semprola.baselines import CCN, EBM, FIL, HMCNN, MultiplexNet
+from semprola.baselines.rules import normal_rules
+from semprola.circuit import Circuit
+from semprola.constraints import hierarchy
+from semprola.constraints.hierarchies import Hierarchy
+from semprola.errors import PropertyError, SemprolaError
+from semprola.logic import Formula
+from semprola.losses import DL2, NeSyEntropy, SemanticLoss
+from semprola.nn import SPL, ProductSPL
+
+METHODS = {
+    "fil": "independent labels (FIL)",
+    "dl2": "FIL + DL2",
+    "semantic-loss": "FIL + semantic loss",
+    "nesy-entropy": "FIL + neuro-symbolic entropy",
+    "ebm": "pairwise energy (EBM)",
+    "multiplexnet": "MultiplexNet",
+    "hmcnn": "HMCNN",
+    "ccn": "CCN",
+    "spl": "SPL, one circuit",
+    "product-spl": "SPL, two circuits",
+}
+"""Names of the methods, and what tables call them."""
+_PENALTIES = {"dl2": 0.1, "semantic-loss": 0.1, "nesy-entropy": 0.1}
+"""Weights of the added losses where none is given."""
+
+
+class MethodModel(nn.Module):
+    """A backbone with the last layer and the loss of one method.
+
+    Args:
+        backbone: from x to features.
+        head: the last layer.
+        penalties: losses of the label log-odds that the method adds, with their weights.
+    """
+
+    def __init__(self, backbone: nn.Module, head: nn.Module, penalties: Sequence[tuple[float, nn.Module]] = ()) -> None:
+        super().__init__()
+        self.backbone, self.head = backbone, head
+        self.weights = [weight for weight, _ in penalties]
+        self.penalties = nn.ModuleList(penalty for _, penalty in penalties)
+
+    def forward(self, x: Tensor, given: Tensor | None = None) -> Any:
+        """The prediction for inputs x [rows, …]."""
+        return self.head(self.backbone(x))
+
+    def loss(self, x: Tensor, y: Tensor, given: Tensor | None = None, *, penalize: bool = True) -> Tensor:
+        """The mean loss of labels y [rows, labels]."""
+        p = self(x)
+        if hasattr(p, "loss"):  # a method without a likelihood brings a loss of its own
+            own: Tensor = p.loss(y).mean()
+            return own
+        total: Tensor = -p.log_prob(y).mean()
+        if penalize:
+            for weight, penalty in zip(self.weights, self.penalties, strict=True):
+                total = total + weight * penalty(p.logits.squeeze(-2))
+        return total
+
+
+def build_method(
+    method: str,
+    backbone: nn.Module,
+    width: int,
+    constraint: Formula,
+    circuit: Circuit,
+    *,
+    penalty: float | None = None,
+    components: int = 1,
+) -> MethodModel:
+    """One method on a backbone.
+
+    Args:
+        method: one of `METHODS`.
+        backbone: from x to features.
+        width: number of features.
+        constraint: the formula, for methods that read it.
+        circuit: the same compiled, with the columns of y.
+        penalty: weight of an added loss.
+        components: mixture components of the SPLs.
+
+    Raises:
+        SemprolaError: there is no such method, or it cannot take the constraint; says why.
+
+    Example:
+        >>> import torch, semprola as sp
+        >>> rules = sp.parse("(cat -> animal) & (dog -> animal)")
+        >>> model = build_method("ccn", torch.nn.Identity(), 4, rules, sp.compile(rules))
+        >>> model(torch.zeros(2, 4)).mode.shape
+        torch.Size([2, 3])
+    """
+    if method not in METHODS:
+        raise SemprolaError(f"no method {method!r}: choose from {', '.join(METHODS)}")
+    weight = _PENALTIES.get(method, 0.0) if penalty is None else penalty
+    labels = circuit.labels
+    heads: dict[str, Callable[[], nn.Module]] = {
+        "ebm": lambda: EBM(width, labels),
+        "multiplexnet": lambda: MultiplexNet(width, constraint, labels=labels),
+        "hmcnn": lambda: _Reordered(HMCNN(width, _as_hierarchy(constraint)), labels),
+        "ccn": lambda: CCN(width, constraint, labels=labels),
+        "spl": lambda: SPL(width, circuit, components=components),
+        "product-spl": lambda: ProductSPL(width, circuit, components=components),
+    }
+    added: list[tuple[float, nn.Module]] = []
+    if method == "dl2":
+        added.append((weight, DL2(constraint, labels=labels)))
+    if method in ("semantic-loss", "nesy-entropy"):
+        added.append((weight, SemanticLoss(circuit)))
+    if method == "nesy-entropy":
+        added.append((weight, NeSyEntropy(circuit)))
+    make = heads.get(method, lambda: FIL(width, labels))
+    return MethodModel(backbone, make(), added)
+
+
+class _Reordered(nn.Module):
+    """A layer with its labels in another order; labels that it does not know are not allowed."""
+
+    def __init__(self, layer: HMCNN, labels: Sequence[str]) -> None:
+        super().__init__()
+        missing = [name for name in labels if name not in layer.labels]
+        if missing:
+            raise PropertyError(f"HMCNN needs a hierarchy over all labels: {missing[0]!r} is in none of its rules")
+        self.layer = layer
+        self.order = [layer.labels.index(name) for name in labels]
+        self.back = [list(labels).index(name) for name in layer.labels]
+
+    def forward(self, z: Tensor) -> _ReorderedScores:
+        return _ReorderedScores(self.layer(z), self.order, self.back)
+
+
+class _ReorderedScores:
+    """HMCNN's answers with their columns in another order."""
+
+    def __init__(self, scores: Any, order: list[int], back: list[int]) -> None:
+        self._scores, self._order, self._back = scores, order, back
+
+    @property
+    def mean(self) -> Tensor:
+        mean: Tensor = self._scores.mean[..., self._order]
+        return mean
+
+    @property
+    def mode(self) -> Tensor:
+        mode: Tensor = self._scores.mode[..., self._order]
+        return mode
+
+    def log_prob(self, y: Tensor) -> Any:
+        return self._scores.log_prob(y)
+
+    def loss(self, y: Tensor) -> Tensor:
+        loss: Tensor = self._scores.loss(y[..., self._back])
+        return loss
+
+
+def _as_hierarchy(constraint: Formula) -> Hierarchy:
+    """The hierarchy that a constraint is: a family, or a conjunction of implications between labels."""
+    if isinstance(constraint, Hierarchy):
+        return constraint
+    rules = normal_rules(constraint)
+    for rule in rules:
+        if len(rule.positive) != 1 or rule.negative:
+            raise PropertyError(f"HMCNN takes hierarchies only, rules of the form 'a -> b', which {rule.text!r} is not")
+    return hierarchy([(rule.positive[0], rule.head) for rule in rules])
+
+
+def perceptron(inputs: int, hidden: Sequence[int], dropout: float = 0.0) -> tuple[nn.Module, int]:
+    """A backbone for tables: linear layers with ReLU and dropout; and the number of its features."""
+    layers: list[nn.Module] = []
+    width = inputs
+    for size in hidden:
+        layers += [nn.Linear(width, size), nn.ReLU(), *([nn.Dropout(dropout)] if dropout else [])]
+        width = size
+    return nn.Sequential(*layers), width

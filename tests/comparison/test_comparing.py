@@ -1,0 +1,113 @@
+"""Every method on one toy task, refusals, resuming, and the report."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import semprola as sp
+from semprola.comparison import METHODS, build_method
+from semprola.comparison.report import page, write_report
+from semprola.errors import PropertyError, SemprolaError, ViolationError
+
+RULES = "(cat -> animal) & (dog -> animal) & (puppy -> dog)"
+LABELS = ["cat", "dog", "puppy", "animal"]
+
+
+def data(rows: int = 240) -> tuple[np.ndarray, np.ndarray]:
+    x = np.random.default_rng(0).normal(size=(rows, 3))
+    cat, dog = x[:, 0] > 0.4, x[:, 1] > 0.3
+    return x, np.stack([cat, dog, dog & (x[:, 2] > 0), cat | dog | (x[:, 2] > 1)], 1)
+
+
+@pytest.fixture(scope="module")
+def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[sp.comparison.Comparison, Path, list[str]]:
+    lines: list[str] = []
+    out = tmp_path_factory.mktemp("compare")
+    x, y = data()
+    result = sp.compare_methods(
+        x, y, RULES, labels=LABELS, hidden=(16,), folds=2, epochs=12, lr=0.02, out=out, say=lines.append
+    )
+    return result, out, lines
+
+
+def test_every_method_learns_and_the_right_ones_are_consistent(
+    compared: tuple[sp.comparison.Comparison, Path, list[str]],
+) -> None:
+    result, _, _ = compared
+    assert [row["method"] for row in result.rows] == list(METHODS)
+    for row in result.rows:
+        assert result.mean(row["method"], "exact") > 45, row["title"]
+    for method in ("spl", "product-spl", "ccn", "hmcnn", "multiplexnet"):
+        assert result.mean(method, "consistent") == 100.0
+    defined = {method for method in METHODS if result.mean(method, "nll") == result.mean(method, "nll")}
+    assert defined == set(METHODS) - {"ebm", "hmcnn", "ccn"}
+    text = str(result)
+    assert all(len(line) <= 80 for line in text.splitlines())
+
+
+def test_a_second_call_runs_nothing_again(
+    compared: tuple[sp.comparison.Comparison, Path, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result, out, _ = compared
+    monkeypatch.setattr("semprola.comparison.folds.fit", None)
+    x, y = data()
+    again = sp.compare_methods(x, y, RULES, labels=LABELS, hidden=(16,), folds=2, epochs=12, lr=0.02, out=out)
+    assert again == result
+    with pytest.raises(TypeError):  # other data are another comparison
+        sp.compare_methods(x + 1, y, RULES, labels=LABELS, hidden=(16,), folds=2, epochs=12, lr=0.02, out=out)
+
+
+def test_the_report_has_everything(compared: tuple[sp.comparison.Comparison, Path, list[str]], tmp_path: Path) -> None:
+    result, _, _ = compared
+    write_report(result, tmp_path / "report.html")
+    text = (tmp_path / "report.html").read_text()
+    assert all(title in text for title in METHODS.values())
+    assert "http" not in text.replace("data:image", "")
+    assert json.loads((tmp_path / "report.json").read_text())["about"]["rows"] == 240
+
+
+def test_a_method_that_cannot_take_the_rules_says_why() -> None:
+    x, _ = data(40)
+    y = np.eye(3)[np.arange(40) % 3]
+    result = sp.compare_methods(x, y, sp.one_hot(["a", "b", "c"]), methods=["hmcnn", "ccn", "spl"], folds=2, epochs=1)
+    assert "rules of the form" in result.rows[0]["refused"]
+    assert "rules of the form" in result.rows[1]["refused"]
+    assert result.mean("spl", "consistent") == 100.0
+    assert "rules of the form" in page(result)
+    assert "cannot take these rules" in str(result)
+
+
+def test_bad_input() -> None:
+    x, y = data(20)
+    with pytest.raises(SemprolaError, match="no method 'svm': choose from fil"):
+        sp.compare_methods(x, y, RULES, labels=LABELS, methods=["svm"])
+    with pytest.raises(ValueError, match=r"y \[rows, 4\], got \[20, 3\] and \[20, 3\]"):
+        sp.compare_methods(x, y[:, :3], RULES, labels=LABELS)
+    with pytest.raises(ValueError, match="x has infinities or NaN"):
+        sp.compare_methods(x * np.inf, y, RULES, labels=LABELS)
+    with pytest.raises(ValueError, match="y must hold 0 and 1 only"):
+        sp.compare_methods(x, y + 0.5, RULES, labels=LABELS)
+    with pytest.raises(ValueError, match="folds must be from 2"):
+        sp.compare_methods(x, y, RULES, labels=LABELS, folds=1)
+    wrong = y.copy()
+    wrong[3] = [1, 0, 0, 0]
+    with pytest.raises(ViolationError, match=r"1 of 20 rows break the rules \(row 3: .*cat -> animal.*pass skip"):
+        sp.compare_methods(x, wrong, RULES, labels=LABELS)
+    kept = sp.compare_methods(
+        x, wrong, RULES, labels=LABELS, methods=["fil"], folds=2, epochs=1, skip_inconsistent=True
+    )
+    assert kept.about["rows"] == 19
+
+
+def test_hmcnn_wants_a_hierarchy_over_all_labels() -> None:
+    rules = sp.parse("a & b -> c")
+    with pytest.raises(PropertyError, match="HMCNN takes hierarchies only"):
+        build_method("hmcnn", torch.nn.Identity(), 2, rules, sp.compile(rules))
+    rules = sp.parse("a -> b")
+    with pytest.raises(PropertyError, match="'c' is in none of its rules"):
+        build_method("hmcnn", torch.nn.Identity(), 2, rules, sp.compile(rules, labels=["a", "b", "c"]))
