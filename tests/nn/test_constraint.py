@@ -154,6 +154,21 @@ def test_compiled_by_torch() -> None:
     torch.testing.assert_close(compiled(logits), layer(logits).mean)
 
 
+def test_under_the_transforms_of_torch() -> None:
+    circuit, logits = sp.compile(PETS), torch.randn(5, 3)
+
+    def loss(row: torch.Tensor) -> torch.Tensor:
+        return -sp.constrain(row, circuit).log_prob(torch.tensor([1.0, 1.0, 0.0]))
+
+    row = logits[0].clone().requires_grad_()
+    loss(row).backward()
+    assert row.grad is not None
+    torch.testing.assert_close(torch.func.grad(loss)(logits[0]), row.grad)
+    torch.testing.assert_close(torch.func.vmap(torch.func.grad(loss))(logits)[0], row.grad)
+    means = torch.func.vmap(lambda row: sp.constrain(row, circuit).mean)(logits)
+    torch.testing.assert_close(means, sp.constrain(logits, circuit).mean)
+
+
 def test_half_precision_logits() -> None:
     logits = torch.randn(4, 3)
     p = sp.constrain(logits.bfloat16(), PETS)

@@ -51,6 +51,9 @@ def given_rows(circuit: Circuit, given: Any, batch_shape: Sequence[int], like: T
 def check_binary(value: Tensor, what: str) -> None:
     if is_hidden(value):
         return
+    # a tensor made inside of torch.func.grad is wrapped, and has no memory of its own to look at
+    while torch._C._functorch.is_functorch_wrapped_tensor(value):
+        value = torch._C._functorch.get_unwrapped(value)
     if value.dtype != torch.bool and not is_binary(value):
         raise ValueError(f"{what} must hold 0 and 1 only")
 
