@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import torch
-from benchmarks import decoders
 
+from benchmarks import decoders
 from experiments.provenance import read_json
 
 ROOT = Path(__file__).resolve().parent.parent.parent
