@@ -121,7 +121,7 @@ CASES = {
     "spl logits": (
         lambda: spl(torch.zeros(2, 1, 99)),
         ValueError,
-        f"logits must be [*batch, replicas, {WEIGHTS}], not (2, 1, 99)",
+        f"logits must be [*batch, components, {WEIGHTS}], not (2, 1, 99)",
     ),
     "whole-number logits": (
         lambda: spl(torch.zeros(2, 1, WEIGHTS, dtype=torch.int64)),
@@ -136,12 +136,12 @@ CASES = {
     "product logits": (
         lambda: product(torch.zeros(2, 4)),
         ValueError,
-        "logits must be [*batch, mixtures, 3], not (2, 4)",
+        "logits must be [*batch, components, 3], not (2, 4)",
     ),
     "compatible logits": (
         lambda: sp.CompatibleDistribution(COMPATIBLE, torch.zeros(2, 1, 3)),
         ValueError,
-        f"logits must be [*batch, mixtures, {COMPATIBLE.num_parameters}], not (2, 1, 3)",
+        f"logits must be [*batch, components, {COMPATIBLE.num_parameters}], not (2, 1, 3)",
     ),
     "hmm without an order": (
         lambda: CompatibleStructure(_balanced(), 2, "hmm"),

@@ -12,6 +12,7 @@ from torch import Tensor
 from worlds import Setting, world
 
 import semprola as sp
+from semprola.distributions.domain import Domain
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 SMALL = [case for case in zoo.CASES if not case.large]
@@ -57,7 +58,7 @@ def test_against_all_pairs(case: zoo.Case, utility: str) -> None:
 def test_search_without_listing(case: zoo.Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search for large supports, tried on small ones: its bound holds, and is mostly reached."""
     w = world(setting(case, 1))
-    monkeypatch.setattr(type(w.p), "_can_list_states", lambda self, most=0: False)
+    monkeypatch.setattr(Domain, "can_be_listed", lambda self, most=0: False)
     states = oracle.all_states(w.labels)
     for utility in ("f1", "jaccard"):
         expected = (w.table.probs @ index(states, utility)).masked_fill(~w.allowed, -1.0)

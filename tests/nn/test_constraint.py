@@ -87,7 +87,7 @@ def test_the_second_call_makes_no_plans(monkeypatch: pytest.MonkeyPatch) -> None
     again = sp.constrain(logits, rules)
     assert torch.equal(again.log_prob(again.mode), first)
     circuit = sp.compile(rules)
-    assert sp.ProductDistribution(circuit, logits)._structure is again._structure
+    assert sp.ProductDistribution(circuit, logits).evaluator.domain.structure is again.evaluator.domain.structure
 
 
 def _refuse(*_: Any) -> Any:
@@ -97,7 +97,7 @@ def _refuse(*_: Any) -> Any:
 def test_plans_live_as_long_as_their_circuit() -> None:
     circuit = sp.compile(sp.exactly(3, [f"unique{i}" for i in range(5)]), cache=False)
     structure = weakref.ref(cached.structure_of(circuit))
-    assert sp.constrain(torch.zeros(5), circuit)._structure is structure()
+    assert sp.constrain(torch.zeros(5), circuit).evaluator.domain.structure is structure()
     restored = pickle.loads(pickle.dumps(circuit))
     assert restored == circuit
     del circuit
@@ -114,7 +114,7 @@ def test_threads_share_one_structure() -> None:
     def work() -> None:
         gate.wait()
         p = sp.constrain(logits, circuit)
-        found.append((p._structure, p.log_prob(p.mode)))
+        found.append((p.evaluator.domain.structure, p.log_prob(p.mode)))
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:

@@ -3,6 +3,8 @@
 from semprola.distributions import kl as _kl
 from semprola.distributions.base import ConstrainedDistribution
 from semprola.distributions.compatible import CompatibleDistribution
+from semprola.distributions.encoding import EncodedStates
+from semprola.distributions.ensembles import MixtureDistribution, mixture
 from semprola.distributions.product import ProductDistribution
 from semprola.distributions.spl import SPLDistribution
 from semprola.distributions.violations import Violation, violations
@@ -10,9 +12,12 @@ from semprola.distributions.violations import Violation, violations
 __all__ = [
     "CompatibleDistribution",
     "ConstrainedDistribution",
+    "EncodedStates",
+    "MixtureDistribution",
     "ProductDistribution",
     "SPLDistribution",
     "Violation",
+    "mixture",
     "violations",
 ]
 

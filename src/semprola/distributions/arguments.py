@@ -80,6 +80,8 @@ def flat_rows(value: Tensor, labels: int, batch_shape: torch.Size, like: Tensor)
     """[labels, samples, batch] from [*sample, *batch, labels], and the shape [*sample, *batch]."""
     if not isinstance(value, Tensor):
         raise TypeError(f"expected a tensor of shape [*batch, {labels}], not {type(value).__name__}")
+    if value.is_complex():
+        raise TypeError(f"expected real numbers, not {value.dtype}")
     if value.dim() == 0 or value.shape[-1] != labels:
         raise ValueError(f"expected rows of {labels} labels, got a tensor of shape {tuple(value.shape)}")
     try:
@@ -104,3 +106,53 @@ def is_hidden(value: Tensor) -> bool:
             return True
         value = functorch.get_unwrapped(value)
     return False
+
+
+def with_components(logits: Tensor, mixing_logits: Tensor | None) -> Tensor:
+    """Logits [*batch, components, parameters] from these, or from [*batch, parameters] if one component is meant.
+
+    Without mixing logits there is one component. So the last dimension but one is its dimension if it has size 1, as
+    in what a layer's gate returns, and part of the batch otherwise. A batch of exactly one row, [1, parameters], is
+    therefore read as one component without a batch: write [1, 1, parameters], or use :func:`semprola.constrain`,
+    whose logits never have a dimension for components.
+
+    Args:
+        logits: what the caller passed.
+        mixing_logits: the logits of the mixture, if any.
+
+    Example:
+        >>> import torch
+        >>> with_components(torch.zeros(7, 3), None).shape
+        torch.Size([7, 1, 3])
+        >>> with_components(torch.zeros(7, 2, 3), torch.zeros(7, 2)).shape
+        torch.Size([7, 2, 3])
+    """
+    if mixing_logits is None and (logits.dim() == 1 or logits.shape[-2] != 1):
+        return logits.unsqueeze(-2)
+    return logits
+
+
+def flat_columns(logits: Tensor) -> Tensor:
+    """Engine columns [parameters, components * batch] from gate outputs [*batch, components, parameters]."""
+    *batch_shape, components, parameters = logits.shape
+    rows = _upcast(logits).reshape(math.prod(batch_shape), components, parameters)
+    return rows.permute(2, 1, 0).flatten(1)
+
+
+def normalized_mixing(logits: Tensor | None, components: int, batch_shape: Sequence[int], like: Tensor) -> Tensor:
+    """Log-weights of the components [components, batch] from logits [*batch, components]."""
+    if logits is None:
+        if components > 1:
+            raise ValueError(f"a mixture of {components} components needs mixing logits [*batch, {components}]")
+        return like.new_zeros((1, like.shape[1]))
+    if logits.shape != (*batch_shape, components):
+        raise ValueError(f"mixing logits must be {(*batch_shape, components)}, not {tuple(logits.shape)}")
+    rows = _upcast(logits).reshape(math.prod(batch_shape), components)
+    return torch.log_softmax(rows.T.to(like.dtype), 0)
+
+
+def _upcast(logits: Tensor) -> Tensor:
+    """Half-precision gate outputs are upcast to float32."""
+    if not logits.is_floating_point():
+        raise TypeError(f"logits must be floating point, not {logits.dtype}")
+    return logits.float() if logits.dtype in (torch.float16, torch.bfloat16) else logits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from typing import Any, ClassVar
 
@@ -9,12 +10,13 @@ import torch
 from torch import Tensor
 from torch.distributions import constraints
 
-from semprola.distributions import decoding, information, projection
-from semprola.distributions.arguments import check_binary, check_evidence, rows_named
+from semprola.circuit import Circuit
+from semprola.distributions import decoding, information, projection, ranking
+from semprola.distributions.arguments import check_binary, check_evidence, flat_rows, rows_named
 from semprola.distributions.encoding import EncodedStates
+from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.further import FurtherQueries
 from semprola.distributions.names import as_rows
-from semprola.distributions.numeric import log_sum_exp
 from semprola.distributions.support import Satisfies
 from semprola.errors import UnsatisfiableError
 
@@ -22,21 +24,44 @@ _NEGATIVE_INFINITY = float("-inf")
 
 
 class ConstrainedDistribution(FurtherQueries):
-    """A mixture of circuits over label vectors y in {0, 1}^L whose support is exactly the models of a constraint.
+    """A mixture over label vectors y in {0, 1}^L whose support is exactly the models of a constraint.
 
-    p(y) = Σ_c π_c f_c(y) / Z, where every component f_c is a circuit with its own weights or literal scores. Subclasses
-    say what these are; every query is written once, here and in `decoding` and `information`.
+    p(y) = Σ_c π_c f_c(y) / Z. The evaluator knows the components f_c; subclasses say how it is made from their
+    arguments, and nothing else. Every query is written once in terms of the evaluator, in `decoding`, `information` and
+    the files that `further` names; the methods here check arguments and put results into shape.
+
+    Args:
+        evaluator: the mixture, over a flat batch.
+        batch_shape: what the flat batch stands for.
+        validate_args: check the arguments of queries, as torch.distributions does.
     """
 
     arg_constraints: ClassVar[dict[str, constraints.Constraint]] = {}
     has_enumerate_support = True
 
+    def __init__(self, evaluator: Evaluator, batch_shape: Sequence[int], validate_args: bool | None = None) -> None:
+        self.evaluator = evaluator
+        labels = evaluator.domain.circuit.num_labels
+        super().__init__(torch.Size(batch_shape), torch.Size([labels]), validate_args=False)
+        # not torch's default, which torch.compile turns off for the whole process: a bad y would go unnoticed
+        self._validate_args = __debug__ if validate_args is None else validate_args
+
     # shape and description ------------------------------------------------------------------------------------------
+
+    @property
+    def circuit(self) -> Circuit:
+        """The compiled constraint."""
+        return self.evaluator.domain.circuit
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the columns of y."""
+        return self.circuit.labels
 
     @property
     def log_mixing(self) -> Tensor:
         """Normalised log-weights of the mixture components [*batch, components]."""
-        return self._log_mixing.T.reshape(*self.batch_shape, self._components)
+        return self.evaluator.log_mixing.T.reshape(*self.batch_shape, self.evaluator.count)
 
     @property
     def support(self) -> Satisfies:
@@ -46,16 +71,15 @@ class ConstrainedDistribution(FurtherQueries):
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}(batch_shape={tuple(self.batch_shape)}, event_shape={tuple(self.event_shape)}, "
-            f"components={self._components})"
+            f"components={self.evaluator.count})"
         )
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
         """The same distribution over a larger batch shape, as torch.distributions do it."""
         shape = torch.Size(batch_shape)
-        index = torch.arange(self._batch, device=self._log_mixing.device).reshape(self.batch_shape)
-        index = index.expand(shape).reshape(-1)
-        observed = None if self._observed is None else self._observed[:, index]
-        return self._select(index, shape, observed, self._has_evidence)
+        device = self.evaluator.log_mixing.device
+        index = torch.arange(self.evaluator.batch, device=device).reshape(self.batch_shape)
+        return self.over(self.evaluator.select(index.expand(shape).reshape(-1)), shape)
 
     # probabilities --------------------------------------------------------------------------------------------------
 
@@ -79,31 +103,25 @@ class ConstrainedDistribution(FurtherQueries):
         """
         if on_violation is not None:
             return projection.log_prob(self, value, on_violation)
-        value = as_rows(value, self.labels, "y", self._log_mixing)
+        value = as_rows(value, self.labels, "y", self.evaluator.log_mixing)
         encoded = isinstance(value, EncodedStates)
         codes = None
         if isinstance(value, EncodedStates):
-            value, codes = value.unpack(self._structure, self.batch_shape)
-        y, shape = self._flat_rows(value)
+            value, codes = value.unpack(self.evaluator.domain.structure, self.batch_shape)
+        y, shape = self._flat(value)
         if self._validate_args and not encoded and not torch.compiler.is_compiling():
             check_binary(value, "y")
-        scores = self._log_scores_of(y, codes)
-        if self._has_evidence and self._observed is not None:
-            seen = self._observed[: len(y), None]
-            scores = scores.masked_fill(((y != seen) & ~seen.isnan()).any(0)[:, None], _NEGATIVE_INFINITY)
-        total = log_sum_exp(scores + self._log_mixing, 1) if self._components > 1 else scores[:, 0]
-        # an impossible y has no gradient, not even through the partition function
-        return (total - self._log_partition).masked_fill(total == _NEGATIVE_INFINITY, _NEGATIVE_INFINITY).reshape(shape)
+        return self.evaluator.log_probs(y, codes).reshape(shape)
 
     @property
     def log_partition(self) -> Tensor:
         """log Z [*batch]: 0 for a single normalised circuit, the log-probability of the constraint for a product."""
-        return self._log_partition.reshape(self.batch_shape)
+        return self.evaluator.log_partition.reshape(self.batch_shape)
 
     @property
     def mean(self) -> Tensor:
         """Marginals P(Y_j = 1) of shape [*batch, labels]; differentiable."""
-        return self._shaped(information.marginals(self))
+        return self._shaped(self.evaluator.marginals())
 
     @property
     def variance(self) -> Tensor:
@@ -121,15 +139,15 @@ class ConstrainedDistribution(FurtherQueries):
         Returns:
             [*sample, *batch]; 0 if nothing is observed, -inf if the evidence is impossible.
         """
-        evidence = as_rows(evidence, self.labels, "evidence", self._log_mixing, missing=float("nan"))
-        rows, shape = self._flat_rows(evidence)
+        evidence = as_rows(evidence, self.labels, "evidence", self.evaluator.log_mixing, missing=float("nan"))
+        rows, shape = self._flat(evidence)
         if self._validate_args:
             check_evidence(evidence)
         parts = []
         for sample in range(rows.shape[1]):
-            observed, conflict = self._observe(rows[:, sample])
-            log_z = self._select_all(observed)._log_partition
-            parts.append(log_z.masked_fill(conflict, _NEGATIVE_INFINITY) - self._log_partition)
+            domain, conflict = self.evaluator.domain.observe(rows[:, sample])
+            log_z = self.evaluator.within(domain).log_partition
+            parts.append(log_z.masked_fill(conflict, _NEGATIVE_INFINITY) - self.evaluator.log_partition)
         return torch.stack(parts).reshape(shape) if parts else rows.new_zeros(shape)
 
     def condition(self, evidence: Any) -> Any:
@@ -143,18 +161,18 @@ class ConstrainedDistribution(FurtherQueries):
             UnsatisfiableError: evidence that has probability zero; names the rows.
             LabelError: a name is not a label.
         """
-        evidence = as_rows(evidence, self.labels, "evidence", self._log_mixing, missing=float("nan"))
+        evidence = as_rows(evidence, self.labels, "evidence", self.evaluator.log_mixing, missing=float("nan"))
         if self._validate_args:
             check_evidence(evidence)
-        rows, shape = self._flat_rows(evidence)
+        rows, shape = self._flat(evidence)
         if shape != self.batch_shape:
             raise ValueError(f"evidence of shape {tuple(evidence.shape)} does not fit batch {tuple(self.batch_shape)}")
-        observed, conflict = self._observe(rows[:, 0])
-        given = self._select_all(observed)
-        impossible = conflict | (given._log_partition == _NEGATIVE_INFINITY)
+        domain, conflict = self.evaluator.domain.observe(rows[:, 0])
+        observed = self.evaluator.within(domain)
+        impossible = conflict | (observed.log_partition == _NEGATIVE_INFINITY)
         if impossible.any():
             raise UnsatisfiableError(f"the evidence has probability zero{rows_named(impossible, self.batch_shape)}")
-        return given
+        return self.over(observed)
 
     def entropy(self) -> Tensor:
         """Entropy in nats [*batch]: exact for deterministic circuits and for supports small enough to list.
@@ -162,11 +180,11 @@ class ConstrainedDistribution(FurtherQueries):
         Raises:
             IntractableError: a mixture with a large support; use `entropy_bounds` or `entropy_estimate`.
         """
-        return information.entropy(self).reshape(self.batch_shape)
+        return information.entropy(self.evaluator).reshape(self.batch_shape)
 
     def entropy_bounds(self) -> tuple[Tensor, Tensor]:
         """A lower and an upper bound on the entropy [*batch], cheap for any mixture."""
-        lower, upper = information.entropy_bounds(self)
+        lower, upper = information.entropy_bounds(self.evaluator)
         return lower.reshape(self.batch_shape), upper.reshape(self.batch_shape)
 
     def entropy_estimate(self, samples: int = 1000, generator: torch.Generator | None = None) -> Tensor:
@@ -180,12 +198,12 @@ class ConstrainedDistribution(FurtherQueries):
     @property
     def mode(self) -> Tensor:
         """The most probable y [*batch, labels]; exact where `mode_is_exact`, else the best of all candidates found."""
-        return self._shaped(self._best[0])
+        return self._shaped(self.evaluator.best[0])
 
     @property
     def mode_is_exact(self) -> Tensor:
         """Whether `mode` is proven to be the most probable y, bool [*batch]."""
-        return self._best[1].reshape(self.batch_shape)
+        return self.evaluator.best[1].reshape(self.batch_shape)
 
     def decode(self, utility: Any = "mode") -> Tensor:
         """The y in the constraint that maximises an expected utility.
@@ -199,8 +217,15 @@ class ConstrainedDistribution(FurtherQueries):
         Returns:
             [*batch, labels]
         """
-        utility = as_rows(utility, self.labels, "utilities", self._log_mixing, missing=0.0)
-        return self._shaped(decoding.decode(self, utility))
+        utility = as_rows(utility, self.labels, "utilities", self.evaluator.log_mixing, missing=0.0)
+        if not isinstance(utility, Tensor):
+            return self._shaped(decoding.decode(self.evaluator, utility))
+        gains, shape = self._flat(utility)
+        if shape != self.batch_shape:
+            raise ValueError(f"utilities of shape {tuple(utility.shape)} do not fit batch {tuple(self.batch_shape)}")
+        if not bool(torch.isfinite(gains).all()):
+            raise ValueError("utilities must be finite numbers")
+        return self._shaped(decoding.decode(self.evaluator, gains[:, 0]))
 
     def sample(self, sample_shape: Any = torch.Size(), generator: torch.Generator | None = None) -> Tensor:  # noqa: B008
         """Exact samples [*sample_shape, *batch, labels]; all of them satisfy the constraint.
@@ -210,8 +235,10 @@ class ConstrainedDistribution(FurtherQueries):
             generator: source of randomness; by default torch's, so that torch.manual_seed makes it reproducible.
         """
         shape = torch.Size(sample_shape)
+        if any(size < 0 for size in shape):
+            raise ValueError(f"sample_shape must hold sizes of 0 or more, not {tuple(shape)}")
         with torch.no_grad():
-            y = decoding.sample(self, shape.numel(), generator)
+            y = decoding.sample(self.evaluator, shape.numel(), generator)
         return y.permute(1, 2, 0).reshape(*shape, *self.batch_shape, self.circuit.num_labels)
 
     def top_k(self, k: int) -> tuple[Tensor, Tensor]:
@@ -223,7 +250,7 @@ class ConstrainedDistribution(FurtherQueries):
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise ValueError(f"k must be a positive whole number, not {k!r}")
         with torch.no_grad():
-            states, log_probs = decoding.top_k(self, k)
+            states, log_probs = ranking.top_k(self.evaluator, k)
         return (
             states.permute(2, 1, 0).reshape(*self.batch_shape, k, self.circuit.num_labels),
             log_probs.T.reshape(*self.batch_shape, k),
@@ -236,21 +263,28 @@ class ConstrainedDistribution(FurtherQueries):
             IntractableError: too many to list.
             ValueError: the rows of the batch have different supports (given inputs or evidence differ).
         """
-        states = self._all_states()
-        if self._observed is not None:
+        domain = self.evaluator.domain
+        states = domain.all_states()
+        if domain.observed is not None:
             allowed = self.support.check(states.reshape(-1, *[1] * len(self.batch_shape), states.shape[1]))
-            allowed = allowed.reshape(len(states), self._batch)
+            allowed = allowed.reshape(len(states), domain.batch)
             if bool((allowed != allowed[:, :1]).any()):
                 raise ValueError("the rows of the batch have different supports: enumerate them one by one")
             states = states[allowed[:, 0]]
         states = states.reshape(-1, *[1] * len(self.batch_shape), states.shape[1])
         return states.expand(-1, *self.batch_shape, -1) if expand else states
 
-    @property
-    def _best(self) -> tuple[Tensor, Tensor]:
-        """The mode [labels, batch] and whether it is proven [batch]."""
-        cached: tuple[Tensor, Tensor] | None = self.__dict__.get("_cached_best")
-        if cached is None:
-            with torch.no_grad():
-                cached = self.__dict__["_cached_best"] = decoding.mode(self)
-        return cached
+    def over(self, evaluator: Evaluator, batch_shape: Sequence[int] | None = None) -> Any:
+        """A distribution of the same kind with another evaluator, for whoever writes a query."""
+        new = copy.copy(self)
+        new.evaluator = evaluator
+        new._batch_shape = self.batch_shape if batch_shape is None else torch.Size(batch_shape)
+        return new
+
+    def _flat(self, value: Any) -> tuple[Tensor, torch.Size]:
+        """[labels, samples, batch] from [*sample, *batch, labels], and the shape [*sample, *batch]."""
+        return flat_rows(value, len(self.labels), self.batch_shape, self.evaluator.log_mixing)
+
+    def _shaped(self, y: Tensor) -> Tensor:
+        """[*batch, labels] from [labels, batch]."""
+        return y.T.reshape(*self.batch_shape, self.circuit.num_labels)

@@ -7,15 +7,56 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from semprola.distributions.arguments import given_rows
+from semprola.distributions.arguments import flat_columns, given_rows, normalized_mixing, with_components
 from semprola.distributions.base import ConstrainedDistribution
-from semprola.distributions.components import with_components
+from semprola.distributions.circuits import CircuitComponents
+from semprola.distributions.domain import Domain
+from semprola.distributions.evaluator import Evaluator
+from semprola.distributions.numeric import remembered
 from semprola.distributions.product import check_given
-from semprola.distributions.spl import bounded_candidates, flat_columns, normalized_mixing
-from semprola.engine import Plan
-from semprola.engine.compatible import CompatibleStructure
+from semprola.engine import CompatibleStructure, Plan
 
 _NEGATIVE_INFINITY = float("-inf")
+
+
+class CompatibleCircuits(CircuitComponents):
+    """A circuit over the constraint's vtree times the constraint.
+
+    Args:
+        structure: q's structure and its product with the constraint.
+        domain: which states are allowed.
+        log_parameters: q's local log-probabilities [parameters, components * batch].
+        count: number of components.
+    """
+
+    def __init__(self, structure: CompatibleStructure, domain: Domain, log_parameters: Tensor, count: int) -> None:
+        self.domain, self.count = domain, count
+        self._structure, self._log_parameters = structure, log_parameters
+
+    @property
+    def is_deterministic(self) -> bool:
+        return self._structure.is_deterministic
+
+    def plan(self, *, explicit: bool) -> Plan:
+        return self._structure.product[0]
+
+    @remembered
+    def weights(self) -> Tensor:
+        return self._log_parameters.index_select(0, self._structure.product[1].to(self._log_parameters.device))
+
+    def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
+        plan, parameter = self._structure.alone
+        weights = self._log_parameters.index_select(0, parameter.to(self._log_parameters.device))
+        with torch.no_grad():
+            violated = ~self.domain.satisfied(y)
+        return self.log_values(plan, weights, y).masked_fill(violated[:, None], _NEGATIVE_INFINITY)
+
+    def tempered(self, temperature: Tensor) -> Any:
+        parameters = self._structure.normalize(self.scaled(self._log_parameters, temperature))
+        return CompatibleCircuits(self._structure, self.domain, parameters, self.count)
+
+    def _taken(self, index: Tensor) -> Any:
+        return CompatibleCircuits(self._structure, self.domain, self.columns(self._log_parameters, index), self.count)
 
 
 class CompatibleDistribution(ConstrainedDistribution):
@@ -23,12 +64,10 @@ class CompatibleDistribution(ConstrainedDistribution):
 
     Args:
         structure: q's structure and its product with the constraint.
-        logits: parameters of q [*batch, mixtures, parameters].
-        mixing_logits: one number for each component [*batch, mixtures]; may be left out if there is one.
+        logits: parameters of q [*batch, components, parameters].
+        mixing_logits: one number for each component [*batch, components]; may be left out if there is one.
         given: values of the given variables [*batch, given].
     """
-
-    _structure: CompatibleStructure
 
     def __init__(
         self,
@@ -40,54 +79,14 @@ class CompatibleDistribution(ConstrainedDistribution):
     ) -> None:
         if logits.dim() == 0 or logits.shape[-1] != structure.num_parameters:
             raise ValueError(
-                f"logits must be [*batch, mixtures, {structure.num_parameters}], not {tuple(logits.shape)}"
+                f"logits must be [*batch, components, {structure.num_parameters}], not {tuple(logits.shape)}"
             )
         logits = with_components(logits, mixing_logits)
-        *batch_shape, mixtures, _ = logits.shape
+        *batch_shape, count, _ = logits.shape
         columns = flat_columns(logits)
-        self._log_parameters = structure.normalize(columns)
-        mixing = normalized_mixing(mixing_logits, mixtures, batch_shape, columns)
+        log_mixing = normalized_mixing(mixing_logits, count, batch_shape, columns)
         observed = given_rows(structure.circuit, given, batch_shape, columns)
-        super().__init__(structure, mixing, batch_shape, observed, False, validate_args)
-        if observed is not None:
-            check_given(structure, observed, batch_shape)
-
-    @property
-    def _weights(self) -> Tensor:
-        def chosen() -> Tensor:
-            parameter = self._structure.product[1].to(self._log_parameters.device)
-            return self._log_parameters.index_select(0, parameter)
-
-        return self._remembered("weights", chosen)
-
-    @property
-    def _is_deterministic(self) -> bool:
-        return self._structure.is_deterministic
-
-    def _plan(self, *, explicit: bool) -> Plan:
-        return self._structure.product[0]
-
-    def _scores(self) -> tuple[Tensor, Tensor]:
-        blank = self._log_mixing.new_zeros((self.circuit.num_variables, self._components * self._batch))
-        return blank, blank
-
-    def _log_scores_of(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
-        plan, parameter = self._structure.alone
-        weights = self._log_parameters.index_select(0, parameter.to(self._log_parameters.device))
-        _, samples, batch = y.shape
-        values = self._log_values(plan, weights, self._state_leaves(y).unflatten(1, (samples, batch)))
-        with torch.no_grad():
-            violated = ~self._satisfied(y)
-        return values.masked_fill(violated.view(samples, 1, batch), _NEGATIVE_INFINITY)
-
-    def _component_bounds(self) -> tuple[Tensor, Tensor]:
-        return bounded_candidates(self, super()._component_bounds())
-
-    def _select(self, index: Tensor, batch_shape: torch.Size, observed: Tensor | None, has_evidence: bool) -> Any:
-        new = object.__new__(CompatibleDistribution)
-        columns = self._split_columns(self._log_parameters)[:, :, index]
-        new._log_parameters = columns.flatten(1)
-        ConstrainedDistribution.__init__(
-            new, self._structure, self._log_mixing[:, index], batch_shape, observed, has_evidence, self._validate_args
-        )
-        return new
+        domain = Domain(structure, columns, log_mixing.shape[1], observed)
+        check_given(domain, batch_shape)
+        components = CompatibleCircuits(structure, domain, structure.normalize(columns), count)
+        super().__init__(Evaluator(components, log_mixing), batch_shape, validate_args)

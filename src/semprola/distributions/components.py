@@ -1,29 +1,110 @@
-"""Logits of one component, with and without the dimension for components."""
+"""What a mixture is made of: the one interface through which all queries look at its components."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from typing import Any
+
+import torch
 from torch import Tensor
 
+from semprola.distributions.domain import Domain
 
-def with_components(logits: Tensor, mixing_logits: Tensor | None) -> Tensor:
-    """Logits [*batch, components, parameters] from these, or from [*batch, parameters] if one component is meant.
 
-    Without mixing logits there is one component. So the last dimension but one is its dimension if it has size 1, as
-    in what a layer's gate returns, and part of the batch otherwise. A batch of exactly one row, [1, parameters], is
-    therefore read as one component without a batch: write [1, 1, parameters], or use :func:`semprola.constrain`,
-    whose logits never have a dimension for components.
+class Components(ABC):
+    """Functions f_c(y) ≥ 0 over the states of a domain, for every element of a flat batch.
 
-    Args:
-        logits: what the caller passed.
-        mixing_logits: the logits of the mixture, if any.
+    A distribution is a mixture of them, p(y) = Σ_c π_c f_c(y) / Z. Every query is written once in terms of the methods
+    below. To have a new q that is a circuit, do not implement these but subclass
+    :class:`semprola.distributions.circuits.CircuitComponents`, which needs no more than parameters and a plan.
 
-    Example:
-        >>> import torch
-        >>> with_components(torch.zeros(7, 3), None).shape
-        torch.Size([7, 1, 3])
-        >>> with_components(torch.zeros(7, 2, 3), torch.zeros(7, 2)).shape
-        torch.Size([7, 2, 3])
+    Attributes:
+        domain: which states are allowed.
+        count: number of components.
     """
-    if mixing_logits is None and (logits.dim() == 1 or logits.shape[-2] != 1):
-        return logits.unsqueeze(-2)
-    return logits
+
+    domain: Domain
+    count: int
+
+    @property
+    def batch(self) -> int:
+        """Elements of the batch."""
+        return self.domain.batch
+
+    @property
+    @abstractmethod
+    def is_deterministic(self) -> bool:
+        """Whether `best` finds each component's exact maximum, and `entropies` are those of its states."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """About how many numbers are needed to evaluate all components for one element of the batch."""
+
+    @property
+    def is_normalized(self) -> bool:
+        """Whether `log_z` is known to be zero."""
+        return False
+
+    @property
+    @abstractmethod
+    def log_z(self) -> Tensor:
+        """log Σ_y f_c(y) [components, batch]."""
+
+    @abstractmethod
+    def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
+        """log f_c(y) [samples, components, batch] of y [labels, samples, batch]; -inf where y breaks the constraint.
+
+        Evidence need not be looked at. Codes are what a layer's `encode` made of y [samples, batch, most].
+        """
+
+    @abstractmethod
+    def marginals(self) -> Tensor:
+        """P(Y_j = 1) in each component [labels, components, batch]."""
+
+    @abstractmethod
+    def best(self) -> tuple[Tensor, Tensor]:
+        """Candidates for the mode [labels, candidates, batch], and upper bounds on max log f_c [components, batch]."""
+
+    @abstractmethod
+    def ranked(self, k: int) -> tuple[Tensor, Tensor]:
+        """Candidates for the k best states [labels, candidates, batch], and log f_c of each component's k-th best.
+
+        Where components are deterministic, the k best of each are among the candidates, so that no other state has a
+        larger value than the second result [components, batch].
+        """
+
+    @abstractmethod
+    def sample(self, component: Tensor, generator: torch.Generator | None) -> Tensor:
+        """A state of each listed component [labels, samples, batch]; component is [samples, batch]."""
+
+    @abstractmethod
+    def entropies(self) -> Tensor:
+        """Entropy of each component [components, batch]; an upper bound on it where it is not deterministic."""
+
+    @abstractmethod
+    def select(self, index: Tensor) -> Any:
+        """The same for some elements of the batch, by flat index."""
+
+    @abstractmethod
+    def within(self, domain: Domain) -> Any:
+        """The same with other observations."""
+
+    @abstractmethod
+    def tilted(self, zeros: Tensor, ones: Tensor) -> Any:
+        """f_c(y) times Π_j exp(ones_j if y_j else zeros_j), for scores [labels, components or 1, batch].
+
+        Numbers are of the type of the scores from then on.
+        """
+
+    def expected_log_scores(self, other: Components) -> Tensor | None:
+        """E[log f'(y)] under each component [components, batch], for another f' alone; None if intractable."""
+        return None
+
+    def tempered(self, temperature: Tensor) -> Any:
+        """The same with the parameters of each component divided by a number above zero [components]."""
+        raise TypeError(f"{type(self).__name__} has no temperature")
+
+    def greedy(self) -> Tensor:
+        """The states that the published decoder finds [labels, components, batch]."""
+        raise ValueError("decode('greedy') is the published decoder of single-circuit layers; use 'mode'")

@@ -18,9 +18,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from semprola.distributions.arguments import flat_rows
+from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.names import as_rows
+from semprola.distributions.ranking import top_k
 from semprola.distributions.set_search import best_f1
-from semprola.engine import Literals, log_value, posterior
 
 if TYPE_CHECKING:
     from semprola.distributions.base import ConstrainedDistribution
@@ -37,18 +39,19 @@ _TOP = 8
 
 def expected_f1(p: ConstrainedDistribution, value: Any) -> Tensor:
     """See :meth:`ConstrainedDistribution.expected_f1`."""
-    y, shape = p._flat_rows(as_rows(value, p.labels, "y", p.log_mixing))
+    evaluator = p.evaluator
+    y, shape = _label_rows(p, value)
     total = [
-        f1_of(gains(p, rows), empty_probability(p)[rows], y[:, :, rows].double())
-        for rows in torch.arange(p._batch, device=y.device).split(batch_step(p))
+        f1_of(gains(evaluator.select(rows)), empty_probability(evaluator)[rows], y[:, :, rows].double())
+        for rows in torch.arange(evaluator.batch, device=y.device).split(batch_step(evaluator))
     ]
-    return torch.cat(total, dim=1).to(p._dtype).reshape(shape) if total else y.new_zeros(shape)
+    return torch.cat(total, dim=1).to(y.dtype).reshape(shape) if total else y.new_zeros(shape)
 
 
 def expected_jaccard(p: ConstrainedDistribution, value: Any) -> Tensor:
     """See :meth:`ConstrainedDistribution.expected_jaccard`."""
-    y, shape = p._flat_rows(as_rows(value, p.labels, "y", p.log_mixing))
-    return _jaccard(p, y.double()).to(p._dtype).reshape(shape)
+    y, shape = _label_rows(p, value)
+    return _jaccard(p.evaluator, y.double()).to(y.dtype).reshape(shape)
 
 
 def decode_with_bound(p: ConstrainedDistribution, utility: str) -> tuple[Tensor, Tensor, Tensor]:
@@ -56,25 +59,27 @@ def decode_with_bound(p: ConstrainedDistribution, utility: str) -> tuple[Tensor,
     if utility not in ("f1", "jaccard"):
         raise ValueError(f"utility must be 'f1' or 'jaccard', not {utility!r}")
     with torch.no_grad():
-        states, value, bound = decode(p, utility)
-    return p._shaped(states), value.reshape(p.batch_shape), bound.reshape(p.batch_shape)
+        states, value, bound = decode(p.evaluator, utility)
+    shaped = states.T.reshape(*p.batch_shape, len(states))
+    return shaped, value.reshape(p.batch_shape), bound.reshape(p.batch_shape)
 
 
-def decode(p: ConstrainedDistribution, utility: str) -> tuple[Tensor, Tensor, Tensor]:
+def decode(p: Evaluator, utility: str) -> tuple[Tensor, Tensor, Tensor]:
     """States [labels, batch], their expected utilities and upper bounds [batch]."""
     states, value, bound = _decode_f1(p)
     if utility == "jaccard":
         states, value, bound = _decode_jaccard(p, states, bound)
-    return states.to(p._dtype), value.to(p._dtype), bound.to(p._dtype)
+    dtype = p.domain.dtype
+    return states.to(dtype), value.to(dtype), bound.to(dtype)
 
 
-def gains(p: ConstrainedDistribution, rows: Tensor) -> Tensor:
-    """Δ, what label j adds to the expected F1 of a set of k labels, for some rows [labels, k = 1 … labels, rows]."""
-    nodes, weights = _quadrature(p.circuit.num_labels)
-    some = p if len(rows) == p._batch else _rows(p, rows)
-    blank = torch.zeros((p.circuit.num_labels, 1, 1), dtype=torch.float64, device=p._log_mixing.device)
-    tilted = _tilted(some, nodes.log().to(blank.device).reshape(1, -1, 1) + blank)
-    powers = weights[:, None] * nodes[:, None] ** torch.arange(p.circuit.num_labels, dtype=torch.float64)
+def gains(p: Evaluator) -> Tensor:
+    """Δ, what label j adds to the expected F1 of a set of k labels [labels, k = 1 … labels, batch]."""
+    labels = p.domain.circuit.num_labels
+    nodes, weights = _quadrature(labels)
+    blank = torch.zeros((labels, 1, 1), dtype=torch.float64, device=p.domain.device)
+    tilted = _tilted(p, nodes.log().to(blank.device).reshape(1, -1, 1) + blank)
+    powers = weights[:, None] * nodes[:, None] ** torch.arange(labels, dtype=torch.float64)
     return 2 * torch.einsum("jtb,tk->jkb", tilted, powers.to(tilted.device))
 
 
@@ -85,54 +90,52 @@ def f1_of(delta: Tensor, empty: Tensor, y: Tensor) -> Tensor:
     return torch.where(count == 0, empty, (chosen * y).sum(0))
 
 
-def empty_probability(p: ConstrainedDistribution) -> Tensor:
+def empty_probability(p: Evaluator) -> Tensor:
     """The probability that no label holds [batch]."""
-    nothing = torch.zeros(p.circuit.num_labels, dtype=p._dtype, device=p._log_mixing.device)
-    return p.log_prob(nothing.expand(*p.batch_shape, -1)).reshape(p._batch).exp().double()
+    domain = p.domain
+    nothing = torch.zeros((domain.circuit.num_labels, 1, p.batch), dtype=domain.dtype, device=domain.device)
+    return p.log_probs(nothing)[0].exp().double()
 
 
-def batch_step(p: ConstrainedDistribution) -> int:
+def batch_step(p: Evaluator) -> int:
     """Rows whose Δ are made at once."""
-    return max(1, _MOST_NUMBERS // p.circuit.num_labels**2)
+    return max(1, _MOST_NUMBERS // p.domain.circuit.num_labels**2)
 
 
-def _decode_f1(p: ConstrainedDistribution) -> tuple[Tensor, Tensor, Tensor]:
+def _decode_f1(p: Evaluator) -> tuple[Tensor, Tensor, Tensor]:
     empty, found = empty_probability(p), []
-    if p._batch == 0:
-        return empty.new_zeros((p.circuit.num_labels, 0)), empty, empty
-    for rows in torch.arange(p._batch, device=empty.device).split(batch_step(p)):
-        some = p if len(rows) == p._batch else _rows(p, rows)
-        delta = gains(some, torch.arange(len(rows)))
+    if p.batch == 0:
+        return empty.new_zeros((p.domain.circuit.num_labels, 0)), empty, empty
+    for rows in torch.arange(p.batch, device=empty.device).split(batch_step(p)):
+        some = p if len(rows) == p.batch else p.select(rows)
+        delta = gains(some)
         found.append(best_f1(some, delta, empty[rows], partial(f1_of, delta, empty[rows])))
     states, values, bounds = zip(*found, strict=True)
     return torch.cat(states, dim=1), torch.cat(values), torch.cat(bounds)
 
 
-def _decode_jaccard(p: ConstrainedDistribution, by_f1: Tensor, bound: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _decode_jaccard(p: Evaluator, by_f1: Tensor, bound: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The best of some candidates; F1 is never below the Jaccard index, so that its bound is one."""
-    if p._can_list_states(_PAIRS):
+    if p.domain.can_be_listed(_PAIRS):
         return _jaccard_of_all(p)
-    top, _ = p.top_k(_TOP)
-    listed = top.reshape(p._batch, _TOP, -1).permute(2, 1, 0).double()
-    hamming = p.decode("hamming").reshape(p._batch, -1).T.double()
-    candidates = torch.cat([by_f1[:, None].double(), hamming[:, None], listed], dim=1)
-    values = _jaccard(p, candidates)
-    value, best = values.max(0)
+    listed, _ = top_k(p, _TOP)
+    hamming = p.domain.best_total(2 * p.marginals() - 1)
+    candidates = torch.cat([by_f1[:, None].double(), hamming[:, None].double(), listed.double()], dim=1)
+    value, best = _jaccard(p, candidates).max(0)
     return candidates.gather(1, best.expand(len(candidates), 1, -1))[:, 0], value, torch.maximum(bound, value)
 
 
-def _jaccard_of_all(p: ConstrainedDistribution) -> tuple[Tensor, Tensor, Tensor]:
-    states = p._all_states().double()
+def _jaccard_of_all(p: Evaluator) -> tuple[Tensor, Tensor, Tensor]:
+    states = p.domain.all_states().double()
     both = states @ states.T
     either = states.sum(1)[:, None] + states.sum(1) - both
     index = torch.where(either == 0, 1.0, both / either.clamp(min=1))
-    log_probs = p.log_prob(states.to(p._dtype).reshape(-1, *[1] * len(p.batch_shape), states.shape[1]))
-    log_probs = log_probs.reshape(len(states), p._batch).double()
+    log_probs = p.log_probs(p.domain.candidates()).double()
     value, best = (index @ log_probs.exp()).masked_fill(log_probs == float("-inf"), -1.0).max(0)
     return states[best].T, value, value
 
 
-def _jaccard(p: ConstrainedDistribution, y: Tensor) -> Tensor:
+def _jaccard(p: Evaluator, y: Tensor) -> Tensor:
     """Expected Jaccard index [n, batch] of label sets y [labels, n, batch]."""
     labels, count, _ = y.shape
     nodes, weights = _quadrature((labels + 1) // 2)
@@ -145,40 +148,32 @@ def _jaccard(p: ConstrainedDistribution, y: Tensor) -> Tensor:
     return torch.where(size == 0, empty_probability(p), total)
 
 
-def _tilted(p: ConstrainedDistribution, tilt: Tensor) -> Tensor:
+def _tilted(p: Evaluator, tilt: Tensor) -> Tensor:
     """E[Y_j Π_i exp(tilt_i)^Y_i] for each label j [labels, n, batch], for tilts [labels, n, batch or 1]."""
     labels, count, _ = tilt.shape
-    if p._batch == 0:
+    if p.batch == 0:
         return tilt.new_zeros((labels, count, 0))
-    zeros, ones = (scores.double() for scores in p._observed_scores())
-    weights = p._weights
-    plan = p._plan(explicit=p._needs_explicit)
-    share = (p._log_mixing.double() - p._log_partition.double())[None]
-    step = max(1, _MOST_NUMBERS // max(1, (plan.num_edges + len(zeros)) * zeros.shape[1]))
+    share = p.log_mixing.double() - p.log_partition.double()
+    step = max(1, _MOST_NUMBERS // max(1, p.components.size * p.batch))
+    every = torch.arange(p.batch, device=tilt.device)
     parts = []
     for first in range(0, count, step):
-        some = tilt[:, first : first + step, None].expand(-1, -1, p._components, p._batch).flatten(1)
-        copies = some.shape[1] // zeros.shape[1]
-        more = ones.repeat(1, copies)
-        more = torch.cat([more[:labels] + some, more[labels:]])
-        literals = Literals.of(plan, zeros.repeat(1, copies), more)
-        own = weights.double().repeat(1, copies) if weights is not None else None
-        log_z = log_value(plan, own, literals.leaves) + literals.constant
-        if own is None:
-            own = literals.leaves.new_zeros((plan.num_weights, literals.leaves.shape[1]))
-        _, leaf_flows = posterior(plan, own, literals.leaves)
-        marginal = literals.probability_of_one(leaf_flows)[:labels].unflatten(1, (copies, p._components, p._batch))
-        ratio = (log_z.view(copies, p._components, p._batch) + share).exp()
-        parts.append((marginal * ratio).sum(2))
+        some = tilt[:, first : first + step].expand(-1, -1, p.batch)
+        copies = some.shape[1]
+        ones = some.reshape(labels, 1, copies * p.batch)
+        components = p.components.select(every.repeat(copies)).tilted(torch.zeros_like(ones), ones)
+        expected = components.marginals() * (components.log_z + share.repeat(1, copies)).exp()
+        parts.append(expected.sum(1).view(labels, copies, p.batch))
     return torch.cat(parts, dim=1)
+
+
+def _label_rows(p: ConstrainedDistribution, value: Any) -> tuple[Tensor, torch.Size]:
+    """Label vectors [labels, samples, batch] from what a user passed, and the shape [*sample, *batch]."""
+    like = p.evaluator.log_mixing
+    return flat_rows(as_rows(value, p.labels, "y", like), len(p.labels), p.batch_shape, like)
 
 
 def _quadrature(nodes: int) -> tuple[Tensor, Tensor]:
     """Points in (0, 1) and weights, float64."""
     points, weights = np.polynomial.legendre.leggauss(max(1, min(nodes, _MOST_NODES)))
     return torch.from_numpy((points + 1) / 2), torch.from_numpy(weights / 2)
-
-
-def _rows(p: ConstrainedDistribution, rows: Tensor) -> Any:
-    observed = None if p._observed is None else p._observed[:, rows]
-    return p._select(rows, torch.Size([len(rows)]), observed, p._has_evidence)

@@ -12,6 +12,8 @@ from torch import Tensor
 from semprola.circuit import SUM, Circuit
 from semprola.compiler import compile
 from semprola.distributions.cached import structure_of
+from semprola.distributions.evaluator import Evaluator
+from semprola.distributions.independent import IndependentLabels
 from semprola.distributions.numeric import log_sum_exp
 from semprola.errors import IntractableError, LabelError, UnsatisfiableError
 from semprola.logic import Formula, Leaf, parse
@@ -34,12 +36,13 @@ def log_prob_of(p: ConstrainedDistribution, formula: Formula | str) -> Tensor:
     unknown = [name for name in formula.labels() if name not in known]
     if unknown:
         raise LabelError(f"the formula mentions {unknown[0]!r}, which is not a variable of the constraint")
-    if p._weights is None:
-        return _by_conjunction(p, formula)
+    components = p.evaluator.components
+    if isinstance(components, IndependentLabels):
+        return _by_conjunction(p, components, formula)
     return _by_cases(p, formula)
 
 
-def _by_conjunction(p: ConstrainedDistribution, formula: Formula) -> Tensor:
+def _by_conjunction(p: ConstrainedDistribution, components: IndependentLabels, formula: Formula) -> Tensor:
     """log Z of the literals' scores under the constraint and the formula, minus that under the constraint alone."""
     circuit = p.circuit
     rules = circuit.source if circuit.source is not None else CompiledRules(circuit)
@@ -48,22 +51,21 @@ def _by_conjunction(p: ConstrainedDistribution, formula: Formula) -> Tensor:
         both = compile(rules & formula, labels=circuit.labels, given=circuit.given)
     except UnsatisfiableError:
         return p.log_partition.detach().new_full(p.batch_shape, float("-inf"))
-    index = torch.arange(p._batch, device=p._log_mixing.device)
-    narrowed = p._select(index, p.batch_shape, p._observed, p._has_evidence)
-    narrowed._structure = structure_of(both)
-    log_prob: Tensor = narrowed.log_partition - p.log_partition
+    narrowed = Evaluator(components.under(structure_of(both)), p.evaluator.log_mixing)
+    log_prob = (narrowed.log_partition - p.evaluator.log_partition).reshape(p.batch_shape)
     return log_prob.clamp(max=0.0)
 
 
 def _by_cases(p: ConstrainedDistribution, formula: Formula) -> Tensor:
     """Σ over disjoint partial assignments that make up the formula."""
     cases, negated = _cases(formula, p.circuit)
-    rows = torch.from_numpy(cases).to(p._log_mixing)
+    rows = torch.from_numpy(cases).to(p.evaluator.log_mixing)
     labels, given = rows[:, : p.circuit.num_labels], rows[:, p.circuit.num_labels :]
     shape = [len(rows), *[1] * len(p.batch_shape)]
     parts = p.log_marginal(labels.reshape(*shape, p.circuit.num_labels))
-    if p.circuit.given and p._observed is not None:
-        x = p._observed[p.circuit.num_labels :].T
+    observed = p.evaluator.domain.observed
+    if p.circuit.given and observed is not None:
+        x = observed[p.circuit.num_labels :].T
         differs = ((given[:, None] != x) & ~given.isnan()[:, None]).any(-1)
         parts = parts.masked_fill(differs.reshape(len(rows), *p.batch_shape), float("-inf"))
     blank = p.log_partition.detach().new_full(p.batch_shape, float("-inf"))

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any, cast
 
 from torch import Tensor
+from torch.distributions import Distribution
 
 from semprola.distributions import expected, formulas, names, projection
-from semprola.distributions.evaluation import EvaluatedDistribution
 from semprola.logic import Formula
 
 
-class FurtherQueries(EvaluatedDistribution):
+class FurtherQueries(Distribution):
     """What a distribution answers by means of its core queries."""
 
     def to_dict(self, what: str = "mode", k: int = 5) -> dict[str, Any]:

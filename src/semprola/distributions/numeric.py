@@ -2,12 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar, overload
+
 import torch
 from torch import Tensor
 
 from semprola.errors import IntractableError
 
 _NEGATIVE_INFINITY = float("-inf")
+
+
+T = TypeVar("T")
+
+
+class remembered(Generic[T]):
+    """A property worked out once; and again if that was without derivatives and now they are wanted."""
+
+    def __init__(self, make: Callable[[Any], T]) -> None:
+        self._make, self._key = make, f"_remembered_{make.__name__}"
+        self.__doc__ = make.__doc__
+
+    @overload
+    def __get__(self, owner: None, kind: type) -> remembered[T]: ...
+
+    @overload
+    def __get__(self, owner: object, kind: type) -> T: ...
+
+    def __get__(self, owner: Any, kind: type) -> Any:
+        if owner is None:
+            return self
+        wanted = torch.is_grad_enabled()
+        found: tuple[T, bool] | None = owner.__dict__.get(self._key)
+        if found is None or (wanted and not found[1]):
+            found = owner.__dict__[self._key] = (self._make(owner), wanted)
+        return found[0]
+
+    def forget(self, owner: Any) -> None:
+        """Let it be worked out again."""
+        owner.__dict__.pop(self._key, None)
 
 
 def log_sum_exp(values: Tensor, dim: int) -> Tensor:

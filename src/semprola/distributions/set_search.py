@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
 
-from semprola.engine import Literals, indicators, search
-
-if TYPE_CHECKING:
-    from semprola.distributions.base import ConstrainedDistribution
+from semprola.distributions.evaluator import Evaluator
 
 _STEPS = 60
 """Most steps of the search for multipliers; it ends earlier in all but contrived cases."""
@@ -20,7 +16,7 @@ _TOLERANCE = 1e-9
 
 
 def best_f1(
-    p: ConstrainedDistribution, delta: Tensor, empty: Tensor, score: Callable[[Tensor], Tensor]
+    p: Evaluator, delta: Tensor, empty: Tensor, score: Callable[[Tensor], Tensor]
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The best state found [labels, batch], its expected F1 and an upper bound [batch].
 
@@ -35,10 +31,10 @@ def best_f1(
         empty: probability of the empty set [batch]; 0 where it violates the constraint, so that it is never chosen.
         score: expected F1 [n, batch] of sets [labels, n, batch].
     """
-    if p._can_list_states():
+    if p.domain.can_be_listed():
         return _best_listed(p, score)
     best = _Best(p, score)
-    best.offer(torch.zeros_like(delta[:, 0]), torch.arange(p._batch, device=empty.device), empty)
+    best.offer(torch.zeros_like(delta[:, 0]), torch.arange(p.batch, device=empty.device), empty)
     size = torch.arange(1, delta.shape[1] + 1, device=delta.device, dtype=delta.dtype)
     ordered = delta.sort(dim=0, descending=True).values
     relaxed = ordered.cumsum(0).diagonal(dim1=0, dim2=1).T  # without the constraint: the k largest Δ_jk
@@ -55,10 +51,10 @@ def best_f1(
 class _Best:
     """The best state of each row so far."""
 
-    def __init__(self, p: ConstrainedDistribution, score: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, p: Evaluator, score: Callable[[Tensor], Tensor]) -> None:
         self.score = score
-        starts = [p.mode, p.decode("hamming")]
-        candidates = torch.stack([y.reshape(p._batch, -1).T.double() for y in starts], dim=1)
+        starts = [p.best[0], p.domain.best_total(2 * p.marginals() - 1)]
+        candidates = torch.stack([y.double() for y in starts], dim=1)
         self.value, index = score(candidates).max(0)
         self.states = candidates.gather(1, index.expand(len(candidates), 1, -1))[:, 0]
 
@@ -73,7 +69,7 @@ class _Best:
 class _Tracks:
     """For each size k and row: the states with fewer and with more labels whose lines bound the maximum."""
 
-    def __init__(self, p: ConstrainedDistribution, delta: Tensor, size: Tensor, relaxed: Tensor, best: _Best) -> None:
+    def __init__(self, p: Evaluator, delta: Tensor, size: Tensor, relaxed: Tensor, best: _Best) -> None:
         self.p, self.delta, self.best = p, delta, best
         self.size = size[:, None].expand_as(relaxed)
         self.row = torch.arange(relaxed.shape[1], device=size.device).expand_as(relaxed)
@@ -127,7 +123,7 @@ class _Tracks:
     def _solve(self, where: Tensor, multiplier: Tensor) -> Tensor:
         """Maximise Σ y_j (Δ_jk - λ): value Σ y_j Δ_jk and number of labels of the state, [2, chosen]."""
         delta, row, size = self.delta[:, where], self.row[where], self.size[where]
-        states = _best_totals(self.p, delta - multiplier, row)
+        states = self.p.domain.best_total(delta - multiplier, row)
         total, count = (states * delta).sum(0), states.sum(0)
         bound = total + multiplier * (size - count)
         self.bound[where] = torch.minimum(self.bound[where], bound)
@@ -136,29 +132,19 @@ class _Tracks:
         return torch.stack([total, count])
 
 
-def _best_totals(p: ConstrainedDistribution, gains: Tensor, row: Tensor) -> Tensor:
-    """States of the support with the largest Σ_j gains_j y_j [labels, n], for gains [labels, n] and their rows [n]."""
-    structure = p._structure
-    plan = structure.constraint_explicit if p._needs_explicit else structure.constraint
-    ones = torch.cat([gains, gains.new_zeros((len(p.circuit.given), gains.shape[1]))])
-    zeros = torch.zeros_like(ones)
-    if p._observed is not None:
-        no_zero, no_one = indicators(p._observed[:, row], gains.dtype)
-        zeros, ones = zeros + no_zero, ones + no_one
-    states, _ = search.maximize(plan, None, Literals.of(plan, zeros, ones, maximize=True))
-    return states[: len(gains)]
-
-
-def _best_listed(p: ConstrainedDistribution, score: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor, Tensor]:
-    states = p._all_states()
-    allowed = p.support.check(states.reshape(-1, *[1] * len(p.batch_shape), states.shape[1]))
-    allowed = allowed.reshape(len(states), p._batch)
+def _best_listed(p: Evaluator, score: Callable[[Tensor], Tensor]) -> tuple[Tensor, Tensor, Tensor]:
+    states = p.domain.all_states()
+    everywhere = p.domain.candidates()
+    allowed = p.domain.satisfied(everywhere)
+    contradicted = p.domain.contradicts(everywhere)
+    if contradicted is not None:
+        allowed = allowed & ~contradicted
     candidates = states.T.double()
-    value = torch.full((p._batch,), -1.0, dtype=torch.float64, device=states.device)
-    best = torch.zeros((p._batch,), dtype=torch.int64, device=states.device)
-    step = max(1, 2**22 // max(1, p.circuit.num_labels * p._batch))
+    value = torch.full((p.batch,), -1.0, dtype=torch.float64, device=states.device)
+    best = torch.zeros((p.batch,), dtype=torch.int64, device=states.device)
+    step = max(1, 2**22 // max(1, len(candidates) * p.batch))
     for first in range(0, len(states), step):
-        some = candidates[:, first : first + step, None].expand(-1, -1, p._batch)
+        some = candidates[:, first : first + step, None].expand(-1, -1, p.batch)
         top, index = score(some).masked_fill(~allowed[first : first + step], -1.0).max(0)
         best = torch.where(top > value, index + first, best)
         value = torch.maximum(top, value)

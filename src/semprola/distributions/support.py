@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.distributions.constraints import Constraint
 
+from semprola.distributions.arguments import flat_rows
 from semprola.distributions.names import as_rows
 
 if TYPE_CHECKING:
@@ -27,13 +28,15 @@ class Satisfies(Constraint):
     def check(self, value: Any) -> Tensor:
         """Whether each row of value [*sample, *batch, labels] (or by name) is in the support: bool."""
         p = self._distribution
-        y, shape = p._flat_rows(as_rows(value, p.labels, "y", p.log_mixing))
+        domain = p.evaluator.domain
+        rows = as_rows(value, p.labels, "y", domain.like)
+        y, shape = flat_rows(rows, len(p.labels), p.batch_shape, domain.like)
         binary = ((y == 0) | (y == 1)).all(0)
         with torch.no_grad():
-            inside = binary & p._satisfied((y > 0.5).to(y.dtype))
-        if p._has_evidence and p._observed is not None:
-            seen = p._observed[: len(y), None]
-            inside &= ((y == seen) | seen.isnan()).all(0)
+            inside = binary & domain.satisfied((y > 0.5).to(y.dtype))
+        contradicted = domain.contradicts(y)
+        if contradicted is not None:
+            inside &= ~contradicted
         return inside.reshape(shape)
 
     def __repr__(self) -> str:

@@ -8,10 +8,7 @@ import torch
 from torch import Tensor
 
 from semprola.distributions.base import ConstrainedDistribution
-from semprola.distributions.compatible import CompatibleDistribution
-from semprola.distributions.product import ProductDistribution
-from semprola.distributions.spl import SPLDistribution
-from semprola.engine import logits_of
+from semprola.distributions.evaluator import Evaluator
 
 
 def tempered(p: ConstrainedDistribution, temperature: Tensor, mixing_temperature: Tensor | float = 1.0) -> Any:
@@ -31,22 +28,6 @@ def tempered(p: ConstrainedDistribution, temperature: Tensor, mixing_temperature
         >>> tempered(p, torch.tensor([4.0])).mean
         tensor([0.5761, 0.2119, 0.2119])
     """
-    index = torch.arange(p._batch, device=p._log_mixing.device)
-    new = p._select(index, p.batch_shape, p._observed, p._has_evidence)
-    scale = 1 / temperature.to(p._log_mixing)
-
-    def scaled(columns: Tensor) -> Tensor:
-        return (p._split_columns(columns) * scale[:, None]).flatten(1)
-
-    if isinstance(p, ProductDistribution):
-        new._logits = scaled(p._logits)
-    elif isinstance(p, SPLDistribution):
-        # the logits of the uniform distribution are the counts of models below each branch, not zeros
-        uniform = logits_of(p._structure.layer, p._structure.log_counts).to(p._logits)[:, None]
-        new._logits = uniform + scaled(p._logits - uniform)
-    elif isinstance(p, CompatibleDistribution):
-        new._log_parameters = p._structure.normalize(scaled(p._log_parameters))
-    else:
-        raise TypeError(f"{type(p).__name__} has no temperature")
-    new._log_mixing = torch.log_softmax(p._log_mixing / mixing_temperature, 0)
-    return new
+    evaluator = p.evaluator
+    log_mixing = torch.log_softmax(evaluator.log_mixing / mixing_temperature, 0)
+    return p.over(Evaluator(evaluator.components.tempered(temperature), log_mixing))

@@ -44,6 +44,11 @@ class Structure:
     def is_deterministic(self) -> bool:
         return self.units == 1
 
+    @cached_property
+    def model_count(self) -> int:
+        """Number of models of the circuit, over labels and given variables."""
+        return self.circuit.model_count()
+
     # the constraint alone -------------------------------------------------------------------------------------------
 
     @cached_property

@@ -1,0 +1,126 @@
+"""The label vectors that a distribution allows: those of the constraint, for its given inputs and the evidence."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from semprola.circuit import Circuit
+from semprola.engine import Literals, Plan, Structure, indicators, search, supported
+
+
+class Domain:
+    """A constraint together with what is observed, one column per element of a flat batch.
+
+    Args:
+        structure: plans of the constraint.
+        like: a tensor with the type and the device of all results.
+        batch: elements of the batch.
+        observed: values of all variables, NaN where not observed [variables, batch]; None if nothing is.
+        has_evidence: whether labels, not only given variables, are observed.
+    """
+
+    def __init__(
+        self, structure: Structure, like: Tensor, batch: int, observed: Tensor | None = None, has_evidence: bool = False
+    ) -> None:
+        self.structure, self.batch, self.observed, self.has_evidence = structure, batch, observed, has_evidence
+        self.dtype, self.device = like.dtype, like.device
+
+    @property
+    def circuit(self) -> Circuit:
+        """The compiled constraint."""
+        return self.structure.circuit
+
+    @property
+    def needs_explicit(self) -> bool:
+        """Whether labels that the circuit suppresses at zero may be observed to be one."""
+        return self.has_evidence and bool(self.circuit.zero_suppressed.any())
+
+    @property
+    def masks(self) -> tuple[Tensor, Tensor]:
+        """Scores of "variable is 0" and "is 1": -inf where what is observed excludes it, else 0 [variables, batch]."""
+        if self.observed is None:
+            blank = torch.zeros((self.circuit.num_variables, self.batch), dtype=self.dtype, device=self.device)
+            return blank, blank
+        return indicators(self.observed, self.dtype)
+
+    def select(self, index: Tensor) -> Domain:
+        """The same for some elements of the batch, by flat index."""
+        observed = None if self.observed is None else self.observed[:, index]
+        return Domain(self.structure, self.like, len(index), observed, self.has_evidence)
+
+    def under(self, structure: Structure) -> Domain:
+        """The same observations for another structure of the same labels."""
+        return Domain(structure, self.like, self.batch, self.observed, self.has_evidence)
+
+    def observe(self, rows: Tensor) -> tuple[Domain, Tensor]:
+        """With evidence [labels, batch] added (NaN: none); and where it contradicts what was observed [batch]."""
+        conflict = torch.zeros(self.batch, dtype=torch.bool, device=rows.device)
+        if self.observed is not None:
+            old = self.observed[: len(rows)]
+            conflict = (~old.isnan() & ~rows.isnan() & (old != rows)).any(0)
+            rows = torch.cat([torch.where(rows.isnan(), old, rows), self.observed[len(rows) :]])
+        return Domain(self.structure, self.like, self.batch, rows, True), conflict
+
+    def contradicts(self, y: Tensor) -> Tensor | None:
+        """Whether y [labels, samples, batch] contradicts the evidence: bool [samples, batch]; None without evidence."""
+        if not self.has_evidence or self.observed is None:
+            return None
+        seen = self.observed[: len(y), None]
+        return ((y != seen) & ~seen.isnan()).any(0)
+
+    def satisfied(self, y: Tensor) -> Tensor:
+        """Whether y [labels, samples, batch] satisfies the constraint for the given inputs: bool [samples, batch]."""
+        return supported(self.structure.constraint_explicit, self.leaves_of(y)).view(y.shape[1:])
+
+    def rows_of(self, y: Tensor) -> Tensor:
+        """Values of all variables [variables, samples, batch]: those of y [labels, samples, batch] and the given."""
+        if not self.circuit.given or self.observed is None:
+            return y
+        given = self.observed[len(y) :, None].expand(-1, y.shape[1], -1)
+        return torch.cat([y, given.to(y.dtype)])
+
+    def leaves_of(self, y: Tensor) -> Tensor:
+        """Leaves that allow only the literals of y [labels, samples, batch], and of the given inputs."""
+        return torch.stack(indicators(self.rows_of(y).flatten(1), self.dtype), dim=1).flatten(0, 1)
+
+    def all_states(self) -> Tensor:
+        """Every label vector that is a model for some input [states, labels]."""
+        rows = torch.from_numpy(self.circuit.enumerate()[:, : self.circuit.num_labels].copy())
+        if self.circuit.given:
+            rows = torch.unique(rows, dim=0)
+        return rows.to(self.like)
+
+    def candidates(self) -> Tensor:
+        """All states as candidates for each element of the batch [labels, states, batch]."""
+        return self.all_states().T[:, :, None].expand(-1, -1, self.batch)
+
+    def can_be_listed(self, most: int = 2**12) -> bool:
+        """Whether there are so few states that a query may be answered by listing them."""
+        return self.structure.model_count <= most
+
+    def best_total(self, gains: Tensor, column: Tensor | None = None) -> Tensor:
+        """The allowed state with the largest Σ_j gains_j y_j [labels, n].
+
+        Args:
+            gains: [labels, n]
+            column: which element of the batch each is for [n]; None for all of them in order.
+        """
+        plan = self.structure.constraint_explicit if self.needs_explicit else self.structure.constraint
+        ones = torch.cat([gains, gains.new_zeros((len(self.circuit.given), gains.shape[1]))])
+        zeros = torch.zeros_like(ones)
+        if self.observed is not None:
+            seen = self.observed if column is None else self.observed[:, column]
+            no_zero, no_one = indicators(seen, gains.dtype)
+            zeros, ones = zeros + no_zero, ones + no_one
+        return maximum(plan, None, zeros, ones)[0][: len(gains)]
+
+    @property
+    def like(self) -> Tensor:
+        """An empty tensor of the type and on the device of all results."""
+        return torch.empty(0, dtype=self.dtype, device=self.device)
+
+
+def maximum(plan: Plan, weights: Tensor | None, zeros: Tensor, ones: Tensor) -> tuple[Tensor, Tensor]:
+    """The state of largest value [variables, columns] and its log-value [columns], for scores [variables, columns]."""
+    return search.maximize(plan, weights, Literals.of(plan, zeros, ones, maximize=True))

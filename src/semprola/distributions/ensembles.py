@@ -1,0 +1,91 @@
+"""Mixtures of distributions over the same circuit: ensembles, and circuits beside known label sets."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from semprola.distributions.base import ConstrainedDistribution
+from semprola.distributions.evaluator import Evaluator
+from semprola.distributions.joined import Joined
+
+
+class MixtureDistribution(ConstrainedDistribution):
+    """Σ_i w_i p_i(y) for distributions p_i over the same circuit; made by :func:`mixture` and by layers.
+
+    It answers every query of its parts. `mode` looks at the best states of all parts under the whole mixture;
+    `mode_is_exact` is true where a bound proves that no other state is more probable.
+    """
+
+
+def mixture(distributions: Sequence[Any], weights: Any = None) -> MixtureDistribution:
+    """The mixture of several distributions, such as those of an ensemble of networks.
+
+    Args:
+        distributions: what layers return, of any kind, over the same circuit, given inputs and evidence; their batch
+            shapes are broadcast.
+        weights: of the distributions, not negative [n] or [*batch, n]; equal by default. They are divided by their sum.
+
+    Returns:
+        A distribution.
+
+    Raises:
+        ValueError: there are none, circuits or observations differ, or weights do not fit.
+
+    Example:
+        >>> import torch, semprola as sp
+        >>> rules = sp.compile(sp.one_hot(["a", "b", "c"]))
+        >>> members = [sp.SPL(4, rules), sp.ProductSPL(4, rules)]
+        >>> p = sp.mixture([member(torch.randn(5, 4)) for member in members])
+        >>> p.mode.sum(-1)
+        tensor([1., 1., 1., 1., 1.])
+    """
+    parts = list(distributions)
+    if not parts:
+        raise ValueError("a mixture needs at least one distribution")
+    for part in parts:
+        if not isinstance(part, ConstrainedDistribution):
+            raise TypeError(f"expected distributions that layers return, not {type(part).__name__}")
+        if part.circuit != parts[0].circuit:
+            raise ValueError("a mixture needs distributions over the same circuit")
+    shape = torch.broadcast_shapes(*(part.batch_shape for part in parts))
+    evaluators = [part.expand(shape).evaluator for part in parts]
+    for evaluator in evaluators[1:]:
+        _check_alike(evaluators[0], evaluator)
+    log_weights = _log_weights(weights, len(parts), shape, evaluators[0])
+    # p_i = Σ_c π_c f_c / Z_i, so that its components enter with w_i π_c / Z_i
+    mixing = [e.log_mixing + w - e.log_partition for e, w in zip(evaluators, log_weights, strict=True)]
+    components = Joined([evaluator.components for evaluator in evaluators])
+    return MixtureDistribution(Evaluator(components, torch.cat(mixing)), shape)
+
+
+def _check_alike(first: Evaluator, other: Evaluator) -> None:
+    a, b = first.domain, other.domain
+    if (a.dtype, a.device) != (b.dtype, b.device):
+        raise ValueError(
+            f"a mixture needs one type and device, not {a.dtype} on {a.device} and {b.dtype} on {b.device}"
+        )
+    same = a.has_evidence == b.has_evidence and (a.observed is None) == (b.observed is None)
+    if same and a.observed is not None and b.observed is not None:
+        same = torch.equal(a.observed.nan_to_num(-1.0), b.observed.nan_to_num(-1.0))
+    if not same:
+        raise ValueError("a mixture needs distributions with the same given inputs and the same evidence")
+
+
+def _log_weights(weights: Any, count: int, shape: torch.Size, like: Evaluator) -> Tensor:
+    """Normalised log-weights [n, batch]."""
+    mixing = like.log_mixing
+    given = mixing.new_ones(count) if weights is None else torch.as_tensor(weights, device=mixing.device).to(mixing)
+    if given.dim() == 0 or given.shape[-1] != count:
+        raise ValueError(f"expected {count} weights, got shape {tuple(given.shape)}")
+    total = given.sum(-1, keepdim=True)
+    if not bool((given >= 0).all()) or not bool((total > 0).all()) or not bool(torch.isfinite(total).all()):
+        raise ValueError("weights must be finite, not negative, and not all zero")
+    try:
+        rows = given.div(total).expand(*shape, count)
+    except RuntimeError:
+        raise ValueError(f"weights of shape {tuple(given.shape)} do not fit batch {tuple(shape)}") from None
+    return rows.reshape(like.batch, count).T.log()

@@ -1,0 +1,130 @@
+"""A mixture of components, flat and without names or shapes: what every query is written in terms of."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from semprola.distributions.components import Components
+from semprola.distributions.domain import Domain
+from semprola.distributions.numeric import log_sum_exp, remembered
+
+_NEGATIVE_INFINITY = float("-inf")
+_LISTED = 256
+"""A mixture with no more states than this settles an unproven mode by listing them."""
+_RANKED = (4, 32)
+"""States of each component that are looked at to prove the mode of a mixture, until it is proven."""
+
+
+class Evaluator:
+    """p(y) = Σ_c π_c f_c(y) / Z over a flat batch, which comes last in every tensor.
+
+    Args:
+        components: the functions f_c.
+        log_mixing: log π_c [components, batch].
+    """
+
+    def __init__(self, components: Components, log_mixing: Tensor) -> None:
+        self.components, self.log_mixing = components, log_mixing
+
+    @property
+    def domain(self) -> Domain:
+        """Which states are allowed."""
+        return self.components.domain
+
+    @property
+    def count(self) -> int:
+        """Number of components."""
+        return self.components.count
+
+    @property
+    def batch(self) -> int:
+        """Elements of the batch."""
+        return self.components.batch
+
+    @property
+    def is_single(self) -> bool:
+        """Whether there is one component, and it is deterministic: then everything is exact."""
+        return self.count == 1 and self.components.is_deterministic
+
+    @property
+    def log_partition(self) -> Tensor:
+        """log Z [batch]."""
+        if self.components.is_normalized:
+            return self.log_mixing.new_zeros(self.batch)
+        if self.count == 1:
+            return self.components.log_z[0]
+        return log_sum_exp(self.log_mixing + self.components.log_z, 0)
+
+    @property
+    def responsibilities(self) -> Tensor:
+        """Posterior probability of each component [components, batch]."""
+        if self.count == 1:
+            return torch.ones_like(self.log_mixing)
+        return torch.softmax(self.log_mixing + self.components.log_z, 0)
+
+    @remembered
+    def best(self) -> tuple[Tensor, Tensor]:
+        """The most probable state found [labels, batch] and whether it is proven to be that [batch].
+
+        A single deterministic circuit has its exact maximum. For mixtures the candidates are every component's maximum,
+        scored under the whole mixture; Σ_c π_c max f_c bounds what any state can reach.
+        """
+        with torch.no_grad():
+            candidates, bounds = self.components.best()
+            if self.is_single:
+                return candidates[:, 0], torch.ones(self.batch, dtype=torch.bool, device=candidates.device)
+            states, log_probs = self.best_of(candidates)
+            proven = self._reaches(log_probs, bounds)
+            # a program that is traced cannot branch on what it computes
+            traced = torch.compiler.is_compiling()
+            if self.domain.can_be_listed(_LISTED) and (traced or not bool(proven.all())):
+                return self.best_of(self.domain.candidates())[0], torch.ones_like(proven)
+            if self.components.is_deterministic and not traced:
+                for k in _RANKED:
+                    rows = torch.nonzero(~proven)[:, 0]
+                    if len(rows):
+                        states[:, rows], proven[rows] = self.select(rows)._settled(states[:, rows], k)
+            return states, proven
+
+    def best_of(self, candidates: Tensor) -> tuple[Tensor, Tensor]:
+        """The most probable of candidates [labels, n, batch]: [labels, batch], and its log-probability [batch]."""
+        log_prob, best = self.log_probs(candidates).max(0)
+        return candidates.gather(1, best.expand(len(candidates), 1, -1))[:, 0], log_prob
+
+    def log_probs(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
+        """Log-probabilities [samples, batch] of y [labels, samples, batch]; -inf outside of the support."""
+        scores = self.components.log_scores(y, codes)
+        contradicted = self.domain.contradicts(y)
+        if contradicted is not None:
+            scores = scores.masked_fill(contradicted[:, None], _NEGATIVE_INFINITY)
+        total = log_sum_exp(scores + self.log_mixing, 1) if self.count > 1 else scores[:, 0]
+        # an impossible y has no gradient, not even through the partition function
+        return (total - self.log_partition).masked_fill(total == _NEGATIVE_INFINITY, _NEGATIVE_INFINITY)
+
+    def marginals(self) -> Tensor:
+        """P(Y_j = 1) [labels, batch]."""
+        return (self.components.marginals() * self.responsibilities).sum(1).clamp(0.0, 1.0)
+
+    def select(self, index: Tensor) -> Evaluator:
+        """The same for some elements of the batch, by flat index."""
+        return Evaluator(self.components.select(index), self.log_mixing[:, index])
+
+    def within(self, domain: Domain) -> Evaluator:
+        """The same with other observations."""
+        return Evaluator(self.components.within(domain), self.log_mixing)
+
+    def _settled(self, known: Tensor, k: int) -> tuple[Tensor, Tensor]:
+        """The best of a known state [labels, batch] and of every component's k best, and whether it is proven.
+
+        A state that is in none of the lists has in each component at most the value of its last entry (the threshold
+        algorithm of Fagin, Lotem and Naor).
+        """
+        candidates, least = self.components.ranked(k)
+        states, log_probs = self.best_of(torch.cat([known[:, None], candidates], dim=1))
+        return states, self._reaches(log_probs, least)
+
+    def _reaches(self, log_probs: Tensor, values: Tensor) -> Tensor:
+        """Whether log-probabilities [batch] reach that of a state with these component values [components, batch]."""
+        upper = log_sum_exp(self.log_mixing + values, 0) - self.log_partition
+        return upper <= log_probs + 64 * torch.finfo(log_probs.dtype).eps * (1 + log_probs.abs())

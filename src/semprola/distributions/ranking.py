@@ -1,0 +1,43 @@
+"""The most probable states, and given candidates in the order of their probabilities."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from semprola.distributions.evaluator import Evaluator
+
+_NEGATIVE_INFINITY = float("-inf")
+
+
+def top_k(p: Evaluator, k: int) -> tuple[Tensor, Tensor]:
+    """The k best states [labels, k, batch] and their log-probabilities [k, batch]."""
+    if not p.is_single and p.domain.can_be_listed():
+        candidates = p.domain.candidates()
+    else:
+        candidates, _ = p.components.ranked(k)
+    states, log_probs = _score(p, candidates)
+    states, log_probs = states[:, :k], log_probs[:k]
+    states = torch.where(log_probs == _NEGATIVE_INFINITY, states[:, :1], states)
+    if states.shape[1] < k:
+        missing = k - states.shape[1]
+        states = torch.cat([states, states[:, :1].expand(-1, missing, -1)], dim=1)
+        log_probs = torch.cat([log_probs, log_probs.new_full((missing, p.batch), _NEGATIVE_INFINITY)])
+    return states, log_probs
+
+
+def _score(p: Evaluator, candidates: Tensor) -> tuple[Tensor, Tensor]:
+    """Candidates [labels, n, batch], best first, and their log-probabilities [n, batch] (-inf: a repetition)."""
+    log_probs = p.log_probs(candidates).masked_fill(_repeated(candidates.permute(1, 2, 0)), _NEGATIVE_INFINITY)
+    log_probs, order = log_probs.sort(dim=0, descending=True, stable=True)
+    return candidates.gather(1, order.expand(len(candidates), -1, -1)), log_probs
+
+
+def _repeated(rows: Tensor) -> Tensor:
+    """Whether a row equals an earlier one of its column: bool [n, batch] for rows [n, batch, labels]."""
+    count, batch, _ = rows.shape
+    number = torch.unique(rows.flatten(0, 1), dim=0, return_inverse=True)[1].view(count, batch)
+    ordered, order = number.sort(dim=0, stable=True)
+    same = torch.zeros_like(ordered, dtype=torch.bool)
+    same[1:] = ordered[1:] == ordered[:-1]
+    return torch.zeros_like(same).scatter(0, order, same)

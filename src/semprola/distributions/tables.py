@@ -1,0 +1,164 @@
+"""A component over a list of known label sets: a softmax of additive scores."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from semprola.distributions.components import Components
+from semprola.distributions.domain import Domain
+from semprola.distributions.numeric import log_sum_exp
+
+_NEGATIVE_INFINITY = float("-inf")
+_MOST_NUMBERS = 2**22
+"""Pairs of state and batch element that are checked against the constraint at once."""
+
+
+class StateTable:
+    """Distinct label vectors, and a way to find one among them.
+
+    Args:
+        states: 0/1 [states, labels], without repetitions; at least one.
+    """
+
+    def __init__(self, states: Tensor) -> None:
+        self.states = states
+        code = torch.randint(-(2**62), 2**62, (states.shape[1],), generator=torch.Generator().manual_seed(0))
+        self._code = code.to(states.device)
+        self._sorted, self._order = self._keys(states.T).sort()
+
+    def find(self, y: Tensor) -> Tensor:
+        """The row of each label vector [labels, n], -1 where it is none of them: [n]."""
+        place = torch.searchsorted(self._sorted, self._keys(y)).clamp(max=len(self._sorted) - 1)
+        row = self._order[place]
+        # two sums may agree by chance, two label vectors may not
+        same = ((self.states[row].T > 0.5) == (y > 0.5)).all(0)
+        return torch.where(same, row, -1)
+
+    def _keys(self, y: Tensor) -> Tensor:
+        """One number for each label vector [labels, n]: the sum, modulo 2^64, of a random one for each label."""
+        return ((y > 0.5).to(torch.int64) * self._code[:, None]).sum(0)
+
+
+class KnownStates(Components):
+    """One component with f(y) = exp(score of y) for the states of a table, and zero for every other y.
+
+    Args:
+        domain: which states are allowed.
+        table: the states.
+        scores: log f [states, batch]; -inf for states that the given inputs exclude.
+        is_normalized: whether the table sums to one before any evidence.
+    """
+
+    count = 1
+
+    def __init__(self, domain: Domain, table: StateTable, scores: Tensor, is_normalized: bool = False) -> None:
+        self.domain, self._table, self._scores, self._is_normalized = domain, table, scores, is_normalized
+        seen = scores
+        if domain.has_evidence and domain.observed is not None:
+            observed = domain.observed[: domain.circuit.num_labels, None]
+            states = table.states.T[:, :, None]
+            seen = seen.masked_fill(((states != observed) & ~observed.isnan()).any(0), _NEGATIVE_INFINITY)
+        self._seen = seen
+
+    @classmethod
+    def of(cls, domain: Domain, table: StateTable, odds: Tensor, bias: Tensor) -> KnownStates:
+        """A softmax of θ·y + b_y over the states that the given inputs allow.
+
+        Args:
+            domain: which states are allowed.
+            table: the states, all within the constraint.
+            odds: θ [labels, batch].
+            bias: b [states].
+        """
+        scores = table.states.to(odds) @ odds + bias.to(odds)[:, None]
+        if domain.circuit.given:
+            scores = scores.masked_fill(~_allowed(domain, table), _NEGATIVE_INFINITY)
+            return cls(domain, table, scores - _finite(log_sum_exp(scores, 0)))
+        return cls(domain, table, torch.log_softmax(scores, 0), is_normalized=True)
+
+    @property
+    def is_deterministic(self) -> bool:
+        return True
+
+    @property
+    def size(self) -> int:
+        return len(self._scores)
+
+    @property
+    def is_normalized(self) -> bool:
+        return self._is_normalized and not self.domain.has_evidence
+
+    @property
+    def log_z(self) -> Tensor:
+        return log_sum_exp(self._seen, 0)[None]
+
+    def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
+        row = self._table.find(y.flatten(1)).view(y.shape[1:])
+        scores = self._scores.gather(0, row.clamp(min=0))
+        return scores.masked_fill(row < 0, _NEGATIVE_INFINITY)[:, None]
+
+    def marginals(self) -> Tensor:
+        return (self._states.T @ self._probabilities)[:, None]
+
+    def best(self) -> tuple[Tensor, Tensor]:
+        value, row = self._seen.max(0)
+        return self._states[row].T[:, None], value[None]
+
+    def ranked(self, k: int) -> tuple[Tensor, Tensor]:
+        size = min(k, len(self._seen))
+        values, rows = self._seen.topk(size, 0)
+        least = values[-1:] if size == k else torch.full_like(values[-1:], _NEGATIVE_INFINITY)
+        return self._states[rows].permute(2, 0, 1), least
+
+    def sample(self, component: Tensor, generator: torch.Generator | None) -> Tensor:
+        share = self._probabilities
+        # where nothing is possible, no one asks for this component: any state will do
+        share = torch.where(share.sum(0) > 0, share, torch.ones_like(share))
+        row = torch.multinomial(share.T, len(component), replacement=True, generator=generator).T
+        return self._states[row].permute(2, 0, 1)
+
+    def entropies(self) -> Tensor:
+        terms: Tensor = torch.special.entr(self._probabilities)
+        return terms.sum(0)[None]
+
+    def select(self, index: Tensor) -> Any:
+        return KnownStates(self.domain.select(index), self._table, self._scores[:, index], self._is_normalized)
+
+    def within(self, domain: Domain) -> Any:
+        return KnownStates(domain, self._table, self._scores, self._is_normalized)
+
+    def tempered(self, temperature: Tensor) -> Any:
+        scores = self._scores / temperature.to(self._scores)
+        return KnownStates(self.domain, self._table, scores - _finite(log_sum_exp(scores, 0)), self._is_normalized)
+
+    def tilted(self, zeros: Tensor, ones: Tensor) -> Any:
+        states = self._table.states.to(ones)
+        tilt = states @ ones[:, 0] + (1 - states) @ zeros[:, 0]
+        return KnownStates(self.domain, self._table, self._scores.to(tilt) + tilt)
+
+    @property
+    def _states(self) -> Tensor:
+        return self._table.states.to(self._seen)
+
+    @property
+    def _probabilities(self) -> Tensor:
+        """[states, batch]; all zero where no state is possible."""
+        return torch.exp(self._seen - _finite(self.log_z))
+
+
+def _allowed(domain: Domain, table: StateTable) -> Tensor:
+    """Which states satisfy the constraint for each element of the batch: bool [states, batch]."""
+    step = max(1, _MOST_NUMBERS // max(1, domain.batch * len(domain.circuit.labels)))
+    with torch.no_grad():
+        parts = [
+            domain.satisfied(rows.to(domain.dtype).T[:, :, None].expand(-1, -1, domain.batch))
+            for rows in table.states.split(step)
+        ]
+    return torch.cat(parts)
+
+
+def _finite(values: Tensor) -> Tensor:
+    return values.masked_fill(values == _NEGATIVE_INFINITY, 0.0)
