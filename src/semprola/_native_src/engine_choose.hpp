@@ -168,7 +168,7 @@ template <class O> struct SampleTile {
         const int32_t w = job.weights.data ? c.first_weight[s] : -1;
         // the exponent of a sum is minus infinity only where nothing is drawn
         const Number<O> sum = tile.at(row);
-        const V top = O::max(sum.exponent, O::set(T(-1e30)));
+        const V top = O::max(sum.exponent, O::set(lowest<T>()));
         V left = O::mul(random.uniform(uint32_t(row)), sum.mantissa);
         for (int32_t i = 0; i + 1 < fan_in && open; ++i) {
             const Number<O> part = tile.template edge<false>(view, row, begin + i, w < 0 ? w : w + i);

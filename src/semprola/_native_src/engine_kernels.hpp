@@ -111,7 +111,7 @@ template <class O> struct Tile {
     SEMPROLA_INLINE Number<O> join(Number<O> sum, const View &v, int64_t row, int32_t e, int32_t w) const {
         Number<O> part[K];
         // finite, so that no difference is of two infinities
-        V top = First ? O::set(T(-1e30)) : sum.exponent;
+        V top = First ? O::set(lowest<T>()) : sum.exponent;
         for (int i = 0; i < K; ++i) {
             part[i] = edge<Sparse>(v, row, e + i, w < 0 ? w : w + i);
             top = O::max(part[i].exponent, top);
@@ -127,7 +127,7 @@ template <class O> struct Tile {
     SEMPROLA_INLINE void pair(const View &v, int32_t s, int32_t e, int32_t w) {
         const int64_t row = int64_t(c.num_leaves) + s;
         const Number<O> a = edge<false>(v, row, e, w), b = edge<false>(v, row, e + 1, w < 0 ? w : w + 1);
-        const V top = O::max(O::max(a.exponent, b.exponent), O::set(T(-1e30)));
+        const V top = O::max(O::max(a.exponent, b.exponent), O::set(lowest<T>()));
         const V first = O::scale(a.mantissa, O::sub(a.exponent, top));
         const V second = O::scale(b.mantissa, O::sub(b.exponent, top));
         V m, power;
@@ -197,7 +197,7 @@ template <class O> struct Tile {
         if (!any && w < 0) return;
         const Number<O> sum = any ? at(row) : Number<O>{O::set(T(1)), O::set(T(0))};
         const V scaled = fan_in == 1 ? arriving : O::mul(arriving, O::inverse(sum.mantissa));
-        const V top = O::max(sum.exponent, O::set(T(-1e30)));
+        const V top = O::max(sum.exponent, O::set(lowest<T>()));
         for (int32_t i = 0; i < fan_in; ++i) {
             const bool reached = any && (!Sparse || v.reaches(row, begin + i));
             V part = arriving;

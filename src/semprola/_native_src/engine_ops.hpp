@@ -389,6 +389,9 @@ using ChainFloat = BroadFloat;
 using ChainDouble = BroadDouble;
 #endif
 
+// In place of minus infinity where a difference of two infinities would be NaN.
+template <class T> constexpr T lowest() { return std::numeric_limits<T>::lowest(); }
+
 // exp(x) as mantissa * 2^exponent for finite x; the mantissa is between 0.7 and 1.42.
 template <class O> SEMPROLA_INLINE void exp_finite(typename O::V x, typename O::V &mantissa, typename O::V &exponent) {
     using T = typename O::T;
@@ -397,6 +400,8 @@ template <class O> SEMPROLA_INLINE void exp_finite(typename O::V x, typename O::
     // log 2 in two parts, the first with so few digits that its product with the exponent is exact
     V r = O::fma(exponent, O::set(T(-0.693145751953125)), x);
     r = O::fma(exponent, O::set(T(-1.42860682030941723212e-6)), r);
+    // beyond what the digits of x can tell, rounding would leave any number here; NaN stays
+    r = O::max(O::set(T(-0.35)), O::min(O::set(T(0.35)), r));
     // on |r| <= 0.35: for single precision 1 + r + r^2 q(r) with q fitted to a relative error of 3e-9, for double
     // precision 13 terms of the Taylor series
     constexpr double fitted[] = {1.0, 1.0, 0.4999999344683955, 0.16666520620537945, 0.04166838822378951,

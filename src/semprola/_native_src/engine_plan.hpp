@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <limits>
 
 // For what runs in the innermost loops: compilers give up on some of it, and a call costs more than the work.
 #if defined(__GNUC__)

@@ -173,7 +173,7 @@ def choose_locally(plan: Plan, weights: Tensor, leaves: Tensor) -> Tensor:
 def differentiable(plan: Plan, weights: Tensor | None, leaves: Tensor) -> Tensor:
     """Log-values [columns] by operations that can be differentiated as often as one likes.
 
-    Slower than the others, for derivatives of the third order and beyond, and for programs that are traced.
+    Slower than the others, for derivatives of the third order and beyond.
     """
     values = torch.cat([leaves, leaves.new_zeros((plan.num_rows - plan.num_leaves, leaves.shape[1]))])
     for step in plan.on(leaves.device).steps:

@@ -13,7 +13,6 @@ from semprola.engine.plan import Plan
 _DEFAULT = 2**30
 _CACHED = 2**26
 """On CPU, parts of about this many bytes are faster than larger ones, which leave the caches between two steps..."""
-_ALL = 2**62
 _WIDE = 128
 """...but not with fewer columns than this."""
 
@@ -49,8 +48,6 @@ def get_memory() -> int:
 
 def columns_at_once(plan: Plan, like: Tensor) -> int:
     """How many columns of this type a pass over a plan may evaluate together."""
-    if torch._C._is_tracing():
-        return _ALL  # a traced program must not depend on the size of the batch that it was traced with
     # values, shares, and what a step on the largest step makes on the way
     numbers = plan.num_rows + 2 * plan.num_edges + 4 * plan.on(like.device).largest
     cost = max(1, numbers * like.element_size())

@@ -14,7 +14,7 @@ from torch import Tensor
 from semprola.engine.backends import select
 from semprola.engine.backends.base import Backend
 from semprola.engine.backends.torch_likelihood import dense, dense_gradient
-from semprola.engine.ops.registration import alias, apply_of, define, register_meta, traced, transforming, watched
+from semprola.engine.ops.registration import alias, apply_of, define, register_meta, transforming, watched
 from semprola.engine.ops.values import support
 from semprola.engine.plan import Plan
 
@@ -33,14 +33,13 @@ def likelihood(plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor | None, l
     Returns:
         [samples, components, batch]
     """
-    is_traced = traced()
-    if not is_traced and not watched(logits, rows):
+    if not watched(logits, rows):
         rows = rows if rows.dtype == logits.dtype else rows.to(logits.dtype)
         result: Tensor = _direct(logits, rows, _shortest(select(logits, rows), plan, rows, codes), labels, plan)
         return result
     if codes is None:
         codes = torch.empty((rows.shape[1], rows.shape[2], 0), dtype=torch.int32, device=logits.device)
-    if is_traced or transforming():
+    if transforming():
         return dense(plan, logits, rows, codes, labels, support)
     result = _likelihood(logits, rows, codes, labels, plan.handle)
     return result

@@ -75,21 +75,21 @@ def apply_of(function: type[torch.autograd.Function]) -> Any:
 def watched(*tensors: Tensor | None) -> bool:
     """Whether someone looks into a computation on these tensors, so that it has to go through registered operators.
 
-    These are tracing compilers, function transforms, dispatch modes and subclasses of tensors. Operators cost more than
-    a back end takes for a small circuit.
+    These are compilers and exporters, function transforms, dispatch modes and subclasses of tensors. Operators cost
+    more than a back end takes for a small circuit.
     """
-    if torch.compiler.is_compiling() or any(t is not None and type(t) not in _PLAIN for t in tensors):
+    if torch.compiler.is_compiling() or any(t is not None and type(t) not in _PLAIN for t in tensors) or traced():
         return True
     return torch._C._functorch.peek_interpreter_stack() is not None or bool(torch._C._len_torch_dispatch_stack())
 
 
 def traced() -> bool:
-    """Whether `torch.jit.trace` records plain torch operations, and sees nothing of what other back ends do.
+    """Whether `torch.jit.trace` records what happens: it sees torch's operators, and nothing else of a back end.
 
     Raises:
-        SemprolaError: the ONNX exporter that is built on it, which cannot follow changes in place.
+        SemprolaError: the ONNX exporter that is built on it, and has no translation for these operators.
     """
-    if torch.compiler.is_compiling() or not torch._C._is_tracing():
+    if not torch._C._is_tracing():
         return False
     if torch.onnx.is_in_onnx_export():
         raise SemprolaError("torch.onnx.export(dynamo=False) cannot follow a circuit: use semprola.export.onnx")

@@ -13,6 +13,7 @@ from semprola.engine.literals import Literals
 from semprola.engine.ops.registration import define, register_meta, register_vmap, traced, watched
 from semprola.engine.ops.values import log_value
 from semprola.engine.plan import Plan
+from semprola.errors import SemprolaError
 
 _FEW = 64
 """So many states are looked for without asking first whether there are any."""
@@ -27,9 +28,8 @@ def maximize(plan: Plan, weights: Tensor | None, literals: Literals) -> tuple[Te
     Returns:
         states [variables, columns] and log-values [columns].
     """
-    is_traced = traced()
-    if is_traced or not watched(literals.leaves, weights):
-        backend = BACKENDS[-1] if is_traced else select(literals.leaves, weights)
+    if not watched(literals.leaves, weights):
+        backend = select(literals.leaves, weights)
         value, states = backend.best_states(plan, weights, literals.leaves, literals.default)
         return states, value + literals.constant
     blank = literals.leaves.new_zeros((0, literals.leaves.shape[1]))
@@ -83,7 +83,9 @@ def top_k(plan: Plan, weights: Tensor | None, leaves: Tensor, k: int) -> tuple[T
     """
     if k > _FEW:
         k = min(k, _most_paths(plan, k))
-    backend = BACKENDS[-1] if traced() or watched(leaves, weights) else select(leaves, weights)
+    if traced():
+        raise SemprolaError("torch.jit.trace cannot follow a list of the best states: trace `mode` in its place")
+    backend = BACKENDS[-1] if watched(leaves, weights) else select(leaves, weights)
     return backend.rank(plan, weights, leaves, k)
 
 
@@ -129,8 +131,12 @@ def sample(
     Returns:
         states [variables, samples, batch]
     """
-    backend = BACKENDS[-1] if traced() else select(literals.leaves, weights)
-    drawn = backend.sample(plan, weights, literals, column.reshape(-1), generator)
+    if traced():
+        raise SemprolaError(
+            "torch.jit.trace cannot follow the drawing of samples: sample outside of it"
+        )
+    drawn_by = BACKENDS[-1] if watched(literals.leaves, weights) else select(literals.leaves, weights)
+    drawn = drawn_by.sample(plan, weights, literals, column.reshape(-1), generator)
     states: Tensor = drawn.unflatten(1, column.shape)
     return states
 

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from semprola.engine.backends import BACKENDS, select
+from semprola.engine.backends import select
 from semprola.engine.backends.torch import differentiable, tangent
 from semprola.engine.ops.registration import (
     alias,
@@ -21,7 +21,6 @@ from semprola.engine.ops.registration import (
     fold_batch,
     register_meta,
     register_vmap,
-    traced,
     transforming,
     watched,
 )
@@ -39,8 +38,6 @@ def log_value(plan: Plan, weights: Tensor | None, leaves: Tensor) -> Tensor:
     Returns:
         [columns]
     """
-    if traced():
-        return differentiable(plan, weights, leaves)
     if not watched(leaves, weights):
         if torch.is_grad_enabled() and (leaves.requires_grad or (weights is not None and weights.requires_grad)):
             result: Tensor = _with_derivative(weights, leaves, plan)
@@ -98,8 +95,6 @@ def supported(plan: Plan, leaves: Tensor) -> Tensor:
 
 def support(plan: Plan, leaves: Tensor, edges: str | None) -> tuple[Tensor, Tensor]:
     """Which weighted edges and columns are possible; see `Backend.support`."""
-    if traced():
-        return BACKENDS[-1].support(plan, leaves, edges)
     if not watched(leaves):
         return select(leaves).support(plan, leaves, edges)
     result: tuple[Tensor, Tensor] = _support(leaves, edges or "", plan.handle)
