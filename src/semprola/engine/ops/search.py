@@ -132,9 +132,7 @@ def sample(
         states [variables, samples, batch]
     """
     if traced():
-        raise SemprolaError(
-            "torch.jit.trace cannot follow the drawing of samples: sample outside of it"
-        )
+        raise SemprolaError("torch.jit.trace cannot follow the drawing of samples: sample outside of it")
     drawn_by = BACKENDS[-1] if watched(literals.leaves, weights) else select(literals.leaves, weights)
     drawn = drawn_by.sample(plan, weights, literals, column.reshape(-1), generator)
     states: Tensor = drawn.unflatten(1, column.shape)

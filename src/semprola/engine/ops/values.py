@@ -21,6 +21,7 @@ from semprola.engine.ops.registration import (
     fold_batch,
     register_meta,
     register_vmap,
+    traced,
     transforming,
     watched,
 )
@@ -60,6 +61,7 @@ def posterior(plan: Plan, weights: Tensor | None, leaves: Tensor) -> tuple[Tenso
     Returns:
         [W, columns] and [2 variables, columns]
     """
+    traced()  # refuses exporters that cannot record an operator
     evaluate = _transformable if transforming() else _evaluate
     _, edge_flows, leaf_flows = evaluate(_present(weights, leaves), leaves, plan.handle)
     return edge_flows, leaf_flows
