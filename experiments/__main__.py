@@ -14,7 +14,12 @@ import typer
 from semprola.cli.app import reporting_errors
 from semprola.cli.output import keep
 
-COMMANDS = {"demo": "experiments.demo", "hmlc": "experiments.hmlc.app", "warcraft": "experiments.warcraft.app"}
+COMMANDS = {
+    "demo": "experiments.demo",
+    "hmlc": "experiments.hmlc.app",
+    "table-one": "experiments.table_one.app",
+    "warcraft": "experiments.warcraft.app",
+}
 """Experiments with options of their own: the module of each has a function `main` of the arguments."""
 
 _QUICK_SECONDS = 80.0

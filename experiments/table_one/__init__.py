@@ -1,0 +1,1 @@
+"""The paper's Table 1 with every mark measured: `python -m experiments table-one`."""

@@ -1,0 +1,56 @@
+"""`python -m experiments table-one`: measure, print the table beside the published one, write the page."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.provenance import provenance, read_json, write_json
+from experiments.table_one import measures
+from experiments.table_one.report import markdown, picture, print_table
+from experiments.table_one.systems import SYSTEMS
+from semprola._files import write_atomically
+from semprola.errors import FormatError
+
+DESIDERATA = {
+    "D1": ("Probabilistic", measures.probabilistic),
+    "D2": ("Expressive", measures.expressive),
+    "D3": ("Consistent", measures.consistent),
+    "D4": ("General", measures.general),
+    "D5": ("Modular", measures.modular),
+    "D6": ("Efficient", measures.efficient),
+}
+BEGIN, END = "<!-- table one: begin -->", "<!-- table one: end -->"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Measure every system on every desideratum; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m experiments table-one", description=__doc__)
+    parser.add_argument("--systems", default=",".join(SYSTEMS), help="comma-separated")
+    parser.add_argument("--out", type=Path, default=Path("out/table_one.json"), help="file for the results")
+    parser.add_argument("--page", type=Path, default=None, help="page to rewrite, such as docs/table_one.md")
+    options = parser.parse_args(arguments)
+    results: dict[str, dict[str, Any]] = {}
+    for system in options.systems.split(","):
+        results[system] = {}
+        for key, (_, measure) in DESIDERATA.items():
+            results[system][key] = measure(system)
+            print(f"  {SYSTEMS[system]}: {key} {'yes' if results[system][key]['mark'] else 'no'}", flush=True)
+    write_json(options.out, {"provenance": provenance(), "results": results})
+    print_table(results)
+    if options.page is not None:
+        update_page(options.out, options.page)
+        picture(results, options.page.parent / "images" / "table_one_time.png")
+    return 0
+
+
+def update_page(results: Path, page: Path) -> None:
+    """Rewrite the tables of a page from a results file."""
+    text = page.read_text(encoding="utf-8")
+    if text.count(BEGIN) != 1 or text.count(END) != 1:
+        raise FormatError(f"{page}: expected one line {BEGIN!r} and one {END!r}")
+    head, tail = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
+    table = markdown(read_json(results)["results"])
+    write_atomically(page, f"{head}\n\n{table}\n{tail}".encode())
