@@ -6,13 +6,15 @@ import lzma
 import math
 import random
 import re
+from types import SimpleNamespace
 
 import networkx as nx
 import numpy as np
 import pytest
 import torch
 
-from semprola.constraints import hierarchy, suggest
+import semprola as sp
+from semprola.constraints import hierarchy, hierarchy_dag, hierarchy_ideals, suggest
 from semprola.errors import CompilationBudgetError, LabelError
 
 CHOICES = list(itertools.product([False, True], repeat=3))
@@ -163,15 +165,55 @@ def test_large_graph_with_several_parents():
     assert rule.evaluate(rows).all()
 
 
+def test_dense_graphs_fall_apart():
+    """Without the upper labels no lower one: such a graph has no narrow decomposition, and needs none."""
+    for size in (26, 70):
+        edges = [(f"a{i}", f"b{j}") for i in range(size) for j in range(size)]
+        circuit = hierarchy(edges).to_circuit(max_nodes=1000)
+        assert circuit.model_count() == 2**size + 2**size - 1
+        assert hierarchy(edges, nonempty=True).to_circuit().model_count() == 2**size + 2**size - 2
+
+
 def test_too_wide_says_where():
-    edges = [(f"a{i}", f"b{j}") for i in range(26) for j in range(26)]
-    with pytest.raises(
-        CompilationBudgetError, match=r"budget of 500 nodes; the widest part is label '[ab]\d+' with the"
-    ):
+    chance = random.Random(0)
+    edges = [(f"a{i}", f"b{j}") for i in range(40) for j in range(40) if chance.random() < 0.2]
+    with pytest.raises(CompilationBudgetError, match=r"500 nodes; the widest part is label '[ab]\d+' with the"):
         hierarchy(edges).to_circuit(max_nodes=500)
-    dense = [(f"a{i}", f"b{j}") for i in range(70) for j in range(70)]
-    with pytest.raises(CompilationBudgetError, match=r"no narrow tree decomposition: \d\d labels"):
-        hierarchy(dense).to_circuit()
+
+
+@pytest.mark.parametrize("nonempty", [False, True])
+def test_states_of_small_graphs(agrees, monkeypatch, nonempty):
+    """The construction for large graphs, on small ones."""
+    monkeypatch.setattr(hierarchy_dag, "_STRUCTURED", -1)
+    chance = random.Random(4)
+    for _ in range(80):
+        graph = _random_dag(chance, chance.randint(3, 10))
+        agrees(hierarchy(graph, edges="child-parent", nonempty=nonempty), structured=False)
+
+
+@pytest.mark.parametrize("count", [30, 60])
+def test_states_against_the_top_down_compiler(monkeypatch, count):
+    monkeypatch.setattr(hierarchy_dag, "_STRUCTURED", -1)
+    chance = random.Random(count)
+    for _ in range(5):
+        edges = [(f"n{i}", f"n{j}") for i in range(1, count) for j in {chance.randrange(i), chance.randrange(i)}]
+        circuit = hierarchy(edges, edges="child-parent").to_circuit()
+        formula = sp.And(*(sp.Bool(child) >> sp.Bool(parent) for child, parent in edges))
+        assert circuit.model_count() == sp.compile(formula, backend="topdown", cache=False).model_count()
+        assert circuit.is_decomposable
+        assert circuit.is_deterministic
+
+
+def test_equal_states_are_one_even_if_their_hashes_are_equal(monkeypatch):
+    rows = np.random.default_rng(0).integers(0, 3, (200, 9)).astype(np.uint8)
+    monkeypatch.setattr(np.random, "default_rng", lambda seed: SimpleNamespace(integers=_zeros))
+    found, inverse = hierarchy_ideals.distinct_rows(rows)
+    assert len(found) == len(np.unique(rows, axis=0))
+    np.testing.assert_array_equal(found[inverse], rows)
+
+
+def _zeros(low, high, shape, dtype):
+    return np.zeros(shape, dtype)
 
 
 @pytest.mark.parametrize(

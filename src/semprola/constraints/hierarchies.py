@@ -153,14 +153,13 @@ class Hierarchy(Family):
         rules = Siblings(self.nonempty, self.mandatory_leaf, self.exclusive_siblings)
         if self.is_forest or self.exclusive_siblings:
             return forest_circuit(self.names, self.parents_of, self.children_of, rules, budget)
-        if self.mandatory_leaf or self.nonempty:
+        if self.mandatory_leaf:
             return clause_circuit(self.names, self._clauses(), budget)
-        return dag_circuit(self.names, self.parents_of, budget)
+        return dag_circuit(self.names, self.parents_of, self.children_of, self.nonempty, budget)
 
     def _clauses(self) -> list[list[int]]:
-        """The rules as clauses over variables 1, 2, …, without those about exclusive siblings."""
+        """The edges and `mandatory_leaf` as clauses over variables 1, 2, …"""
         clauses = [[-child - 1, parent + 1] for child, parent in self.pairs]
         for parent, below in self.sibling_groups:
-            if self.mandatory_leaf or (self.nonempty and parent is None):
-                clauses.append([*([] if parent is None else [-parent - 1]), *(child + 1 for child in below)])
+            clauses.append([*([] if parent is None else [-parent - 1]), *(child + 1 for child in below)])
         return clauses

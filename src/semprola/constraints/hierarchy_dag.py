@@ -18,31 +18,72 @@ from semprola.circuit import Circuit, CircuitBuilder, Vtree
 from semprola.circuit.builder import watched
 from semprola.compiler.budget import Budget
 from semprola.compiler.clausal import circuit_of, compile_clauses
-from semprola.compiler.decomposition import elimination_order
+from semprola.constraints.hierarchy_emission import Emission
+from semprola.constraints.hierarchy_ideals import expand
+from semprola.constraints.hierarchy_order import Poset, bags_of, best_elimination, peel
 from semprola.constraints.layout import VtreeBuilder
-from semprola.errors import CompilationBudgetError
 
-_MOST_BAG = 62
-_SEARCH_SECONDS = 2.0
-_SEARCH_SHARE = 0.2
-"""Of the time that is left, what may go into the search for a better order."""
-_TRIES = 1, 8
+_STRUCTURED = 20_000
+"""With at most this many values of all bags together, the circuit follows a vtree."""
 Masks = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int64]
 
 
-def dag_circuit(names: tuple[str, ...], parents_of: Sequence[Sequence[int]], budget: Budget) -> Circuit:
+def dag_circuit(
+    names: tuple[str, ...],
+    parents_of: Sequence[Sequence[int]],
+    children_of: Sequence[Sequence[int]],
+    nonempty: bool,
+    budget: Budget,
+) -> Circuit:
     """The circuit of "a label that is on has all its parents on", for any acyclic graph.
+
+    A small one respects a vtree; a large one, and one that leaves out the empty set, splits into parts as they become
+    independent, which makes it smaller.
 
     Args:
         names: the labels.
-        parents_of: the parents of each label.
+        parents_of, children_of: the parents and the children of each label.
+        nonempty: whether some label must be on.
         budget: limits on nodes and seconds.
 
     Raises:
-        CompilationBudgetError: some bag has too many values; the message names its labels.
+        CompilationBudgetError: there are too many states; the message names the label where they are.
     """
-    order, bags = _decompose(names, parents_of, budget)
+    check = budget.checker("the search for an order")
+    peeled = peel(parents_of, children_of)
+    core = _parents_first(set(range(len(names))) - set(peeled), parents_of, children_of)
+    number = {v: i for i, v in enumerate(core)}
+    poset = Poset.of([[number[p] for p in parents_of[v]] for v in core])
+    found = best_elimination(poset, check)
+    if found.cost <= _STRUCTURED and not nonempty:
+        return _structured(names, parents_of, [*peeled, *(core[v] for v in found.order)], budget)
+    ideals = expand(poset, found, [names[v] for v in core], budget)
+    emission = Emission(names, core, peeled, children_of, ideals)
+    budget.check("the finished circuit", ideals.count)
+    return emission.circuit([v for v in peeled if not parents_of[v]], nonempty)
+
+
+def _parents_first(
+    labels: set[int], parents_of: Sequence[Sequence[int]], children_of: Sequence[Sequence[int]]
+) -> list[int]:
+    """Some labels, with every parent of one of them among them, so that parents come first."""
+    left = {v: len(parents_of[v]) for v in sorted(labels)}
+    order = [v for v, count in left.items() if not count]
+    for v in order:
+        for c in children_of[v]:
+            if c in left:
+                left[c] -= 1
+                if not left[c]:
+                    order.append(c)
+    return order
+
+
+def _structured(
+    names: tuple[str, ...], parents_of: Sequence[Sequence[int]], order: list[int], budget: Budget
+) -> Circuit:
+    """The circuit along the vtree of an elimination order, with a node for all values of each bag."""
+    bags = bags_of(parents_of, order)
     parent = [bag[0] if bag else -1 for bag in bags]
     below: list[list[int]] = [[] for _ in names]
     for v, above in enumerate(parent):
@@ -221,46 +262,6 @@ def _project(masks: Masks, bag: Sequence[int], part: Sequence[int]) -> Masks:
     for bit, label in enumerate(part):
         projected |= (masks >> place[label] & 1) << bit
     return projected
-
-
-def _decompose(
-    names: Sequence[str], parents_of: Sequence[Sequence[int]], budget: Budget
-) -> tuple[list[int], list[list[int]]]:
-    """The best of a few elimination orders, judged by all its bags and not only by the largest."""
-    edges = [(child, parent) for child, parents in enumerate(parents_of) for parent in parents]
-    found = []
-    for tries in _TRIES:
-        check = budget.checker("the search for a decomposition")
-        check()
-        left = budget.seconds_left
-        seconds = _SEARCH_SECONDS if left is None else min(_SEARCH_SECONDS, left * _SEARCH_SHARE)
-        order = elimination_order(len(parents_of), edges, tries=tries, seconds=seconds, check=check).tolist()
-        found.append((order, _bags(parents_of, order)))
-    order, bags = min(found, key=lambda made: sum(1.5 ** len(bag) for bag in made[1]))
-    widest = max(range(len(bags)), key=lambda v: len(bags[v]))
-    if len(bags[widest]) > _MOST_BAG:
-        shown = ", ".join(repr(names[v]) for v in (widest, *bags[widest][:4]))
-        raise CompilationBudgetError(
-            f"{budget.what} has no narrow tree decomposition: {len(bags[widest]) + 1} labels ({shown}, …) depend on "
-            "each other: leave out parents that say little, or split the hierarchy"
-        )
-    return order, bags
-
-
-def _bags(parents_of: Sequence[Sequence[int]], order: list[int]) -> list[list[int]]:
-    """For each label the labels later in the order that it depends on, in that order."""
-    place = {v: i for i, v in enumerate(order)}
-    later: list[set[int]] = [set() for _ in order]
-    for child, parents in enumerate(parents_of):
-        for parent in parents:
-            first, second = sorted((child, parent), key=place.__getitem__)
-            later[first].add(second)
-    bags: list[list[int]] = [[] for _ in order]
-    for v in order:
-        bag = bags[v] = sorted(later[v], key=place.__getitem__)
-        if bag:
-            later[bag[0]].update(bag[1:])  # it is the next of them, and hands them on
-    return bags
 
 
 def _ancestors(parents_of: Sequence[Sequence[int]]) -> list[int]:
