@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -86,6 +87,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     labels_: tuple[str, ...]
     classes_: Any
+    circuit_: Circuit
     network_: nn.Module
     n_iter_: int
 
@@ -132,7 +134,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # training -------------------------------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SPLClassifier:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, checkpoint: str | Path | None = None) -> SPLClassifier:
         """Train from scratch.
 
         Args:
@@ -140,6 +142,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             y: 0, 1, and NaN where not observed [rows, labels]; a data frame is matched by column names. Or one class
                 for each row [rows].
             sample_weight: a weight for each row [rows].
+            checkpoint: a file to continue from if it exists, and to write after every epoch.
 
         Returns:
             The estimator.
@@ -158,7 +161,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = _take((x, table, None, weight), ~held_out)
         valid = _take((x, table), held_out) if bool(held_out.any()) else None
         self.history_ = fit_network(
-            self.network_, rows, valid, self._settings(), seed=seed, progress=bool(self.verbose)
+            self.network_, rows, valid, self._settings(), seed=seed, progress=bool(self.verbose), checkpoint=checkpoint
         )
         self.network_.double()
         self.n_iter_ = -(-self.history_.step[-1] // -(-len(rows[0]) // self.batch_size))
@@ -218,6 +221,15 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         generator = torch.Generator().manual_seed(seed)
         drawn = [p.sample((n_samples,), generator=generator).cpu() for p in self._distributions(X)]
         return torch.cat(drawn, 1).numpy().astype(np.int64)
+
+    def broken_rows(self, y: NDArray[np.float32]) -> NDArray[np.bool_]:
+        """Which rows of y (0, 1 and NaN [rows, labels]) break the constraint, however they are completed [rows]."""
+        if not np.isnan(y).any():
+            return ~np.asarray(self.circuit_.satisfied(y.astype(np.uint8)), bool)
+        rows = torch.from_numpy(y)
+        possible = constrain(torch.zeros_like(rows), self.circuit_).log_marginal(rows)
+        broken: NDArray[np.bool_] = (possible == float("-inf")).numpy()
+        return broken
 
     def distribution(self, X: Any) -> Any:
         """The distribution over y for all rows, with every query that it has.
@@ -303,7 +315,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not counted.any():
             raise ValueError("every row has sample_weight 0")
         rows = torch.from_numpy(table)
-        wrong = self._broken(rows).numpy() & counted
+        wrong = self.broken_rows(table) & counted
         if wrong.any():
             first = np.flatnonzero(wrong).tolist()
             shown = ", ".join(map(str, first[:5])) + (", …" if len(first) > 5 else "")
@@ -349,13 +361,6 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"y has the class {unknown[0]!r}, which is not one of classes")
         table: NDArray[np.float32] = (y[:, None] == self.classes_[None, :]).astype(np.float32)
         return table
-
-    def _broken(self, rows: Tensor) -> Tensor:
-        """Which rows of y [rows, labels] no completion of which obeys the constraint [rows]."""
-        if not bool(rows.isnan().any()):
-            return ~torch.as_tensor(np.asarray(self.circuit_.satisfied(rows.numpy().astype(np.uint8)), bool))
-        p = constrain(torch.zeros_like(rows), self.circuit_)
-        return p.log_marginal(rows) == float("-inf")
 
     def _network(self, x: Tensor, y: Tensor, weight: Tensor | None) -> nn.Sequential:
         modules: list[nn.Module] = [Standardize(x.shape[1]).measure(x, weight)]

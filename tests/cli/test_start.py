@@ -15,7 +15,7 @@ import pytest
 from semprola._version import __version__
 
 pytest.importorskip("typer")
-NAMES = ["compile", "count", "check", "draw", "cache"]
+NAMES = ["compile", "count", "check", "draw", "train", "predict", "cache"]
 
 
 def test_version() -> None:

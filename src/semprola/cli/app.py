@@ -21,6 +21,8 @@ COMMANDS = {
     "count": "semprola.cli.compiling:count_command",
     "check": "semprola.cli.compiling:check_command",
     "draw": "semprola.cli.compiling:draw_command",
+    "train": "semprola.cli.learning:train_command",
+    "predict": "semprola.cli.learning:predict_command",
     "cache": "semprola.cli.caching:cache_command",
 }
 """Every command, in the order of the help, and the function (or typer application) that does it."""

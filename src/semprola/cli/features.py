@@ -1,0 +1,87 @@
+"""From the columns of a table to the inputs of a network: numbers as they are, texts as one input for each category."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semprola.cli.frames import MISSING, Frame, as_numbers
+from semprola.errors import FormatError
+
+_MOST_CATEGORIES = 100
+
+
+@dataclass(frozen=True)
+class Features:
+    """Which columns a model reads, and how.
+
+    Args:
+        columns: for each column its name and its categories, in order; None for a column of numbers.
+    """
+
+    columns: tuple[tuple[str, tuple[str, ...] | None], ...]
+
+    @classmethod
+    def of(cls, frame: Frame, names: Sequence[str]) -> Features:
+        """Decide from training rows.
+
+        Raises:
+            FormatError: there are no columns, or one has too many categories.
+        """
+        if not names:
+            raise FormatError(f"{frame.path}: there is no column left to predict from")
+        columns: list[tuple[str, tuple[str, ...] | None]] = []
+        for name in names:
+            column = frame.columns[name]
+            if not as_numbers(column)[1].any():
+                columns.append((name, None))
+                continue
+            categories = tuple(sorted({word for word in column if word.lower() not in MISSING}))
+            if len(categories) > _MOST_CATEGORIES:
+                raise FormatError(
+                    f"{frame.path}: column {name!r} has {len(categories)} different texts: turn it into numbers, "
+                    f"or leave it out with --ignore"
+                )
+            columns.append((name, categories))
+        return cls(tuple(columns))
+
+    def table(self, frame: Frame) -> NDArray[np.float64]:
+        """The inputs [rows, features] of the rows of a table.
+
+        Raises:
+            FormatError: a column is missing, a number is none, or a value is not there; names the line.
+        """
+        frame.require([name for name, _ in self.columns])
+        parts = [self._inputs(frame, name, categories) for name, categories in self.columns]
+        return np.concatenate(parts, axis=1)
+
+    def to_json(self) -> list[Any]:
+        """As plain data."""
+        return [[name, None if categories is None else list(categories)] for name, categories in self.columns]
+
+    @classmethod
+    def from_json(cls, content: Any) -> Features:
+        """From plain data."""
+        return cls(tuple((str(name), None if found is None else tuple(map(str, found))) for name, found in content))
+
+    def _inputs(self, frame: Frame, name: str, categories: tuple[str, ...] | None) -> NDArray[np.float64]:
+        column = frame.columns[name]
+        if categories is None:
+            numbers, wrong = as_numbers(column)
+            bad = wrong | ~np.isfinite(numbers)
+            if bad.any():
+                row = int(np.flatnonzero(bad)[0])
+                found = "is empty" if not wrong[row] and np.isnan(numbers[row]) else f"is {str(column[row])[:24]!r}"
+                raise FormatError(
+                    f"{frame.place(row)}: column {name!r} {found}, expected a number: fill it in, or leave the column "
+                    f"out when you train (--ignore {name})"
+                )
+            return numbers[:, None]
+        # a category that was not there in training is none of them: all inputs are 0
+        words = np.array([str(word) for word in column], dtype=object)
+        table: NDArray[np.float64] = (words[:, None] == np.array(categories, dtype=object)).astype(np.float64)
+        return table

@@ -1,0 +1,202 @@
+"""Tables of any columns, from CSV, ARFF, Parquet and npz files."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semprola.cli.guessing import read_text
+from semprola.cli.tables import find_columns, read_csv
+from semprola.errors import FormatError, SemprolaError
+
+MISSING = ("", "?", "na", "nan", "null", "none")
+"""What stands for a value that is not there, in any case of letters."""
+_KINDS = ".csv, .arff, .parquet or .npz"
+
+
+@dataclass
+class Frame:
+    """A table: columns of numbers or of texts, and where its rows are in the file.
+
+    Args:
+        path: the file.
+        columns: by name, in the order of the file; float64, or objects that are str.
+        places: the line of each row, or its number, counted from 1.
+        unit: what `places` counts: "line" or "row".
+    """
+
+    path: Path
+    columns: dict[str, NDArray[Any]]
+    places: list[int]
+    unit: str
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def place(self, row: int) -> str:
+        """Where a row is, for messages: "data.csv:17" or "data.parquet, row 17"."""
+        return f"{self.path}:{self.places[row]}" if self.unit == "line" else f"{self.path}, row {self.places[row]}"
+
+    def require(self, names: Sequence[str]) -> None:
+        """Refuse a file that lacks a column.
+
+        Raises:
+            FormatError: a column is missing; says what the file seems to be.
+        """
+        find_columns(self.path, list(self.columns), names)
+
+    def binary(self, name: str) -> NDArray[np.float32]:
+        """A column of 0 and 1, with NaN where there is no value.
+
+        Raises:
+            FormatError: another value; names the line.
+        """
+        numbers, wrong = as_numbers(self.columns[name])
+        bad = wrong | ~(np.isnan(numbers) | (numbers == 0) | (numbers == 1))
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            value = str(self.columns[name][row])[:24]
+            raise FormatError(f"{self.place(row)}: label {name!r} must be 0, 1 or empty (not observed), not {value!r}")
+        return numbers.astype(np.float32)
+
+    def take(self, rows: NDArray[Any]) -> Frame:
+        """Some of the rows."""
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        return Frame(self.path, columns, np.asarray(self.places)[rows].tolist(), self.unit)
+
+
+def read_frame(path: Path) -> Frame:
+    """Read a table; its format is told by the suffix.
+
+    Raises:
+        FormatError: the file is not what its suffix says, is empty, or names a column twice.
+        OSError: the file cannot be read.
+    """
+    suffix = path.suffix.lower()
+    readers = {".csv": _read_csv, ".arff": _read_arff, ".parquet": _read_parquet, ".npz": _read_npz}
+    if suffix not in readers:
+        raise FormatError(f"{path}: unknown kind of table; give a {_KINDS} file")
+    frame = readers[suffix](path)
+    if len(frame) == 0:
+        raise FormatError(f"{path}: the table has no rows")
+    return frame
+
+
+def as_numbers(column: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """A column as numbers, NaN where there is no value; and where it holds something else."""
+    if column.dtype != object:
+        return column.astype(np.float64), np.zeros(len(column), bool)
+    numbers, wrong = np.full(len(column), np.nan), np.zeros(len(column), bool)
+    for row, word in enumerate(column):
+        if word.lower() in MISSING:
+            continue
+        try:
+            numbers[row] = float(word)
+        except ValueError:
+            wrong[row] = word.lower() not in ("true", "false")
+            numbers[row] = word.lower() == "true"
+    return numbers, wrong
+
+
+def _read_csv(path: Path) -> Frame:
+    header, lines = read_csv(path)
+    unnamed = [i + 1 for i, name in enumerate(header) if not name]
+    if unnamed:
+        raise FormatError(f"{path}:1: column {unnamed[0]} has no name; the first line must name the columns")
+    for number, line in lines:
+        if len(line) != len(header):
+            raise FormatError(f"{path}:{number}: has {len(line)} values, but line 1 names {len(header)} columns")
+    columns = {name: _texts([line[i] for _, line in lines]) for i, name in enumerate(header)}
+    return Frame(path, columns, [number for number, _ in lines], "line")
+
+
+def _read_arff(path: Path) -> Frame:
+    names: list[str] = []
+    rows: list[list[str]] = []
+    places: list[int] = []
+    in_data = False
+    for number, line in enumerate(read_text(path).splitlines(), start=1):
+        text = line.strip()
+        if not text or text.startswith("%"):
+            continue
+        if not in_data:
+            found = re.match(r"@attribute\s+('(?:[^'\\]|\\.)*'|\"[^\"]*\"|\S+)\s+\S", text, re.IGNORECASE)
+            if found:
+                names.append(found[1].strip("'\""))
+            elif re.match(r"@data\b", text, re.IGNORECASE):
+                in_data = True
+            elif not re.match(r"@relation\b", text, re.IGNORECASE):
+                raise FormatError(f"{path}:{number}: not ARFF: expected @attribute or @data, found {text[:40]!r}")
+            continue
+        if text.startswith("{"):
+            raise FormatError(f"{path}:{number}: a sparse row; write it out, with a value for every attribute")
+        row = next(csv.reader(io.StringIO(text), quotechar="'", skipinitialspace=True))
+        if len(row) != len(names):
+            raise FormatError(f"{path}:{number}: has {len(row)} values, but there are {len(names)} attributes")
+        rows.append(row)
+        places.append(number)
+    if not in_data:
+        raise FormatError(f"{path}: not ARFF: there is no @data line")
+    if len(set(names)) < len(names):
+        raise FormatError(f"{path}: attribute {next(n for n in names if names.count(n) > 1)!r} is there twice")
+    return Frame(path, {name: _texts([row[i] for row in rows]) for i, name in enumerate(names)}, places, "line")
+
+
+def _read_parquet(path: Path) -> Frame:
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise SemprolaError("Parquet files need pyarrow: pip install 'semprola[parquet]'") from None
+    if not path.is_file():
+        raise FileNotFoundError(2, "No such file", str(path))
+    try:
+        table = parquet.read_table(path)
+    except Exception as error:  # pyarrow has many kinds
+        raise FormatError(f"{path}: not a Parquet file: {(str(error).splitlines() or [''])[0][:120]}") from None
+    if len(set(table.column_names)) < len(table.column_names):
+        raise FormatError(f"{path}: a column is there twice")
+    columns = {name: _plain(table.column(name).to_pylist()) for name in table.column_names}
+    return Frame(path, columns, list(range(1, table.num_rows + 1)), "row")
+
+
+def _read_npz(path: Path) -> Frame:
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise FormatError(f"{path}: not an npz archive") from None
+    except Exception as error:  # a damaged archive shows itself in many ways
+        raise FormatError(f"{path}: not an npz archive: {(str(error).splitlines() or [''])[0][:120]}") from None
+    columns: dict[str, NDArray[Any]] = {}
+    for name, array in arrays.items():
+        if array.ndim not in (1, 2) or array.dtype.kind not in "biufU":
+            raise FormatError(f"{path}: array {name!r} has shape {list(array.shape)} and type {array.dtype}")
+        parts = {name: array} if array.ndim == 1 else {f"{name}{i}": array[:, i] for i in range(array.shape[1])}
+        columns |= {key: _plain(part.tolist()) for key, part in parts.items()}
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) > 1:
+        raise FormatError(f"{path}: the arrays have different numbers of rows: {sorted(lengths)[:4]}")
+    return Frame(path, columns, list(range(1, (lengths.pop() if lengths else 0) + 1)), "row")
+
+
+def _plain(values: list[Any]) -> NDArray[Any]:
+    """Numbers as numbers, anything else as text."""
+    if all(value is None or isinstance(value, bool | int | float) for value in values):
+        return np.array([np.nan if value is None else float(value) for value in values], np.float64)
+    return _texts(["" if value is None else str(value) for value in values])
+
+
+def _texts(words: list[str]) -> NDArray[Any]:
+    column = np.empty(len(words), dtype=object)
+    column[:] = [word.strip() for word in words]
+    return column

@@ -1,0 +1,198 @@
+"""What `semprola predict` does: read, predict, explain."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from semprola._files import write_atomically
+from semprola.cli.features import Features
+from semprola.cli.frames import Frame, read_frame
+from semprola.cli.output import keep
+from semprola.errors import FormatError, LabelError, ParseError, SemprolaError
+from semprola.logic import Formula, parse
+from semprola.saving import load
+from semprola.saving.folders import read_metadata
+from semprola.sklearn import SPLClassifier
+
+_CHUNK = 1024
+_SHOWN = 3
+
+
+def predict_rows(
+    folder: Path, data: Path, out: Path | None, evidence: tuple[str, ...], explain: bool, skip: bool, as_json: bool
+) -> None:
+    """Predict for the rows of a table and write the results.
+
+    Raises:
+        SemprolaError: the folder holds no model of `semprola train`, or the table does not fit it.
+    """
+    model, features, rules = _model(folder)
+    unknown = [name for name in evidence if name not in model.labels_]
+    if unknown:
+        raise LabelError(
+            f"--evidence names {unknown[0]!r}, which is not a label of the model: {', '.join(model.labels_)}"
+        )
+    frame = read_frame(data)
+    frame.require(evidence)
+    X = features.table(frame)
+    known = _evidence(frame, evidence, model.labels_)
+    frame, X, known = _possible(model, frame, X, known, skip, as_json)
+    results = list(_predictions(model, X, known))
+    if out is not None:
+        write_atomically(out, _csv(model.labels_, results).encode())
+        keep(f"the predictions are in {out}")
+    if as_json:
+        explained = _explanations(model, X, known, results, rules) if explain else [None] * len(results)
+        for row, (result, why) in enumerate(zip(results, explained, strict=True)):
+            place = {frame.unit: frame.places[row]}
+            print(json.dumps({**place, **_named(model.labels_, result), **({} if why is None else {"if": why})}))
+    elif explain:
+        for row, why in enumerate(_explanations(model, X, known, results, rules)):
+            print("\n".join(_told(frame, row, model.labels_, results[row], why)))
+    elif out is None:
+        print(_csv(model.labels_, results), end="")
+
+
+def _model(folder: Path) -> tuple[SPLClassifier, Features, list[Formula]]:
+    model = load(folder)
+    table = read_metadata(folder)[0].get("table")
+    if not isinstance(model, SPLClassifier) or not isinstance(table, dict):
+        raise FormatError(f"{folder}: not a model of `semprola train`: load it with semprola.load")
+    rules = []
+    for text in table["rules"]:
+        try:
+            rules.append(parse(text))
+        except ParseError:  # the text of a family
+            continue
+    return model, Features.from_json(table["features"]), rules
+
+
+def _evidence(frame: Frame, names: tuple[str, ...], labels: tuple[str, ...]) -> Tensor | None:
+    """0, 1 and NaN [rows, labels]; None without evidence."""
+    if not names:
+        return None
+    known = np.full((len(frame), len(labels)), np.nan)
+    for name in names:
+        known[:, labels.index(name)] = frame.binary(name)
+    return torch.from_numpy(known)
+
+
+def _possible(
+    model: SPLClassifier, frame: Frame, X: NDArray[np.float64], known: Tensor | None, skip: bool, quiet: bool
+) -> tuple[Frame, NDArray[np.float64], Tensor | None]:
+    """The rows whose evidence the rules allow; an error for the others, unless they are to be left out."""
+    if known is None:
+        return frame, X, None
+    wrong = model.broken_rows(known.float().numpy())
+    if not wrong.any():
+        return frame, X, known
+    first = np.flatnonzero(wrong)
+    shown = ", ".join(frame.place(int(row)) for row in first[:_SHOWN]) + (", …" if len(first) > _SHOWN else "")
+    message = f"{len(first)} of {len(frame)} rows have evidence that breaks the rules: {shown}"
+    if not skip:
+        raise SemprolaError(f"{message} (--skip-inconsistent leaves them out)")
+    if wrong.all():
+        raise SemprolaError(f"{frame.path}: the evidence of every row breaks the rules")
+    if not quiet:
+        print(f"left out: {message}", file=sys.stderr)
+    rows = np.flatnonzero(~wrong)
+    return frame.take(rows), X[rows], known[torch.from_numpy(rows)]
+
+
+Result = tuple[NDArray[np.int64], NDArray[np.float64], float]
+"""A predicted state [labels], the marginals [labels], and the probability of the state."""
+
+
+def _predictions(model: SPLClassifier, X: NDArray[np.float64], known: Tensor | None) -> Iterator[Result]:
+    for first in range(0, len(X), _CHUNK):
+        part = slice(first, first + _CHUNK)
+        p = model.distribution(X[part])
+        if known is not None:
+            p = p.condition(known[part])
+        with torch.no_grad():
+            states = p.decode(model.decode)
+            values = p.log_prob(states).exp().tolist()
+            for state, mean, value in zip(states.numpy(), p.mean.numpy(), values, strict=True):
+                yield state.astype(np.int64), mean.astype(np.float64), float(value)
+
+
+def _explanations(
+    model: SPLClassifier, X: NDArray[np.float64], known: Tensor | None, results: list[Result], rules: list[Formula]
+) -> list[list[dict[str, Any]]]:
+    """For each row and label: the rules that break if that label alone is flipped, and the best state with it."""
+    explained: list[list[dict[str, Any]]] = [[] for _ in results]
+    states = np.stack([state for state, _, _ in results])
+    for j, label in enumerate(model.labels_):
+        flipped = states.copy()
+        flipped[:, j] = 1 - flipped[:, j]
+        wanted = torch.full((len(X), len(model.labels_)), float("nan"), dtype=torch.float64) if known is None else known
+        wanted = wanted.clone()
+        fixed = ~wanted[:, j].isnan()
+        wanted[:, j] = torch.from_numpy(flipped[:, j]).double()
+        possible = ~torch.from_numpy(model.broken_rows(wanted.float().numpy())) & ~fixed
+        best: dict[int, tuple[Result, float]] = {}
+        rows = possible.nonzero().flatten()
+        if len(rows):
+            p = model.distribution(X[rows.numpy()])
+            p = p if known is None else p.condition(known[rows])
+            chances = p.log_marginal(wanted[rows]).exp().tolist()
+            found = _predictions(model, X[rows.numpy()], wanted[rows])
+            best = dict(zip(rows.tolist(), zip(found, chances, strict=True), strict=True))
+        for row in range(len(results)):
+            if bool(fixed[row]):
+                continue
+            values = dict(zip(model.labels_, flipped[row].tolist(), strict=True))
+            entry: dict[str, Any] = {label: int(flipped[row, j])}
+            entry["breaks"] = [str(rule) for rule in rules if not rule.evaluate(values)]
+            entry["probability"] = best[row][1] if row in best else 0.0
+            entry["best"] = _ones(best[row][0][0], model.labels_) if row in best else None
+            explained[row].append(entry)
+    return explained
+
+
+def _told(frame: Frame, row: int, labels: tuple[str, ...], result: Result, why: list[dict[str, Any]]) -> list[str]:
+    state, _, value = result
+    lines = [f"{frame.unit} {frame.places[row]}: {', '.join(_ones(state, labels)) or 'no label'} (p = {value:.3f})"]
+    for entry in why:
+        label, flipped = next(iter(entry.items()))
+        change = f"with {label}" if flipped else f"without {label}"
+        broken = f"alone it breaks {'; '.join(entry['breaks'])}" if entry["breaks"] else "alone it breaks no rule"
+        if entry["best"] is None:
+            lines.append(f"  {change}: never ({broken})")
+        else:
+            best = ", ".join(entry["best"]) or "no label"
+            lines.append(f"  {change} (p = {entry['probability']:.3f}): {broken}; best: {best}")
+    return lines
+
+
+def _csv(labels: tuple[str, ...], results: list[Result]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow([*labels, *(f"p({label})" for label in labels), "probability"])
+    for state, mean, value in results:
+        writer.writerow([*state.tolist(), *(f"{part:.6g}" for part in mean.tolist()), f"{value:.6g}"])
+    return text.getvalue()
+
+
+def _named(labels: tuple[str, ...], result: Result) -> dict[str, Any]:
+    state, mean, value = result
+    return {
+        "labels": _ones(state, labels),
+        "marginals": dict(zip(labels, mean.tolist(), strict=True)),
+        "probability": value,
+    }
+
+
+def _ones(state: NDArray[np.int64], labels: tuple[str, ...]) -> list[str]:
+    return [label for label, one in zip(labels, state.tolist(), strict=True) if one]

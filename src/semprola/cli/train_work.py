@@ -1,0 +1,153 @@
+"""What `semprola train` does: read, check, train, measure on held-out rows, save."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from semprola.cli.features import Features
+from semprola.cli.frames import Frame, read_frame
+from semprola.distributions import violations
+from semprola.errors import FormatError, LabelError, SemprolaError
+from semprola.logic import Formula
+from semprola.saving import save
+from semprola.sklearn import SPLClassifier
+from semprola.training.metrics import auprc, calibration_error, hamming, observed_exact
+from semprola.training.rules import compile_rules, read_rules
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class TrainRequest:
+    """The arguments of `semprola train`; `options` are those of `SPLClassifier`."""
+
+    data: Path
+    labels: tuple[str, ...]
+    out: Path
+    rules: str | None = None
+    ignore: tuple[str, ...] = ()
+    held_out: float = 0.2
+    skip_inconsistent: bool = False
+    checkpoint: Path | None = None
+    resume: bool = False
+    seed: int = 0
+    quiet: bool = False
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def train_model(request: TrainRequest) -> dict[str, Any]:
+    """Train and save a model; returns what to print.
+
+    Raises:
+        SemprolaError: the table, the rules or the options do not fit together.
+    """
+    if not request.labels:
+        raise LabelError("--labels names no column")
+    if not 0 <= request.held_out < 1:
+        raise ValueError(f"--held-out must be from 0 to below 1, not {request.held_out}")
+    frame = read_frame(request.data)
+    frame.require(request.labels)
+    frame.require(request.ignore)
+    rules = [] if request.rules is None else read_rules(request.rules)
+    circuit = compile_rules(rules, request.labels, progress=not request.quiet)
+    free = set(request.labels).difference(*(rule.labels() for rule in rules if isinstance(rule, Formula)))
+    if free and not request.quiet and _all_formulas(rules):
+        print(f"note: no rule speaks of {', '.join(sorted(free)[:5])}", file=sys.stderr)
+    y = np.stack([frame.binary(name) for name in request.labels], axis=1)
+    frame, y = _consistent(request, frame, y, circuit, rules)
+    used = [name for name in frame.columns if name not in {*request.labels, *request.ignore}]
+    features = Features.of(frame, used)
+    X = features.table(frame)
+    test = _held_out(len(X), request.held_out, request.seed)
+    if request.checkpoint is not None and not request.resume:
+        request.checkpoint.unlink(missing_ok=True)
+    model = SPLClassifier(circuit, request.labels, random_state=request.seed, **request.options)
+    model.verbose = not request.quiet
+    model.fit(X[~test], y[~test], checkpoint=request.checkpoint)
+    figures = _figures(model, X[test], y[test]) if test.any() else {}
+    metadata = {"features": features.to_json(), "rules": [str(rule) for rule in rules if isinstance(rule, Formula)]}
+    save(model, request.out, metadata={"table": metadata, "figures": figures})
+    if request.checkpoint is not None:
+        request.checkpoint.unlink(missing_ok=True)
+    return {
+        "rows": int((~test).sum()),
+        "inputs": X.shape[1],
+        "labels": len(request.labels),
+        "epochs": model.n_iter_,
+        **figures,
+        "written": str(request.out),
+    }
+
+
+def _all_formulas(rules: list[Any]) -> bool:
+    return bool(rules) and all(isinstance(rule, Formula) for rule in rules)
+
+
+def _consistent(
+    request: TrainRequest, frame: Frame, y: NDArray[np.float32], circuit: Any, rules: list[Any]
+) -> tuple[Frame, NDArray[np.float32]]:
+    """The rows that obey the rules; an error for the others, unless they are to be left out."""
+    model = SPLClassifier(circuit, request.labels)
+    model.circuit_ = circuit
+    wrong = model.broken_rows(y)
+    if not wrong.any():
+        return frame, y
+    first = np.flatnonzero(wrong)
+    shown = "; ".join(_why(frame, int(row), y, request.labels, rules) for row in first[:_SHOWN])
+    more = "; …" if len(first) > _SHOWN else ""
+    message = f"{len(first)} of {len(frame)} rows break the rules: {shown}{more}"
+    if not request.skip_inconsistent:
+        raise SemprolaError(f"{message} (--skip-inconsistent leaves them out)")
+    if wrong.all():
+        raise SemprolaError(f"{request.data}: every row breaks the rules")
+    if not request.quiet:
+        print(f"left out: {message}", file=sys.stderr)
+    return frame.take(np.flatnonzero(~wrong)), y[~wrong]
+
+
+def _why(frame: Frame, row: int, y: NDArray[np.float32], labels: tuple[str, ...], rules: list[Any]) -> str:
+    values = y[row]
+    if np.isnan(values).any():
+        return f"{frame.place(row)}: no completion is allowed"
+    for rule in rules:
+        if isinstance(rule, Formula):
+            mentioned = [name for name in rule.labels() if name in labels]
+            found = violations(rule, values[[labels.index(name) for name in mentioned]][None], mentioned)
+            if found:
+                return f"{frame.place(row)}: {str(found[0]).partition(': ')[2]}"
+    return f"{frame.place(row)}"
+
+
+def _held_out(rows: int, share: float, seed: int) -> NDArray[np.bool_]:
+    chosen = np.zeros(rows, bool)
+    size = int(share * rows)
+    if size >= rows:
+        raise FormatError("no row is left to train on: lower --held-out")
+    chosen[np.random.default_rng(seed).permutation(rows)[:size]] = True
+    return chosen
+
+
+def _figures(model: SPLClassifier, X: NDArray[np.float64], y: NDArray[np.float32]) -> dict[str, Any]:
+    """Scores on held-out rows, in percent: of the prediction, and of the stated probabilities."""
+    truth = torch.from_numpy(y)
+    states = torch.from_numpy(model.predict(X)).float()
+    marginals = torch.from_numpy(model.predict_proba(X))
+    seen = ~truth.isnan()
+    _, best = model.top_k(X, 1)
+    right = ((states == truth) | ~seen).all(1)
+    area = auprc(marginals, truth)
+    return {
+        "held-out rows": len(X),
+        "exact match": round(observed_exact(states, truth), 2),
+        "labels right": round(hamming(states[seen], truth[seen]), 2),
+        "area under precision-recall": None if area != area else round(area, 2),
+        "calibration error of labels": round(100 * calibration_error(marginals[seen], truth[seen]), 2),
+        "calibration error of predictions": round(100 * calibration_error(best[:, 0], right), 2),
+    }

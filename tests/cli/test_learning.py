@@ -1,0 +1,264 @@
+"""`semprola train` and `semprola predict`: from a table and rules to predictions that obey them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import semprola as sp
+
+typer = pytest.importorskip("typer")
+testing = pytest.importorskip("typer.testing")
+pytest.importorskip("sklearn")
+pytest.importorskip("safetensors")
+
+LABELS = ["cat", "dog", "animal"]
+RULES = "# animals\ncat -> animal\ndog -> animal\n~(cat & dog)\n"
+STATES = np.array([[0, 0, 0], [0, 0, 1], [1, 0, 1], [0, 1, 1]])
+QUICK = ["--epochs", "20", "--hidden", "8", "--lr", "0.03"]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    from semprola.cli import app
+
+    monkeypatch.chdir(tmp_path)
+    Path("rules.txt").write_text(RULES)
+    application = app.build(typer)
+    return lambda *words: testing.CliRunner().invoke(application, list(words))
+
+
+def table(count: int, seed: int = 0) -> dict[str, list[Any]]:
+    """Two numbers and a text that say, with noise, which of the four states it is."""
+    rng = np.random.default_rng(seed)
+    state = rng.integers(4, size=count)
+    columns: dict[str, list[Any]] = {
+        "weight": (rng.normal(size=count) + 4 * (state == 2)).round(3).tolist(),
+        "noise": (rng.normal(size=count) + 4 * (state == 3)).round(3).tolist(),
+        "place": np.where(state == 0, "shelf", np.where(rng.random(count) < 0.5, "house", "garden")).tolist(),
+    }
+    return columns | {name: STATES[state, i].tolist() for i, name in enumerate(LABELS)}
+
+
+def write_csv(path: str, columns: dict[str, list[Any]]) -> None:
+    with open(path, "w", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow(columns)
+        writer.writerows(zip(*columns.values(), strict=True))
+
+
+def train(run: Any, data: str, *words: str) -> Any:
+    return run("train", data, "--labels", ",".join(LABELS), "--rules", "rules.txt", "--out", "model", *QUICK, *words)
+
+
+def obeys(rows: list[dict[str, str]]) -> bool:
+    return all(int(r["animal"]) >= int(r["cat"]) + int(r["dog"]) for r in rows)
+
+
+def test_the_ten_minute_path(run: Any) -> None:
+    write_csv("animals.csv", table(300))
+    answer = train(run, "animals.csv", "--json")
+    assert answer.exit_code == 0, answer.output
+    figures = json.loads(answer.stdout)
+    assert (figures["rows"], figures["held-out rows"], figures["inputs"], figures["labels"]) == (240, 60, 5, 3)
+    assert figures["exact match"] > 75
+    assert {"calibration error of labels", "area under precision-recall", "epochs"} <= figures.keys()
+    assert not Path("model.checkpoint").exists()
+    new = table(100, 1)
+    write_csv("new.csv", {name: new[name] for name in ("place", "noise", "weight")})  # in another order
+    answer = run("predict", "model", "new.csv", "--out", "out.csv")
+    assert answer.exit_code == 0, answer.output
+    rows = list(csv.DictReader(io.StringIO(Path("out.csv").read_text())))
+    assert len(rows) == 100
+    assert obeys(rows)
+    right = [all(int(row[name]) == new[name][i] for name in LABELS) for i, row in enumerate(rows)]
+    assert np.mean(right) > 0.75
+    assert all(0 <= float(row[f"p({name})"]) <= 1 for row in rows for name in LABELS)
+    assert run("predict", "model", "new.csv").stdout == Path("out.csv").read_text()
+
+
+def test_the_same_numbers_from_every_format(run: Any) -> None:
+    columns = table(80)
+    columns["place"] = [{"shelf": 0.0, "house": 1.0, "garden": 2.0}[word] for word in columns["place"]]
+    write_csv("a.csv", columns)
+    header = "@RELATION r\n" + "".join(f"@attribute '{name}' NUMERIC\n" for name in columns)
+    body = "\n".join(",".join(map(str, row)) for row in zip(*columns.values(), strict=True))
+    Path("a.arff").write_text(f"% a comment\n{header}\n@DATA\n{body}\n")
+    np.savez("a.npz", **{name: np.array(values) for name, values in columns.items()})
+    names = ["a.csv", "a.arff", "a.npz"]
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    parquet.write_table(arrow.table(columns), "a.parquet")
+    figures = [json.loads(train(run, name, "--json", "--epochs", "2").stdout) for name in [*names, "a.parquet"]]
+    assert all(found == figures[0] for found in figures)
+    predicted = {run("predict", "model", name).stdout for name in [*names, "a.parquet"]}
+    assert len(predicted) == 1
+
+
+def test_labels_that_are_not_observed(run: Any) -> None:
+    columns = table(200)
+    for row in range(0, 200, 3):
+        columns["dog"][row] = ""
+    columns["cat"][1] = "?"
+    write_csv("some.csv", columns)
+    answer = train(run, "some.csv", "--json")
+    assert answer.exit_code == 0, answer.output
+    assert json.loads(answer.stdout)["labels right"] > 75
+
+
+def test_evidence_and_explanations(run: Any) -> None:
+    write_csv("animals.csv", table(300))
+    assert train(run, "animals.csv").exit_code == 0
+    new = {**table(20, 2), "dog": [1, ""] * 10}
+    write_csv("new.csv", new)
+    rows = list(csv.DictReader(io.StringIO(run("predict", "model", "new.csv", "--evidence", "dog").stdout)))
+    assert all((row["dog"], row["cat"], row["animal"]) == ("1", "0", "1") for row in rows[::2])
+    assert all(float(row["p(dog)"]) == 1 for row in rows[::2])
+    assert obeys(rows)
+    told = run("predict", "model", "new.csv", "--explain").stdout
+    assert told.startswith("line 2: ")
+    lines = [
+        json.loads(line)
+        for line in run("predict", "model", "new.csv", "--explain", "--json", "--evidence", "dog").stdout.splitlines()
+    ]
+    assert [line["line"] for line in lines] == list(range(2, 22))
+    assert all([next(iter(entry)) for entry in line["if"]] == ["cat", "animal"] for line in lines[::2])
+    flip = lines[0]["if"][1]  # a dog that is no animal
+    assert flip["animal"] == 0
+    assert flip["breaks"] == ["dog -> animal"]
+    assert flip["best"] is None
+    model = sp.load("model")
+    assert sum(entry["probability"] > 0 for line in lines for entry in line["if"]) > 10
+    assert model.labels_ == tuple(LABELS)
+
+
+def test_explanations_are_what_the_distribution_says(run: Any) -> None:
+    write_csv("animals.csv", table(200))
+    train(run, "animals.csv")
+    write_csv("new.csv", table(5, 3))
+    lines = [json.loads(line) for line in run("predict", "model", "new.csv", "--explain", "--json").stdout.splitlines()]
+    from semprola.cli.features import Features
+    from semprola.cli.frames import read_frame
+    from semprola.saving.folders import read_metadata
+
+    features = Features.from_json(read_metadata("model")[0]["table"]["features"])
+    p = sp.load("model").distribution(features.table(read_frame(Path("new.csv"))))
+    support: list[list[int]] = STATES.tolist()
+    chances = np.exp(np.stack([p.log_prob(p.mean.new_tensor(state).expand(5, 3)).numpy() for state in support]))
+    for row, line in enumerate(lines):
+        best = support[int(chances[:, row].argmax())]
+        assert line["labels"] == [name for name, one in zip(LABELS, best, strict=True) if one]
+        for j, entry in enumerate(line["if"]):
+            allowed = [i for i, state in enumerate(support) if state[j] == 1 - best[j]]
+            assert entry["probability"] == pytest.approx(chances[allowed, row].sum())
+            top = support[max(allowed, key=lambda i: chances[i, row])]
+            assert entry["best"] == [name for name, one in zip(LABELS, top, strict=True) if one]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--labels", "cat,bird"], "animals.csv:1: there is no column 'bird'; the file has weight, noise, place, cat"),
+        (["--labels", "cat,dog"], "the constraint speaks of 'animal', which is not listed"),
+        (["--labels", ","], "--labels names no column"),
+        (["--ignore", "colour"], "there is no column 'colour'"),
+        (["--ignore", "weight,noise,place"], "there is no column left to predict from"),
+        (["--held-out", "1"], "--held-out must be from 0 to below 1"),
+        (["--hidden", "big"], "--hidden takes widths such as 64"),
+        (["--layer", "triple"], "layer must be 'single' or 'product'"),
+        (["--rules", "cat -> -> dog"], "expected"),
+        (["--rules", "cat & ~cat"], "no model"),
+    ],
+)
+def test_bad_options(run: Any, words: list[str], message: str) -> None:
+    write_csv("animals.csv", table(30))
+    answer = train(run, "animals.csv", *words)
+    assert answer.exit_code == 2, answer.output
+    assert message in answer.stderr
+    assert "Traceback" not in answer.output
+
+
+def test_bad_tables(run: Any) -> None:
+    def said(change: Any) -> str:
+        columns = table(30)
+        change(columns)
+        write_csv("bad.csv", columns)
+        answer = train(run, "bad.csv")
+        assert answer.exit_code == 2
+        assert len(answer.stderr.splitlines()) == 1, answer.stderr
+        return str(answer.stderr)
+
+    message = said(lambda columns: columns["cat"].__setitem__(3, "maybe"))
+    assert "bad.csv:5: label 'cat' must be 0, 1 or empty (not observed), not 'maybe'" in message
+    message = said(lambda columns: columns["weight"].__setitem__(3, ""))
+    assert "bad.csv:5: column 'weight' is empty, expected a number" in message
+    message = said(lambda columns: columns.update(cat=[1] * 30, dog=[1] * 30, animal=[0] * 30))
+    assert "30 of 30 rows break the rules: bad.csv:2: cat -> animal (cat=1, animal=0); bad.csv:3: " in message
+    assert "(--skip-inconsistent leaves them out)" in message
+    Path("short.csv").write_text("a,cat,dog,animal\n1,0,0\n")
+    assert "short.csv:2: has 3 values, but line 1 names 4 columns" in train(run, "short.csv").stderr
+    Path("none.csv").write_text("a,cat,dog,animal\n")
+    assert "none.csv: the table has no rows" in train(run, "none.csv").stderr
+    Path("a.xlsx").write_text("x")
+    assert "a.xlsx: unknown kind of table" in train(run, "a.xlsx").stderr
+    for name in ("bad.arff", "bad.parquet", "bad.npz"):
+        Path(name).write_bytes(b"nonsense")
+        assert train(run, name).stderr.startswith(f"error: {name}"), name
+        answer = train(run, "missing-" + name)
+        assert answer.exit_code == 2
+        assert "No such file" in answer.stderr
+
+
+def test_rows_that_break_the_rules_can_be_left_out(run: Any) -> None:
+    columns = table(100)
+    columns["cat"][4], columns["dog"][4] = 1, 1
+    columns["cat"][7], columns["animal"][7], columns["dog"][7] = 1, 0, ""
+    write_csv("some.csv", columns)
+    assert "some.csv:9: no completion is allowed" in train(run, "some.csv").stderr
+    answer = train(run, "some.csv", "--skip-inconsistent", "--held-out", "0")
+    assert answer.exit_code == 0, answer.output
+    assert "left out: 2 of 100 rows break the rules: some.csv:6: " in answer.stderr
+    assert "rows     98" in answer.stdout
+    write_csv("new.csv", {**table(3, 1), "cat": [1, 0, 1], "dog": [1, 0, 0]})
+    answer = run("predict", "model", "new.csv", "--evidence", "cat,dog")
+    assert answer.exit_code == 2
+    assert "1 of 3 rows have evidence that breaks the rules: new.csv:2 (--skip" in answer.stderr
+    answer = run("predict", "model", "new.csv", "--evidence", "cat,dog", "--skip-inconsistent")
+    assert len(answer.stdout.splitlines()) == 3
+    assert "'bird', which is not a label" in run("predict", "model", "new.csv", "--evidence", "bird").stderr
+    assert "no model here" in run("predict", "elsewhere", "new.csv").stderr
+    sp.save(sp.SPL(3, "a | b"), "other")
+    assert "not a model of `semprola train`" in run("predict", "other", "new.csv").stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.name != "posix", reason="sends the signal of Ctrl-C")
+def test_an_interrupted_call_goes_on_to_the_same_model(run: Any) -> None:
+    write_csv("animals.csv", table(400))
+    words = ["animals.csv", "--labels", ",".join(LABELS), "--rules", "rules.txt", "--epochs", "60", "--patience", "60"]
+    command = [sys.executable, "-m", "semprola", "train", *words, "--hidden", "32", "--batch-size", "4"]
+    process = subprocess.Popen([*command, "--out", "two"], stderr=subprocess.PIPE, text=True)
+    end = time.monotonic() + 120
+    while not Path("two.checkpoint").exists() and process.poll() is None and time.monotonic() < end:
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert "interrupted: training can go on from two.checkpoint with --resume" in said
+    assert "Traceback" not in said
+    assert not Path("two").exists()
+    subprocess.run([*command, "--out", "two", "--resume"], check=True, capture_output=True)
+    subprocess.run([*command, "--out", "one"], check=True, capture_output=True)
+    assert Path("one/weights.safetensors").read_bytes() == Path("two/weights.safetensors").read_bytes()
