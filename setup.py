@@ -1,7 +1,8 @@
 """Builds the optional native module; everything else about the package is in pyproject.toml.
 
 The package works without `semprola._native`, only slower: where there is no C++17 compiler the build leaves it out.
-Set SEMPROLA_NO_NATIVE=1 to do without it on purpose; the wheel is then a pure Python one.
+Set SEMPROLA_NO_NATIVE=1 to do without it on purpose; the wheel is then a pure Python one. SEMPROLA_NATIVE_FLAGS holds
+further flags for compiler and linker (a sanitizer, say), SEMPROLA_BUILD_JOBS how many files are compiled at a time.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ class BuildNative(build_ext):
         if self.compiler.compiler_type == "msvc":
             ext.extra_compile_args = MSVC_COMPILE
         else:
-            ext.extra_compile_args, ext.extra_link_args = UNIX_COMPILE, UNIX_LINK
+            extra = os.environ.get("SEMPROLA_NATIVE_FLAGS", "").split()
+            ext.extra_compile_args, ext.extra_link_args = UNIX_COMPILE + extra, UNIX_LINK + extra
             self.compiler.compile = self._compile_in_parallel
         super().build_extension(ext)
 

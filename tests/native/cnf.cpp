@@ -47,9 +47,9 @@ Compiled compile(const Cnf& cnf, Shared& shared, int64_t max_bytes, const std::v
   void* circuit = nullptr;
   int64_t sizes[2] = {0, 0};
   Compiled result;
-  result.status = function<Run>("semprola_ddnnf_compile")(
-      cnf.num_vars, static_cast<int64_t>(cnf.clauses.size()), start.data(), literals.data(), hide.data(), determined,
-      -1, -1, max_bytes, &shared, &circuit, sizes);
+  result.status = function<Run>("semprola_ddnnf_compile")(cnf.num_vars, static_cast<int64_t>(cnf.clauses.size()),
+                                                          start.data(), literals.data(), hide.data(), determined, -1,
+                                                          -1, max_bytes, &shared, &circuit, sizes);
   if (circuit == nullptr) return result;
   result.kind.resize(static_cast<size_t>(sizes[0]));
   result.literal.resize(static_cast<size_t>(sizes[0]));
@@ -84,9 +84,8 @@ double brute_count(const Cnf& cnf) {
   double count = 0;
   for (uint64_t state = 0; state < uint64_t{1} << cnf.num_vars; ++state) {
     count += std::all_of(cnf.clauses.begin(), cnf.clauses.end(), [&](const std::vector<int32_t>& clause) {
-      return std::any_of(clause.begin(), clause.end(), [&](int32_t l) {
-        return ((state >> (std::abs(l) - 1)) & 1) == (l > 0 ? 1u : 0u);
-      });
+      return std::any_of(clause.begin(), clause.end(),
+                         [&](int32_t l) { return ((state >> (std::abs(l) - 1)) & 1) == (l > 0 ? 1u : 0u); });
     });
   }
   return count;

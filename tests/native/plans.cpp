@@ -8,8 +8,12 @@
 #include "library.hpp"
 
 Arrays::Arrays(const Plan& plan)
-    : num_leaves(plan.leaves()), num_sums(static_cast<int32_t>(plan.sums.size())), num_edges(0),
-      num_weights(plan.num_weights), root_row(plan.root_row()), first_weight(plan.first_weight),
+    : num_leaves(plan.leaves()),
+      num_sums(static_cast<int32_t>(plan.sums.size())),
+      num_edges(0),
+      num_weights(plan.num_weights),
+      root_row(plan.root_row()),
+      first_weight(plan.first_weight),
       has_default(static_cast<size_t>(plan.variables), 0) {
   for (const auto& edges : plan.sums) {
     for (const auto& rows : edges) {

@@ -150,8 +150,10 @@ TEST(cache_holds_what_it_should_within_its_limit) {
       const uint64_t hash = Cache::hash(bytes, key.size());
       const uint32_t found = cache.find(bytes, key.size(), hash);
       const auto known = all.find(key);
-      if (found != Cache::kMissing) CHECK(known != all.end() && known->second == found);
-      else if (known == all.end()) all[key] = i;
+      if (found != Cache::kMissing)
+        CHECK(known != all.end() && known->second == found);
+      else if (known == all.end())
+        all[key] = i;
       cache.insert(bytes, key.size(), hash, all[key]);
       CHECK(cache.bytes() <= limit);
     }

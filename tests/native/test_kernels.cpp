@@ -14,8 +14,12 @@ namespace {
 template <class T>
 struct Numbers {
   Numbers(int64_t rows_, int64_t columns_, double holes, bool turned, std::mt19937& random)
-      : rows(rows_), columns(columns_), row(turned ? 1 : columns_), column(turned ? rows_ : 1),
-        exact(static_cast<size_t>(rows_ * columns_)), data(exact.size()) {
+      : rows(rows_),
+        columns(columns_),
+        row(turned ? 1 : columns_),
+        column(turned ? rows_ : 1),
+        exact(static_cast<size_t>(rows_ * columns_)),
+        data(exact.size()) {
     std::normal_distribution<double> normal(0, 3);
     std::uniform_real_distribution<double> uniform(0, 1);
     for (int64_t r = 0; r < rows; ++r) {

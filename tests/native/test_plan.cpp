@@ -63,8 +63,8 @@ TEST(plan_offsets_rise) {
 TEST(plan_factors_come_before) {
   check_refused("as a factor", [](Arrays& a) { a.factors[0] = -1; });
   check_refused("as a factor", [](Arrays& a) { a.factors[0] = INT32_MAX; });
-  check_refused("as a factor", [](Arrays& a) { a.factors[0] = a.num_leaves; });               // itself: a cycle
-  check_refused("as a factor", [](Arrays& a) { a.factors[0] = a.num_leaves + 1; });           // of a later level
+  check_refused("as a factor", [](Arrays& a) { a.factors[0] = a.num_leaves; });      // itself: a cycle
+  check_refused("as a factor", [](Arrays& a) { a.factors[0] = a.num_leaves + 1; });  // of a later level
 }
 
 TEST(plan_weights_belong_to_one_edge) {

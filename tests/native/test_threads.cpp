@@ -26,7 +26,8 @@ TEST(threads_share_a_plan) {
   std::vector<std::thread> callers;
   for (int caller = 0; caller < 4; ++caller) {
     callers.emplace_back([&, caller] {
-      std::vector<float> value(expected.size()), mine(leaves.size()), best(expected.size()), ranked(2 * expected.size());
+      std::vector<float> value(expected.size()), mine(leaves.size()), best(expected.size()),
+          ranked(2 * expected.size());
       std::vector<float> states(static_cast<size_t>(plan.variables) * 2 * expected.size());
       std::vector<uint8_t> some(expected.size());
       for (int round = 0; round < 3; ++round) {

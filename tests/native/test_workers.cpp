@@ -86,9 +86,7 @@ TEST(workers_throw_what_the_work_throws) {
 TEST(workers_all_fail_and_one_is_reported) {
   int caught = 0;
   try {
-    run_tiles(5, 5, [&](const auto& next) {
-      throw std::logic_error("tile " + std::to_string(next()));
-    });
+    run_tiles(5, 5, [&](const auto& next) { throw std::logic_error("tile " + std::to_string(next())); });
   } catch (const std::logic_error&) {
     ++caught;
   }

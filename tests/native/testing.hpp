@@ -60,27 +60,27 @@ inline int run_tests(const std::string& part) {
 
 }  // namespace testing
 
-#define TEST(name)                                              \
-  static void test_##name();                                    \
+#define TEST(name)                                                    \
+  static void test_##name();                                          \
   static const testing::Register register_##name(#name, test_##name); \
   static void test_##name()
 
-#define CHECK(condition)                                           \
-  do {                                                             \
+#define CHECK(condition)                                             \
+  do {                                                               \
     if (!(condition)) testing::fail(__FILE__, __LINE__, #condition); \
   } while (0)
 
-#define CHECK_EQUAL(a, b)                                                                                     \
-  do {                                                                                                        \
-    const auto a_ = (a);                                                                                      \
-    const auto b_ = (b);                                                                                      \
-    if (!(a_ == b_))                                                                                          \
+#define CHECK_EQUAL(a, b)                                                                                    \
+  do {                                                                                                       \
+    const auto a_ = (a);                                                                                     \
+    const auto b_ = (b);                                                                                     \
+    if (!(a_ == b_))                                                                                         \
       testing::fail(__FILE__, __LINE__, #a " == " #b ": " + std::to_string(a_) + ", " + std::to_string(b_)); \
   } while (0)
 
-#define CHECK_CLOSE(a, b, tolerance)                                                                          \
-  do {                                                                                                        \
-    const double a_ = (a), b_ = (b);                                                                          \
-    if (!testing::close(a_, b_, tolerance))                                                                   \
+#define CHECK_CLOSE(a, b, tolerance)                                                                         \
+  do {                                                                                                       \
+    const double a_ = (a), b_ = (b);                                                                         \
+    if (!testing::close(a_, b_, tolerance))                                                                  \
       testing::fail(__FILE__, __LINE__, #a " == " #b ": " + std::to_string(a_) + ", " + std::to_string(b_)); \
   } while (0)

@@ -17,8 +17,14 @@ class Eliminator {
 
   Eliminator(const Graph& graph, const std::vector<uint8_t>& gone, Greedy method, uint64_t seed,
              const std::function<bool()>& expired)
-      : neighbours_(graph.size()), method_(method), state_(seed), expired_(expired), mark_(graph.size(), 0),
-        cost_(graph.size(), 0), tie_(graph.size(), 0), gone_(gone) {
+      : neighbours_(graph.size()),
+        method_(method),
+        state_(seed),
+        expired_(expired),
+        mark_(graph.size(), 0),
+        cost_(graph.size(), 0),
+        tie_(graph.size(), 0),
+        gone_(gone) {
     for (Var v = 0; v < graph.size(); ++v) {
       if (gone_[v]) continue;
       for (Var u : graph[v]) {

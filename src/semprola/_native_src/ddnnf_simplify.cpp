@@ -24,9 +24,8 @@ void normalize(std::vector<Clause>& clauses) {
     ++kept;
   }
   clauses.resize(kept);
-  std::sort(clauses.begin(), clauses.end(), [](const Clause& a, const Clause& b) {
-    return a.size() != b.size() ? a.size() < b.size() : a < b;
-  });
+  std::sort(clauses.begin(), clauses.end(),
+            [](const Clause& a, const Clause& b) { return a.size() != b.size() ? a.size() < b.size() : a < b; });
   clauses.erase(std::unique(clauses.begin(), clauses.end()), clauses.end());
 }
 

@@ -6,10 +6,10 @@
 namespace semprola::ddnnf {
 
 struct Simplified {
-  std::vector<Lit> units;          // literals true in every model
-  std::vector<Clause> clauses;     // with the units, equivalent to the input
-  std::vector<Clause> redundant;   // entailed clauses, useful for propagation only
-  std::vector<uint8_t> model;      // one model of the input, per variable
+  std::vector<Lit> units;         // literals true in every model
+  std::vector<Clause> clauses;    // with the units, equivalent to the input
+  std::vector<Clause> redundant;  // entailed clauses, useful for propagation only
+  std::vector<uint8_t> model;     // one model of the input, per variable
 };
 
 // Throws kUnsatisfiable when the clauses have no model.

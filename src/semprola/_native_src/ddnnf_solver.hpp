@@ -85,7 +85,7 @@ class Solver {
   uint64_t level_stamp_now_ = 0;
   std::vector<uint32_t> learned_;
   size_t learned_limit_ = 4000;
-  std::vector<uint8_t> saved_;       // phases inside one `satisfy` call,
+  std::vector<uint8_t> saved_;        // phases inside one `satisfy` call,
   std::vector<uint64_t> saved_call_;  // valid when stamped with the call's number
   uint64_t call_ = 0;
   bool saving_ = false;

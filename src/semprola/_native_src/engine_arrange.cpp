@@ -1,4 +1,4 @@
-// Taking out rows that need not be there, and putting the others in order. No recursion: circuits may be deep.
+// Taking out rows that need not be there, and putting the others in order. No recursion: plans may be deep.
 
 #include "engine_arrange.hpp"
 
@@ -12,227 +12,231 @@ constexpr int32_t kNone = -1;
 
 // Lists of numbers, one after another.
 struct Lists {
-    std::vector<int32_t> start{0}, items;
+  std::vector<int32_t> start{0}, items;
 
-    void close() { start.push_back(int32_t(items.size())); }
-    int32_t length(int32_t i) const { return start[i + 1] - start[i]; }
+  void close() { start.push_back(int32_t(items.size())); }
+  int32_t length(int32_t i) const { return start[i + 1] - start[i]; }
 };
 
 class Arranger {
-   public:
-    Arranger(const Circuit &given, bool weighted) : c_(given), weighted_(weighted) {}
+ public:
+  Arranger(const Plan& given, bool weighted) : c_(given), weighted_(weighted) {}
 
-    OwnedCircuit run() {
-        skip_aliases();
-        count_parents();
-        decide();
-        expand();
-        return renumber();
+  OwnedPlan run() {
+    skip_aliases();
+    count_parents();
+    decide();
+    expand();
+    return renumber();
+  }
+
+ private:
+  int32_t weight(int32_t s) const { return weighted_ ? c_.first_weight[s] : -1; }
+  int32_t fan_in(int32_t s) const { return c_.edge_start[s + 1] - c_.edge_start[s]; }
+  // nothing above it; but flows through weights are asked for, whether they are reached or not
+  bool is_dead(int32_t s) const { return !parents_[s] && !weighted_; }
+  bool is_sum(int32_t row) const { return row >= c_.num_leaves; }
+
+  // A sum that is nothing but one row stands for that row; one that is true stands for nothing.
+  void skip_aliases() {
+    std::vector<int32_t> stands_for(c_.num_rows());
+    std::iota(stands_for.begin(), stands_for.end(), 0);
+    for (int32_t s = 0; s < c_.num_sums; ++s) {
+      const int32_t first = int32_t(resolved_.items.size());
+      for (int32_t e = c_.edge_start[s]; e < c_.edge_start[s + 1]; ++e) {
+        for (int32_t f = c_.factor_start[e]; f < c_.factor_start[e + 1]; ++f)
+          if (stands_for[c_.factors[f]] != kNone) resolved_.items.push_back(stands_for[c_.factors[f]]);
+        resolved_.close();
+      }
+      const int32_t row = c_.num_leaves + s, length = int32_t(resolved_.items.size()) - first;
+      if (fan_in(s) == 1 && weight(s) < 0 && row != c_.root_row && length <= 1)
+        stands_for[row] = length ? resolved_.items[first] : kNone;
     }
+  }
 
-   private:
-    int32_t weight(int32_t s) const { return weighted_ ? c_.first_weight[s] : -1; }
-    int32_t fan_in(int32_t s) const { return c_.edge_start[s + 1] - c_.edge_start[s]; }
-    // nothing above it; but flows through weights are asked for, whether they are reached or not
-    bool is_dead(int32_t s) const { return !parents_[s] && !weighted_; }
-    bool is_sum(int32_t row) const { return row >= c_.num_leaves; }
-
-    // A sum that is nothing but one row stands for that row; one that is true stands for nothing.
-    void skip_aliases() {
-        std::vector<int32_t> stands_for(c_.num_rows());
-        std::iota(stands_for.begin(), stands_for.end(), 0);
-        for (int32_t s = 0; s < c_.num_sums; ++s) {
-            const int32_t first = int32_t(resolved_.items.size());
-            for (int32_t e = c_.edge_start[s]; e < c_.edge_start[s + 1]; ++e) {
-                for (int32_t f = c_.factor_start[e]; f < c_.factor_start[e + 1]; ++f)
-                    if (stands_for[c_.factors[f]] != kNone) resolved_.items.push_back(stands_for[c_.factors[f]]);
-                resolved_.close();
-            }
-            const int32_t row = c_.num_leaves + s, length = int32_t(resolved_.items.size()) - first;
-            if (fan_in(s) == 1 && weight(s) < 0 && row != c_.root_row && length <= 1)
-                stands_for[row] = length ? resolved_.items[first] : kNone;
+  void count_parents() {
+    parents_.assign(c_.num_sums, 0);
+    alone_.assign(c_.num_sums, 0);
+    parents_[c_.root_row - c_.num_leaves] = 2;  // never part of another
+    for (int32_t s = c_.num_sums - 1; s >= 0; --s) {
+      if (is_dead(s)) continue;
+      for (int32_t e = c_.edge_start[s]; e < c_.edge_start[s + 1]; ++e)
+        for (int32_t f = resolved_.start[e]; f < resolved_.start[e + 1]; ++f) {
+          if (!is_sum(resolved_.items[f])) continue;
+          const int32_t child = resolved_.items[f] - c_.num_leaves;
+          parents_[child] = parents_[child] ? 2 : 1;
+          alone_[child] = resolved_.length(e) == 1;
         }
     }
+  }
 
-    void count_parents() {
-        parents_.assign(c_.num_sums, 0);
-        alone_.assign(c_.num_sums, 0);
-        parents_[c_.root_row - c_.num_leaves] = 2;  // never part of another
-        for (int32_t s = c_.num_sums - 1; s >= 0; --s) {
-            if (is_dead(s)) continue;
-            for (int32_t e = c_.edge_start[s]; e < c_.edge_start[s + 1]; ++e)
-                for (int32_t f = resolved_.start[e]; f < resolved_.start[e + 1]; ++f) {
-                    if (!is_sum(resolved_.items[f])) continue;
-                    const int32_t child = resolved_.items[f] - c_.num_leaves;
-                    parents_[child] = parents_[child] ? 2 : 1;
-                    alone_[child] = resolved_.length(e) == 1;
-                }
+  void decide() {
+    kind_.assign(c_.num_sums, kKept);
+    for (int32_t s = 0; s < c_.num_sums; ++s) {
+      if (is_dead(s))
+        kind_[s] = kDead;
+      else if (parents_[s] == 1 && fan_in(s) == 1 && weight(s) < 0)
+        kind_[s] = kProduct;
+      else if (parents_[s] == 1 && alone_[s] && !weighted_)
+        kind_[s] = kBranches;
+    }
+  }
+
+  // The edges of every sum that is kept, with those of the others in their place.
+  void expand() {
+    std::vector<int32_t> edges, rows;  // what is still to be done, last first
+    for (int32_t s = 0; s < c_.num_sums; ++s) {
+      if (kind_[s] != kKept) continue;
+      kept_.push_back(s);
+      push_edges(s, edges);
+      while (!edges.empty()) {
+        const int32_t e = edges.back();
+        edges.pop_back();
+        if (resolved_.length(e) == 1 && is(resolved_.items[resolved_.start[e]], kBranches)) {
+          push_edges(resolved_.items[resolved_.start[e]] - c_.num_leaves, edges);
+          continue;
         }
+        expand_edge(e, rows);
+        factors_.close();
+      }
+      edge_start_.push_back(int32_t(factors_.start.size()) - 1);
     }
+  }
 
-    void decide() {
-        kind_.assign(c_.num_sums, kKept);
-        for (int32_t s = 0; s < c_.num_sums; ++s) {
-            if (is_dead(s)) kind_[s] = kDead;
-            else if (parents_[s] == 1 && fan_in(s) == 1 && weight(s) < 0) kind_[s] = kProduct;
-            else if (parents_[s] == 1 && alone_[s] && !weighted_) kind_[s] = kBranches;
-        }
+  void push_edges(int32_t s, std::vector<int32_t>& edges) const {
+    for (int32_t e = c_.edge_start[s + 1] - 1; e >= c_.edge_start[s]; --e) edges.push_back(e);
+  }
+
+  void expand_edge(int32_t e, std::vector<int32_t>& rows) {
+    push_rows(e, rows);
+    while (!rows.empty()) {
+      const int32_t row = rows.back();
+      rows.pop_back();
+      if (is(row, kProduct))
+        push_rows(c_.edge_start[row - c_.num_leaves], rows);
+      else
+        factors_.items.push_back(row);
     }
+  }
 
-    // The edges of every sum that is kept, with those of the others in their place.
-    void expand() {
-        std::vector<int32_t> edges, rows;  // what is still to be done, last first
-        for (int32_t s = 0; s < c_.num_sums; ++s) {
-            if (kind_[s] != kKept) continue;
-            kept_.push_back(s);
-            push_edges(s, edges);
-            while (!edges.empty()) {
-                const int32_t e = edges.back();
-                edges.pop_back();
-                if (resolved_.length(e) == 1 && is(resolved_.items[resolved_.start[e]], kBranches)) {
-                    push_edges(resolved_.items[resolved_.start[e]] - c_.num_leaves, edges);
-                    continue;
-                }
-                expand_edge(e, rows);
-                factors_.close();
-            }
-            edge_start_.push_back(int32_t(factors_.start.size()) - 1);
-        }
+  void push_rows(int32_t e, std::vector<int32_t>& rows) const {
+    for (int32_t f = resolved_.start[e + 1] - 1; f >= resolved_.start[e]; --f) rows.push_back(resolved_.items[f]);
+  }
+
+  // Sorted by level, number of edges, and numbers of factors.
+  OwnedPlan renumber() const {
+    const int32_t sums = int32_t(kept_.size());
+    std::vector<int32_t> level(c_.num_rows(), 0), order(sums), row_of(c_.num_rows());
+    for (int32_t i = 0; i < sums; ++i)
+      for (int32_t f = factors_.start[edge_start_[i]]; f < factors_.start[edge_start_[i + 1]]; ++f)
+        level[c_.num_leaves + kept_[i]] = std::max(level[c_.num_leaves + kept_[i]], 1 + level[factors_.items[f]]);
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
+      const int32_t la = level[c_.num_leaves + kept_[a]], lb = level[c_.num_leaves + kept_[b]];
+      return la != lb ? la < lb : is_before(a, b);
+    });
+    std::iota(row_of.begin(), row_of.begin() + c_.num_leaves, 0);
+    for (int32_t i = 0; i < sums; ++i) row_of[c_.num_leaves + kept_[order[i]]] = c_.num_leaves + i;
+    OwnedPlan made;
+    made.edge_start.push_back(0);
+    made.factor_start.push_back(0);
+    for (const int32_t i : order) {
+      for (int32_t e = edge_start_[i]; e < edge_start_[i + 1]; ++e) {
+        for (int32_t f = factors_.start[e]; f < factors_.start[e + 1]; ++f)
+          made.factors.push_back(row_of[factors_.items[f]]);
+        made.factor_start.push_back(int32_t(made.factors.size()));
+      }
+      made.edge_start.push_back(int32_t(made.factor_start.size()) - 1);
+      made.first_weight.push_back(weight(kept_[i]));
     }
+    made.view.num_leaves = c_.num_leaves;
+    made.view.num_weights = weighted_ ? c_.num_weights : 0;
+    made.view.root_row = row_of[c_.root_row];
+    made.has_default.assign(c_.has_default, c_.has_default + c_.num_leaves / 2);
+    made.look();
+    return made;
+  }
 
-    void push_edges(int32_t s, std::vector<int32_t> &edges) const {
-        for (int32_t e = c_.edge_start[s + 1] - 1; e >= c_.edge_start[s]; --e) edges.push_back(e);
+  bool is_before(int32_t a, int32_t b) const {
+    const int32_t edges_a = edge_start_[a + 1] - edge_start_[a], edges_b = edge_start_[b + 1] - edge_start_[b];
+    if (edges_a != edges_b) return edges_a < edges_b;
+    for (int32_t e = 0; e < edges_a; ++e) {
+      const int32_t x = factors_.length(edge_start_[a] + e), y = factors_.length(edge_start_[b] + e);
+      if (x != y) return x < y;
     }
+    return false;
+  }
 
-    void expand_edge(int32_t e, std::vector<int32_t> &rows) {
-        push_rows(e, rows);
-        while (!rows.empty()) {
-            const int32_t row = rows.back();
-            rows.pop_back();
-            if (is(row, kProduct)) push_rows(c_.edge_start[row - c_.num_leaves], rows);
-            else factors_.items.push_back(row);
-        }
-    }
+  enum Kind : uint8_t { kKept, kDead, kProduct, kBranches };
+  bool is(int32_t row, Kind kind) const { return is_sum(row) && kind_[row - c_.num_leaves] == kind; }
 
-    void push_rows(int32_t e, std::vector<int32_t> &rows) const {
-        for (int32_t f = resolved_.start[e + 1] - 1; f >= resolved_.start[e]; --f) rows.push_back(resolved_.items[f]);
-    }
-
-    // Sorted by level, number of edges, and numbers of factors.
-    OwnedCircuit renumber() const {
-        const int32_t sums = int32_t(kept_.size());
-        std::vector<int32_t> level(c_.num_rows(), 0), order(sums), row_of(c_.num_rows());
-        for (int32_t i = 0; i < sums; ++i)
-            for (int32_t f = factors_.start[edge_start_[i]]; f < factors_.start[edge_start_[i + 1]]; ++f)
-                level[c_.num_leaves + kept_[i]] =
-                    std::max(level[c_.num_leaves + kept_[i]], 1 + level[factors_.items[f]]);
-        std::iota(order.begin(), order.end(), 0);
-        std::stable_sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-            const int32_t la = level[c_.num_leaves + kept_[a]], lb = level[c_.num_leaves + kept_[b]];
-            return la != lb ? la < lb : is_before(a, b);
-        });
-        std::iota(row_of.begin(), row_of.begin() + c_.num_leaves, 0);
-        for (int32_t i = 0; i < sums; ++i) row_of[c_.num_leaves + kept_[order[i]]] = c_.num_leaves + i;
-        OwnedCircuit made;
-        made.edge_start.push_back(0);
-        made.factor_start.push_back(0);
-        for (const int32_t i : order) {
-            for (int32_t e = edge_start_[i]; e < edge_start_[i + 1]; ++e) {
-                for (int32_t f = factors_.start[e]; f < factors_.start[e + 1]; ++f)
-                    made.factors.push_back(row_of[factors_.items[f]]);
-                made.factor_start.push_back(int32_t(made.factors.size()));
-            }
-            made.edge_start.push_back(int32_t(made.factor_start.size()) - 1);
-            made.first_weight.push_back(weight(kept_[i]));
-        }
-        made.view.num_leaves = c_.num_leaves;
-        made.view.num_weights = weighted_ ? c_.num_weights : 0;
-        made.view.root_row = row_of[c_.root_row];
-        made.has_default.assign(c_.has_default, c_.has_default + c_.num_leaves / 2);
-        made.look();
-        return made;
-    }
-
-    bool is_before(int32_t a, int32_t b) const {
-        const int32_t edges_a = edge_start_[a + 1] - edge_start_[a], edges_b = edge_start_[b + 1] - edge_start_[b];
-        if (edges_a != edges_b) return edges_a < edges_b;
-        for (int32_t e = 0; e < edges_a; ++e) {
-            const int32_t x = factors_.length(edge_start_[a] + e), y = factors_.length(edge_start_[b] + e);
-            if (x != y) return x < y;
-        }
-        return false;
-    }
-
-    enum Kind : uint8_t { kKept, kDead, kProduct, kBranches };
-    bool is(int32_t row, Kind kind) const { return is_sum(row) && kind_[row - c_.num_leaves] == kind; }
-
-    const Circuit &c_;
-    const bool weighted_;
-    Lists resolved_;                  // the factors of each edge of the given circuit, without aliases
-    std::vector<uint8_t> parents_;    // of each sum: none, one, or more (2)
-    std::vector<uint8_t> alone_;      // whether the sum is all of the (last) edge above it
-    std::vector<Kind> kind_;          // of each sum
-    std::vector<int32_t> kept_;       // sums
-    std::vector<int32_t> edge_start_{0};  // of each sum that is kept
-    Lists factors_;                   // of each of these edges
+  const Plan& c_;
+  const bool weighted_;
+  Lists resolved_;                      // the factors of each edge of the given plan, without aliases
+  std::vector<uint8_t> parents_;        // of each sum: none, one, or more (2)
+  std::vector<uint8_t> alone_;          // whether the sum is all of the (last) edge above it
+  std::vector<Kind> kind_;              // of each sum
+  std::vector<int32_t> kept_;           // sums
+  std::vector<int32_t> edge_start_{0};  // of each sum that is kept
+  Lists factors_;                       // of each of these edges
 };
 
 // Whether two edges have opposite literals among their factors; literals 2 v and 2 v + 1 are opposite.
-bool are_opposed(const Circuit &c, int32_t a, int32_t b) {
-    for (int32_t f = c.factor_start[a]; f < c.factor_start[a + 1]; ++f)
-        for (int32_t g = c.factor_start[b]; c.factors[f] < c.num_leaves && g < c.factor_start[b + 1]; ++g)
-            if (c.factors[g] == (c.factors[f] ^ 1)) return true;
-    return false;
+bool are_opposed(const Plan& c, int32_t a, int32_t b) {
+  for (int32_t f = c.factor_start[a]; f < c.factor_start[a + 1]; ++f)
+    for (int32_t g = c.factor_start[b]; c.factors[f] < c.num_leaves && g < c.factor_start[b + 1]; ++g)
+      if (c.factors[g] == (c.factors[f] ^ 1)) return true;
+  return false;
 }
 
-bool decides(const Circuit &c) {
-    constexpr int32_t kMostEdges = 8, kMostFactors = 256;  // beyond, finding out takes longer than it saves
-    for (int32_t s = 0; s < c.num_sums; ++s) {
-        const int32_t begin = c.edge_start[s], end = c.edge_start[s + 1];
-        if (end - begin > kMostEdges || c.factor_start[end] - c.factor_start[begin] > kMostFactors) return false;
-        for (int32_t a = begin; a < end; ++a)
-            for (int32_t b = a + 1; b < end; ++b)
-                if (!are_opposed(c, a, b)) return false;
-    }
-    return true;
+bool decides(const Plan& c) {
+  constexpr int32_t kMostEdges = 8, kMostFactors = 256;  // beyond, finding out takes longer than it saves
+  for (int32_t s = 0; s < c.num_sums; ++s) {
+    const int32_t begin = c.edge_start[s], end = c.edge_start[s + 1];
+    if (end - begin > kMostEdges || c.factor_start[end] - c.factor_start[begin] > kMostFactors) return false;
+    for (int32_t a = begin; a < end; ++a)
+      for (int32_t b = a + 1; b < end; ++b)
+        if (!are_opposed(c, a, b)) return false;
+  }
+  return true;
 }
 
 }  // namespace
 
-void OwnedCircuit::look() {
-    Circuit &c = view;
-    c.num_sums = int32_t(first_weight.size());
-    c.num_edges = int32_t(factor_start.size()) - 1;
-    c.max_fan_in = 1;
-    sum_of_weight.assign(c.num_weights, 0);
-    for (int32_t s = 0; s < c.num_sums; ++s) {
-        const int32_t fan_in = edge_start[s + 1] - edge_start[s];
-        c.max_fan_in = std::max(c.max_fan_in, fan_in);
-        if (first_weight[s] >= 0) std::fill_n(sum_of_weight.begin() + first_weight[s], fan_in, s);
-    }
-    std::vector<bool> used(c.num_leaves, false);
-    for (const int32_t factor : factors)
-        if (factor < c.num_leaves) used[factor] = true;
-    used_leaves.clear();
-    for (int32_t leaf = 0; leaf < c.num_leaves; ++leaf)
-        if (used[leaf]) used_leaves.push_back(leaf);
-    c.num_used_leaves = int32_t(used_leaves.size());
-    c.edge_start = edge_start.data();
-    c.first_weight = first_weight.data();
-    c.factor_start = factor_start.data();
-    c.factors = factors.data();
-    c.sum_of_weight = sum_of_weight.data();
-    c.used_leaves = used_leaves.data();
-    c.has_default = has_default.data();
-    c.decides = decides(c);
+void OwnedPlan::look() {
+  Plan& c = view;
+  c.num_sums = int32_t(first_weight.size());
+  c.num_edges = int32_t(factor_start.size()) - 1;
+  c.max_fan_in = 1;
+  sum_of_weight.assign(c.num_weights, 0);
+  for (int32_t s = 0; s < c.num_sums; ++s) {
+    const int32_t fan_in = edge_start[s + 1] - edge_start[s];
+    c.max_fan_in = std::max(c.max_fan_in, fan_in);
+    if (first_weight[s] >= 0) std::fill_n(sum_of_weight.begin() + first_weight[s], fan_in, s);
+  }
+  std::vector<bool> used(c.num_leaves, false);
+  for (const int32_t factor : factors)
+    if (factor < c.num_leaves) used[factor] = true;
+  used_leaves.clear();
+  for (int32_t leaf = 0; leaf < c.num_leaves; ++leaf)
+    if (used[leaf]) used_leaves.push_back(leaf);
+  c.num_used_leaves = int32_t(used_leaves.size());
+  c.edge_start = edge_start.data();
+  c.first_weight = first_weight.data();
+  c.factor_start = factor_start.data();
+  c.factors = factors.data();
+  c.sum_of_weight = sum_of_weight.data();
+  c.used_leaves = used_leaves.data();
+  c.has_default = has_default.data();
+  c.decides = decides(c);
 }
 
-OwnedCircuit arrange(const Circuit &given, bool weighted) { return Arranger(given, weighted).run(); }
+OwnedPlan arrange(const Plan& given, bool weighted) { return Arranger(given, weighted).run(); }
 
-const Circuit &Arranged::without_weights() const {
-    // what is left of sums with weights is all that is needed to make it: weights change no structure that matters
-    std::call_once(made_, [this] { plain_ = arrange(given_weights_.view, false); });
-    return plain_.view;
+const Plan& Arranged::without_weights() const {
+  // what is left of sums with weights is all that is needed to make it: weights change no structure that matters
+  std::call_once(made_, [this] { plain_ = arrange(given_weights_.view, false); });
+  return plain_.view;
 }
 
 }  // namespace semprola

@@ -8,30 +8,30 @@
 
 namespace semprola {
 
-struct OwnedCircuit {
-    Circuit view{};
-    std::vector<int32_t> edge_start, first_weight, factor_start, factors, sum_of_weight, used_leaves;
-    std::vector<uint8_t> has_default;
+struct OwnedPlan {
+  Plan view{};
+  std::vector<int32_t> edge_start, first_weight, factor_start, factors, sum_of_weight, used_leaves;
+  std::vector<uint8_t> has_default;
 
-    void look();  // makes the view, once the arrays are there
+  void look();  // makes the view, once the arrays are there
 };
 
 // Sums of one edge that carry no weight become part of the edges above them, where that copies nothing. Without
 // weights, a sum that is all of one edge of one other sum hands its edges on to it. The order is by level, alike sums
 // side by side, so that a pass runs through few kinds of loop.
-OwnedCircuit arrange(const Circuit &given, bool weighted);
+OwnedPlan arrange(const Plan& given, bool weighted);
 
-// A circuit as arranged for edges with weights and, made when first asked for, for edges without.
+// A plan as arranged for edges with weights and, made when first asked for, for edges without.
 class Arranged {
-   public:
-    explicit Arranged(const Circuit &given) : given_weights_(arrange(given, true)) {}
-    const Circuit &with_weights() const { return given_weights_.view; }
-    const Circuit &without_weights() const;
+ public:
+  explicit Arranged(const Plan& given) : given_weights_(arrange(given, true)) {}
+  const Plan& with_weights() const { return given_weights_.view; }
+  const Plan& without_weights() const;
 
-   private:
-    OwnedCircuit given_weights_;
-    mutable OwnedCircuit plain_;
-    mutable std::once_flag made_;
+ private:
+  OwnedPlan given_weights_;
+  mutable OwnedPlan plain_;
+  mutable std::once_flag made_;
 };
 
 }  // namespace semprola

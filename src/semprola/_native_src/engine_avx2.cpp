@@ -1,13 +1,17 @@
-// The kernels for processors with AVX2. Everything that comes after the pragma is compiled for them, so nothing
-// that other files share may be defined there.
+// The kernels for processors with AVX2. Everything between the pragmas is compiled for them, so nothing that other
+// files share may be defined there.
 
 #include "engine_plan.hpp"
 
-#if (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__) && !defined(__clang__)
+#if (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__)
 #define SEMPROLA_HAS_KERNELS
 #include <immintrin.h>
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx2,fma"))), apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx2,fma")
+#endif
 #define SEMPROLA_AVX2
 namespace semprola {
 namespace avx2 {
@@ -19,13 +23,17 @@ namespace {
 }  // namespace
 }  // namespace avx2
 }  // namespace semprola
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
 #endif
+#endif
 
-const semprola::KernelSet *semprola::avx2_kernels() {
+const semprola::KernelSet* semprola::avx2_kernels() {
 #if defined(SEMPROLA_HAS_KERNELS)
-    return &avx2::set;
+  return &avx2::set;
 #else
-    return nullptr;
+  return nullptr;
 #endif
 }

@@ -1,13 +1,18 @@
-// The kernels for processors with AVX-512. Everything that comes after the pragma is compiled for them, so nothing
-// that other files share may be defined there.
+// The kernels for processors with AVX-512. Everything between the pragmas is compiled for them, so nothing that other
+// files share may be defined there.
 
 #include "engine_plan.hpp"
 
-#if (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__) && !defined(__clang__)
+#if (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__)
 #define SEMPROLA_HAS_KERNELS
 #include <immintrin.h>
+#if defined(__clang__)
+#pragma clang attribute push(__attribute__((target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma"))), \
+                             apply_to = function)
+#else
 #pragma GCC push_options
 #pragma GCC target("avx512f,avx512dq,avx512bw,avx512vl,avx2,fma")
+#endif
 #define SEMPROLA_AVX2
 #define SEMPROLA_AVX512
 namespace semprola {
@@ -20,13 +25,17 @@ namespace {
 }  // namespace
 }  // namespace avx512
 }  // namespace semprola
+#if defined(__clang__)
+#pragma clang attribute pop
+#else
 #pragma GCC pop_options
 #endif
+#endif
 
-const semprola::KernelSet *semprola::avx512_kernels() {
+const semprola::KernelSet* semprola::avx512_kernels() {
 #if defined(SEMPROLA_HAS_KERNELS)
-    return &avx512::set;
+  return &avx512::set;
 #else
-    return nullptr;
+  return nullptr;
 #endif
 }

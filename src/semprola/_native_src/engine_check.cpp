@@ -11,70 +11,71 @@
 namespace semprola {
 namespace {
 
-template <class... Numbers> void require(bool condition, const char *format, Numbers... numbers) {
-    if (condition) return;
-    char text[256];
-    std::snprintf(text, sizeof(text), format, numbers...);
-    throw std::invalid_argument(text);
+template <class... Numbers>
+void require(bool condition, const char* format, Numbers... numbers) {
+  if (condition) return;
+  char text[256];
+  std::snprintf(text, sizeof(text), format, numbers...);
+  throw std::invalid_argument(text);
 }
 
-void check_counts(const Circuit &c) {
-    require(c.num_leaves >= 0 && c.num_leaves % 2 == 0, "a plan has two leaves per variable, not %" PRId32 " in all",
-            c.num_leaves);
-    require(c.num_sums > 0, "a plan needs a sum, not %" PRId32 " of them", c.num_sums);
-    require(c.num_edges >= 0 && c.num_weights >= 0, "a plan cannot have %" PRId32 " edges and %" PRId32 " weights",
-            c.num_edges, c.num_weights);
-    require(c.num_rows() <= INT32_MAX, "a plan of %" PRId64 " rows is too large for indices of 32 bits", c.num_rows());
-    require(c.root_row >= c.num_leaves && c.root_row < c.num_rows(), "the root is row %" PRId32 ", which is no sum",
-            c.root_row);
+void check_counts(const Plan& c) {
+  require(c.num_leaves >= 0 && c.num_leaves % 2 == 0, "a plan has two leaves per variable, not %" PRId32 " in all",
+          c.num_leaves);
+  require(c.num_sums > 0, "a plan needs a sum, not %" PRId32 " of them", c.num_sums);
+  require(c.num_edges >= 0 && c.num_weights >= 0, "a plan cannot have %" PRId32 " edges and %" PRId32 " weights",
+          c.num_edges, c.num_weights);
+  require(c.num_rows() <= INT32_MAX, "a plan of %" PRId64 " rows is too large for indices of 32 bits", c.num_rows());
+  require(c.root_row >= c.num_leaves && c.root_row < c.num_rows(), "the root is row %" PRId32 ", which is no sum",
+          c.root_row);
 }
 
 // An array of offsets: from zero, each list at least `least` long, to the end of what it points into (-1: any).
-void check_starts(const char *name, const int32_t *start, int32_t lists, int32_t least, int32_t end) {
-    require(start[0] == 0, "%s: begins with %" PRId32 ", not with 0", name, start[0]);
-    for (int32_t i = 0; i < lists; ++i)
-        require(int64_t(start[i + 1]) - start[i] >= least, "%s: list %" PRId32 " has %" PRId64 " members", name, i,
-                int64_t(start[i + 1]) - start[i]);
-    require(end < 0 || start[lists] == end, "%s: ends with %" PRId32 ", not with %" PRId32, name, start[lists], end);
+void check_starts(const char* name, const int32_t* start, int32_t lists, int32_t least, int32_t end) {
+  require(start[0] == 0, "%s: begins with %" PRId32 ", not with 0", name, start[0]);
+  for (int32_t i = 0; i < lists; ++i)
+    require(int64_t(start[i + 1]) - start[i] >= least, "%s: list %" PRId32 " has %" PRId64 " members", name, i,
+            int64_t(start[i + 1]) - start[i]);
+  require(end < 0 || start[lists] == end, "%s: ends with %" PRId32 ", not with %" PRId32, name, start[lists], end);
 }
 
 // Factors come before the sums that use them, so that there is no cycle.
-void check_factors(const Circuit &c) {
-    for (int32_t s = 0; s < c.num_sums; ++s) {
-        const int32_t row = c.num_leaves + s;
-        const int32_t begin = c.factor_start[c.edge_start[s]], end = c.factor_start[c.edge_start[s + 1]];
-        for (int32_t f = begin; f < end; ++f)
-            require(c.factors[f] >= 0 && c.factors[f] < row, "row %" PRId32 " has row %" PRId32 " as a factor", row,
-                    c.factors[f]);
-    }
+void check_factors(const Plan& c) {
+  for (int32_t s = 0; s < c.num_sums; ++s) {
+    const int32_t row = c.num_leaves + s;
+    const int32_t begin = c.factor_start[c.edge_start[s]], end = c.factor_start[c.edge_start[s + 1]];
+    for (int32_t f = begin; f < end; ++f)
+      require(c.factors[f] >= 0 && c.factors[f] < row, "row %" PRId32 " has row %" PRId32 " as a factor", row,
+              c.factors[f]);
+  }
 }
 
 // Every weight belongs to one edge.
-void check_weights(const Circuit &c) {
-    std::vector<bool> owned(static_cast<size_t>(c.num_weights), false);
-    int64_t count = 0;
-    for (int32_t s = 0; s < c.num_sums; ++s) {
-        const int64_t first = c.first_weight[s], fan_in = c.edge_start[s + 1] - c.edge_start[s];
-        if (first == -1) continue;
-        require(first >= 0 && first + fan_in <= c.num_weights,
-                "sum %" PRId32 " has weights %" PRId64 " to %" PRId64 " of %" PRId32, s, first, first + fan_in - 1,
-                c.num_weights);
-        for (int64_t w = first; w < first + fan_in; ++w, ++count) {
-            require(!owned[static_cast<size_t>(w)], "weight %" PRId64 " belongs to two edges", w);
-            owned[static_cast<size_t>(w)] = true;
-        }
+void check_weights(const Plan& c) {
+  std::vector<bool> owned(static_cast<size_t>(c.num_weights), false);
+  int64_t count = 0;
+  for (int32_t s = 0; s < c.num_sums; ++s) {
+    const int64_t first = c.first_weight[s], fan_in = c.edge_start[s + 1] - c.edge_start[s];
+    if (first == -1) continue;
+    require(first >= 0 && first + fan_in <= c.num_weights,
+            "sum %" PRId32 " has weights %" PRId64 " to %" PRId64 " of %" PRId32, s, first, first + fan_in - 1,
+            c.num_weights);
+    for (int64_t w = first; w < first + fan_in; ++w, ++count) {
+      require(!owned[static_cast<size_t>(w)], "weight %" PRId64 " belongs to two edges", w);
+      owned[static_cast<size_t>(w)] = true;
     }
-    require(count == c.num_weights, "%" PRId64 " of %" PRId32 " weights belong to an edge", count, c.num_weights);
+  }
+  require(count == c.num_weights, "%" PRId64 " of %" PRId32 " weights belong to an edge", count, c.num_weights);
 }
 
 }  // namespace
 
-void check_plan(const Circuit &c) {
-    check_counts(c);
-    check_starts("edge_start", c.edge_start, c.num_sums, 1, c.num_edges);
-    check_starts("factor_start", c.factor_start, c.num_edges, 0, -1);
-    check_factors(c);
-    check_weights(c);
+void check_plan(const Plan& c) {
+  check_counts(c);
+  check_starts("edge_start", c.edge_start, c.num_sums, 1, c.num_edges);
+  check_starts("factor_start", c.factor_start, c.num_edges, 0, -1);
+  check_factors(c);
+  check_weights(c);
 }
 
 }  // namespace semprola

@@ -7,6 +7,6 @@ namespace semprola {
 
 // Throws std::invalid_argument, with what is wrong and where, unless the arrays fit together. They must be as long as
 // the counts and offsets say: that, only whoever made them can know.
-void check_plan(const Circuit &plan);
+void check_plan(const Plan& plan);
 
 }  // namespace semprola

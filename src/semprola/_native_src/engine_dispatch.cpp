@@ -14,92 +14,92 @@ namespace {
 thread_local char last_error[512];
 thread_local int last_status = kFine;
 
-int fail(Status status, const char *text) noexcept {
-    std::snprintf(last_error, sizeof(last_error), "%s", text);
-    return last_status = status;
+int fail(Status status, const char* text) noexcept {
+  std::snprintf(last_error, sizeof(last_error), "%s", text);
+  return last_status = status;
 }
 
 enum Level { kPlain = 0, kAvx2 = 1, kAvx512 = 2 };
 
 int best_level() {
 #if (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__)
-    __builtin_cpu_init();
-    if (avx512_kernels() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-        return kAvx512;
-    if (avx2_kernels() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return kAvx2;
+  __builtin_cpu_init();
+  if (avx512_kernels() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    return kAvx512;
+  if (avx2_kernels() && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return kAvx2;
 #endif
-    return kPlain;
+  return kPlain;
 }
 
 std::atomic<int> chosen_level{-1};
 
-const KernelSet &kernels() {
-    int level = chosen_level.load(std::memory_order_relaxed);
-    if (level < 0) chosen_level = level = best_level();
-    return level == kAvx512 ? *avx512_kernels() : level == kAvx2 ? *avx2_kernels() : *plain_kernels();
+const KernelSet& kernels() {
+  int level = chosen_level.load(std::memory_order_relaxed);
+  if (level < 0) chosen_level = level = best_level();
+  return level == kAvx512 ? *avx512_kernels() : level == kAvx2 ? *avx2_kernels() : *plain_kernels();
 }
 
 constexpr int64_t kMostScratch = int64_t(512) << 20, kCached = int64_t(768) << 10;
 
 template <class T>
-const Kernels<T> &fitting(const Kernels<T> &wide, const Kernels<T> &broad, const Kernels<T> &one,
-                          const Kernels<T> &narrow, const Circuit &c, int64_t columns) {
-    if (columns == 1) return one;
-    if (columns > wide.lanes && broad.scratch_numbers(c, true) * int64_t(sizeof(T)) <= kCached) return broad;
-    return wide.scratch_numbers(c, true) * int64_t(sizeof(T)) > kMostScratch ? narrow : wide;
+const Kernels<T>& fitting(const Kernels<T>& wide, const Kernels<T>& broad, const Kernels<T>& one,
+                          const Kernels<T>& narrow, const Plan& c, int64_t columns) {
+  if (columns == 1) return one;
+  if (columns > wide.lanes && broad.scratch_numbers(c, true) * int64_t(sizeof(T)) <= kCached) return broad;
+  return wide.scratch_numbers(c, true) * int64_t(sizeof(T)) > kMostScratch ? narrow : wide;
 }
 
 }  // namespace
 
 int report_failure() noexcept {
-    try {
-        throw;
-    } catch (const std::bad_alloc &) {
-        return fail(kNoMemory, "no memory left");
-    } catch (const std::length_error &) {
-        return fail(kNoMemory, "an array would be larger than memory can be");
-    } catch (const std::invalid_argument &error) {
-        return fail(kBadArgument, error.what());
-    } catch (const std::exception &error) {
-        return fail(kInternal, error.what());
-    } catch (...) {
-        return fail(kInternal, "an exception without a text");
-    }
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return fail(kNoMemory, "no memory left");
+  } catch (const std::length_error&) {
+    return fail(kNoMemory, "an array would be larger than memory can be");
+  } catch (const std::invalid_argument& error) {
+    return fail(kBadArgument, error.what());
+  } catch (const std::exception& error) {
+    return fail(kInternal, error.what());
+  } catch (...) {
+    return fail(kInternal, "an exception without a text");
+  }
 }
 
-void require(bool condition, const char *what) {
-    if (!condition) throw std::invalid_argument(what);
+void require(bool condition, const char* what) {
+  if (!condition) throw std::invalid_argument(what);
 }
 
-const Kernels<float> &kernels_for(const float *, const Circuit &c, int64_t columns) {
-    const KernelSet &k = kernels();
-    return fitting(k.wide_float, k.broad_float, k.one_float, k.narrow_float, c, columns);
+const Kernels<float>& kernels_for(const float*, const Plan& c, int64_t columns) {
+  const KernelSet& k = kernels();
+  return fitting(k.wide_float, k.broad_float, k.one_float, k.narrow_float, c, columns);
 }
 
-const Kernels<double> &kernels_for(const double *, const Circuit &c, int64_t columns) {
-    const KernelSet &k = kernels();
-    return fitting(k.wide_double, k.broad_double, k.one_double, k.narrow_double, c, columns);
+const Kernels<double>& kernels_for(const double*, const Plan& c, int64_t columns) {
+  const KernelSet& k = kernels();
+  return fitting(k.wide_double, k.broad_double, k.one_double, k.narrow_double, c, columns);
 }
 
-const Kernels<float> &wide_kernels(const float *) { return kernels().wide_float; }
-const Kernels<double> &wide_kernels(const double *) { return kernels().wide_double; }
+const Kernels<float>& wide_kernels(const float*) { return kernels().wide_float; }
+const Kernels<double>& wide_kernels(const double*) { return kernels().wide_double; }
 
 }  // namespace semprola
 
 // What went wrong in the last call on this thread that did not return 0, or that returned no plan.
-SEMPROLA_EXPORT const char *semprola_engine_error() { return semprola::last_error; }
+SEMPROLA_EXPORT const char* semprola_engine_error() { return semprola::last_error; }
 SEMPROLA_EXPORT int semprola_engine_status() { return semprola::last_status; }
 
 SEMPROLA_EXPORT int semprola_engine_level() {
-    const int level = semprola::chosen_level;
-    return level < 0 ? semprola::best_level() : level;
+  const int level = semprola::chosen_level;
+  return level < 0 ? semprola::best_level() : level;
 }
 
 // Use at most this instruction set (0 plain, 1 AVX2, 2 AVX-512), for tests; -1: the best there is.
 SEMPROLA_EXPORT void semprola_engine_set_level(int level) {
-    const int best = semprola::best_level();
-    semprola::chosen_level = level < 0 ? best : std::min(level, best);
+  const int best = semprola::best_level();
+  semprola::chosen_level = level < 0 ? best : std::min(level, best);
 }
 
 // Counts changes of the functions' parameters, so that a build of other sources is not taken for this one.

@@ -7,17 +7,17 @@
 
 namespace semprola {
 
-// The kernels for a number type, a circuit and a number of columns, on this processor.
-const Kernels<float> &kernels_for(const float *, const Circuit &, int64_t columns);
-const Kernels<double> &kernels_for(const double *, const Circuit &, int64_t columns);
+// The kernels for a number type, a plan and a number of columns, on this processor.
+const Kernels<float>& kernels_for(const float*, const Plan&, int64_t columns);
+const Kernels<double>& kernels_for(const double*, const Plan&, int64_t columns);
 // The kernels for work that does not go by tiles.
-const Kernels<float> &wide_kernels(const float *);
-const Kernels<double> &wide_kernels(const double *);
+const Kernels<float>& wide_kernels(const float*);
+const Kernels<double>& wide_kernels(const double*);
 
 // Starting a thread takes some ten microseconds, and a core that has to wake up for it some hundreds: what is done in
 // half a millisecond stays on the caller's thread.
-inline int useful_threads(int threads, const Circuit &c, int64_t columns) {
-    return (int64_t(c.num_edges) + c.num_leaves) * columns < 2000000 ? 1 : threads;
+inline int useful_threads(int threads, const Plan& c, int64_t columns) {
+  return (int64_t(c.num_edges) + c.num_leaves) * columns < 2000000 ? 1 : threads;
 }
 
 // What the C functions return; Python's side of the seam mirrors it.
@@ -28,21 +28,22 @@ enum Status : int { kFine = 0, kNoMemory = 1, kInternal = 2, kBadArgument = 3 };
 int report_failure() noexcept;
 
 // Runs a C function's body; no exception may reach the caller.
-template <class Body> int guarded(const Body &body) noexcept {
-    try {
-        body();
-        return kFine;
-    } catch (...) {
-        return report_failure();
-    }
+template <class Body>
+int guarded(const Body& body) noexcept {
+  try {
+    body();
+    return kFine;
+  } catch (...) {
+    return report_failure();
+  }
 }
 
 // For what a caller passes: throws std::invalid_argument, so that nothing is read or written out of bounds.
-void require(bool condition, const char *what);
+void require(bool condition, const char* what);
 
-inline const Circuit &circuit_of(const void *plan, bool weighted) {
-    const auto *arranged = static_cast<const Arranged *>(plan);
-    return weighted ? arranged->with_weights() : arranged->without_weights();
+inline const Plan& plan_of(const void* plan, bool weighted) {
+  const auto* arranged = static_cast<const Arranged*>(plan);
+  return weighted ? arranged->with_weights() : arranged->without_weights();
 }
 
 }  // namespace semprola

@@ -13,4 +13,4 @@ namespace {
 }  // namespace plain
 }  // namespace semprola
 
-const semprola::KernelSet *semprola::plain_kernels() { return &plain::set; }
+const semprola::KernelSet* semprola::plain_kernels() { return &plain::set; }

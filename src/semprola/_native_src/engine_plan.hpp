@@ -1,5 +1,5 @@
-// A plan of evaluation as the engine's kernels see it: sums in topological order, each a list of edges, each edge a list
-// of factors (rows). Rows are the literals, then the sums. Everything is flat and 32 bits wide.
+// A plan of evaluation as the engine's kernels see it: sums in topological order, each a list of edges, each edge a
+// list of factors (rows). Rows are the literals, then the sums. Everything is flat and 32 bits wide.
 #pragma once
 
 #include <cmath>
@@ -17,20 +17,20 @@
 namespace semprola {
 
 // A view: the arrays belong to whoever made it, and outlive it.
-struct Circuit {
-    int32_t num_leaves, num_sums, num_edges, num_weights, root_row, max_fan_in, num_used_leaves;
-    const int32_t *edge_start;     // [sums + 1]
-    const int32_t *first_weight;   // [sums]: the weight of a sum's first edge, the others follow; -1 for none
-    const int32_t *factor_start;   // [edges + 1]
-    const int32_t *factors;        // rows
-    const int32_t *sum_of_weight;  // [W]
-    const int32_t *used_leaves;    // leaves that are a factor of some edge
-    const uint8_t *has_default;    // [variables]: a branch may leave it out, and then either value is possible
-    bool decides;                  // any two edges of a sum have opposite literals: literals alone tell which one is used
+struct Plan {
+  int32_t num_leaves, num_sums, num_edges, num_weights, root_row, max_fan_in, num_used_leaves;
+  const int32_t* edge_start;     // [sums + 1]
+  const int32_t* first_weight;   // [sums]: the weight of a sum's first edge, the others follow; -1 for none
+  const int32_t* factor_start;   // [edges + 1]
+  const int32_t* factors;        // rows
+  const int32_t* sum_of_weight;  // [W]
+  const int32_t* used_leaves;    // leaves that are a factor of some edge
+  const uint8_t* has_default;    // [variables]: a branch may leave it out, and then either value is possible
+  bool decides;                  // any two edges of a sum have opposite literals: literals alone tell which one is used
 
-    int64_t num_rows() const { return int64_t(num_leaves) + num_sums; }
-    // Whether the shares of edges are kept from the upward to the downward pass: where they stay in a cache.
-    bool keeps_shares() const { return num_sums <= 4096; }
+  int64_t num_rows() const { return int64_t(num_leaves) + num_sums; }
+  // Whether the shares of edges are kept from the upward to the downward pass: where they stay in a cache.
+  bool keeps_shares() const { return num_sums <= 4096; }
 };
 
 using Word = uint64_t;
@@ -38,117 +38,124 @@ constexpr int kWordBits = 64;
 
 // Which of 64 columns each row is possible in, and reached in from the root.
 struct Bits {
-    const Circuit *c;
-    Word *alive, *reach;
+  const Plan* c;
+  Word *alive, *reach;
 
-    // Columns in which all factors of an edge are possible.
-    Word edge(int32_t e) const {
-        Word all = ~Word(0);
-        for (int32_t f = c->factor_start[e]; f < c->factor_start[e + 1]; ++f) all &= alive[c->factors[f]];
-        return all;
-    }
+  // Columns in which all factors of an edge are possible.
+  Word edge(int32_t e) const {
+    Word all = ~Word(0);
+    for (int32_t f = c->factor_start[e]; f < c->factor_start[e + 1]; ++f) all &= alive[c->factors[f]];
+    return all;
+  }
 };
 
 // A matrix of numbers [rows, columns] with any strides, counted in elements.
-template <class T> struct Matrix {
-    T *data;
-    int64_t row_stride;
-    int64_t column_stride;
+template <class T>
+struct Matrix {
+  T* data;
+  int64_t row_stride;
+  int64_t column_stride;
 
-    T &at(int64_t row, int64_t column) const { return data[row * row_stride + column * column_stride]; }
+  T& at(int64_t row, int64_t column) const { return data[row * row_stride + column * column_stride]; }
 };
 
 // Upward and downward pass. Null pointers mean: no weights (all one), no flows wanted.
-template <class T> struct EvaluateJob {
-    const Circuit *circuit;
-    Matrix<const T> weights, leaves;
-    int64_t columns;
-    T *value;       // [columns]
-    T *edge_flows;  // [W, columns], contiguous
-    T *leaf_flows;  // [leaves, columns], contiguous
+template <class T>
+struct EvaluateJob {
+  const Plan* plan;
+  Matrix<const T> weights, leaves;
+  int64_t columns;
+  T* value;       // [columns]
+  T* edge_flows;  // [W, columns], contiguous
+  T* leaf_flows;  // [leaves, columns], contiguous
 };
 
 // Max-product and trace back.
-template <class T> struct MaximizeJob {
-    const Circuit *circuit;
-    Matrix<const T> weights, leaves;
-    const T *defaults;  // what a variable is where the best state leaves it out [variables, columns], contiguous
-    int64_t columns;
-    T *value;     // [columns]
-    T *states;    // [variables, columns], contiguous; or null
-    T *literals;  // 0/1 for the literals that the best state uses [leaves, columns], contiguous; or null
+template <class T>
+struct MaximizeJob {
+  const Plan* plan;
+  Matrix<const T> weights, leaves;
+  const T* defaults;  // what a variable is where the best state leaves it out [variables, columns], contiguous
+  int64_t columns;
+  T* value;     // [columns]
+  T* states;    // [variables, columns], contiguous; or null
+  T* literals;  // 0/1 for the literals that the best state uses [leaves, columns], contiguous; or null
 };
 
 // Exact samples; those of column c are sample_start[c] … sample_start[c + 1] - 1 of sample.
-template <class T> struct SampleJob {
-    const Circuit *circuit;
-    Matrix<const T> weights, leaves;
-    const T *defaults;  // probability that a variable that is left out is one [variables, columns], contiguous
-    int64_t columns;
-    const int64_t *sample_start, *sample;
-    int64_t samples;
-    uint64_t seed;
-    T *states;  // [variables, samples], contiguous
+template <class T>
+struct SampleJob {
+  const Plan* plan;
+  Matrix<const T> weights, leaves;
+  const T* defaults;  // probability that a variable that is left out is one [variables, columns], contiguous
+  int64_t columns;
+  const int64_t *sample_start, *sample;
+  int64_t samples;
+  uint64_t seed;
+  T* states;  // [variables, samples], contiguous
 };
 
 // The likelihood of states under the sums' local softmaxes. Either rows or codes say what the states are.
-template <class T> struct LikelihoodJob {
-    const Circuit *circuit;
-    Matrix<const T> logits;  // [W - pairs, components * batch]; see row_of
-    Matrix<const T> rows;    // 0/1 of every variable [variables, samples * batch]
-    const int32_t *codes;    // active weights of each state [samples * batch, width]: -1 for none, -2 for impossible
-    int64_t width;
-    int32_t labels;  // rows from here on are given: only edges that they leave possible share in a softmax
-    int64_t pairs;   // sums with two edges, whose weights come first and which have one logit: of the second edge
-    int64_t samples, components, batch;
-    T *value;            // [samples, components, batch], or null
-    const T *cotangent;  // of the value, same shape; null for ones
-    T *gradient;         // like the logits, contiguous, zeroed by the caller if samples > 1; or null
+template <class T>
+struct LikelihoodJob {
+  const Plan* plan;
+  Matrix<const T> logits;  // [W - pairs, components * batch]; see row_of
+  Matrix<const T> rows;    // 0/1 of every variable [variables, samples * batch]
+  const int32_t* codes;    // active weights of each state [samples * batch, width]: -1 for none, -2 for impossible
+  int64_t width;
+  int32_t labels;  // rows from here on are given: only edges that they leave possible share in a softmax
+  int64_t pairs;   // sums with two edges, whose weights come first and which have one logit: of the second edge
+  int64_t samples, components, batch;
+  T* value;            // [samples, components, batch], or null
+  const T* cotangent;  // of the value, same shape; null for ones
+  T* gradient;         // like the logits, contiguous, zeroed by the caller if samples > 1; or null
 
-    // The logits' row for a weight: one for each pair, then one for each other weight.
-    int64_t row_of(int64_t w) const { return w < 2 * pairs ? w / 2 : w - pairs; }
-    // Whether a weight is the first of a pair, whose logit is zero.
-    bool is_zero(int64_t w) const { return w < 2 * pairs && w % 2 == 0; }
+  // The logits' row for a weight: one for each pair, then one for each other weight.
+  int64_t row_of(int64_t w) const { return w < 2 * pairs ? w / 2 : w - pairs; }
+  // Whether a weight is the first of a pair, whose logit is zero.
+  bool is_zero(int64_t w) const { return w < 2 * pairs && w % 2 == 0; }
 };
 
 // A sum that some of 64 states reach, and which of them.
 struct Reached {
-    int32_t sum;
-    Word states;
+  int32_t sum;
+  Word states;
 };
 
 // Up to 64 states and what they use; for a component of their likelihood.
-template <class T> struct LikelihoodWord {
-    const Reached *reached;  // the same sums for all words that are worked on together
-    const Word *used;        // by weight, where its sum is reached
-    int64_t first;           // column
-    int count;
-    T *total;            // the result, or null
-    const T *cotangent;  // null for ones
+template <class T>
+struct LikelihoodWord {
+  const Reached* reached;  // the same sums for all words that are worked on together
+  const Word* used;        // by weight, where its sum is reached
+  int64_t first;           // column
+  int count;
+  T* total;            // the result, or null
+  const T* cotangent;  // null for ones
 };
 
 // The kernels for one number type and one instruction set; a tile is `lanes` columns wide.
-template <class T> struct Kernels {
-    int lanes;
-    int64_t (*scratch_numbers)(const Circuit &, bool flows);
-    void (*evaluate)(const EvaluateJob<T> &, int64_t first, int count, T *scratch, const Bits *, int shift);
-    void (*maximize)(const MaximizeJob<T> &, int64_t first, int count, T *scratch, uint32_t *used);
-    void (*sample)(const SampleJob<T> &, int64_t first, int count, T *scratch, uint32_t *used);
-    void (*ones)(const Matrix<const T> &rows, int64_t first, int count, int32_t from, int32_t variables, Word *ones);
-    void (*likelihood)(const LikelihoodJob<T> &, const LikelihoodWord<T> *, int words, int64_t reached, const Word *open);
-    void (*scale_columns)(T *numbers, int64_t rows, int64_t columns, const T *factors);
+template <class T>
+struct Kernels {
+  int lanes;
+  int64_t (*scratch_numbers)(const Plan&, bool flows);
+  void (*evaluate)(const EvaluateJob<T>&, int64_t first, int count, T* scratch, const Bits*, int shift);
+  void (*maximize)(const MaximizeJob<T>&, int64_t first, int count, T* scratch, uint32_t* used);
+  void (*sample)(const SampleJob<T>&, int64_t first, int count, T* scratch, uint32_t* used);
+  void (*ones)(const Matrix<const T>& rows, int64_t first, int count, int32_t from, int32_t variables, Word* ones);
+  void (*likelihood)(const LikelihoodJob<T>&, const LikelihoodWord<T>*, int words, int64_t reached, const Word* open);
+  void (*scale_columns)(T* numbers, int64_t rows, int64_t columns, const T* factors);
 };
 
-// Wide tiles for batches, broader ones for small circuits, single columns for batches of one, narrow tiles where a wide
+// Wide tiles for batches, broader ones for small plans, single columns for batches of one, narrow tiles where a wide
 // one would take too much memory.
 struct KernelSet {
-    Kernels<float> wide_float, broad_float, one_float, narrow_float;
-    Kernels<double> wide_double, broad_double, one_double, narrow_double;
+  Kernels<float> wide_float, broad_float, one_float, narrow_float;
+  Kernels<double> wide_double, broad_double, one_double, narrow_double;
 };
 
 // Null where the library was built without them; whether the processor has them is for the caller to ask.
-const KernelSet *plain_kernels();
-const KernelSet *avx2_kernels();
-const KernelSet *avx512_kernels();
+const KernelSet* plain_kernels();
+const KernelSet* avx2_kernels();
+const KernelSet* avx512_kernels();
 
 }  // namespace semprola

@@ -11,71 +11,75 @@
 
 namespace semprola {
 
-// Fresh pages cost more than the arithmetic of a small circuit, so buffers of moderate size are used again.
+// Fresh pages cost more than the arithmetic of a small plan, so buffers of moderate size are used again.
 class Scratch {
-   public:
-    explicit Scratch(int64_t bytes);
-    ~Scratch();
-    Scratch(const Scratch &) = delete;
-    Scratch &operator=(const Scratch &) = delete;
-    template <class T> T *as() const { return static_cast<T *>(aligned_); }
+ public:
+  explicit Scratch(int64_t bytes);
+  ~Scratch();
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  template <class T>
+  T* as() const {
+    return static_cast<T*>(aligned_);
+  }
 
-   private:
-    void *memory_ = nullptr, *aligned_ = nullptr;
-    int64_t size_ = 0;
+ private:
+  void *memory_ = nullptr, *aligned_ = nullptr;
+  int64_t size_ = 0;
 };
 
 // Keeps the first of the exceptions that several threads may throw, to be thrown again where they come together.
 class FirstFailure {
-   public:
-    // Call inside a catch block.
-    void keep() noexcept {
-        const std::lock_guard<std::mutex> hold(lock_);
-        if (!failure_) failure_ = std::current_exception();
-    }
+ public:
+  // Call inside a catch block.
+  void keep() noexcept {
+    const std::lock_guard<std::mutex> hold(lock_);
+    if (!failure_) failure_ = std::current_exception();
+  }
 
-    // Only once no other thread is at work.
-    void rethrow() const {
-        if (failure_) std::rethrow_exception(failure_);
-    }
+  // Only once no other thread is at work.
+  void rethrow() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
 
-   private:
-    std::mutex lock_;
-    std::exception_ptr failure_;
+ private:
+  std::mutex lock_;
+  std::exception_ptr failure_;
 };
 
 // Calls work(next) on up to `threads` threads; next() gives tiles 0 … tiles - 1, then -1. Tiles are handed out one by
 // one, so that a thread whose core is busy with something else delays nobody. If a thread cannot be started, those
 // there are do its share; the caller's own always works. Throws the first exception that work throws, on any thread,
 // once all threads have ended. Tests replace Thread to see this.
-template <class Work, class Thread = std::thread> void run_tiles(int threads, int64_t tiles, const Work &work) {
-    std::atomic<int64_t> counter{0};
-    FirstFailure failure;
-    const auto next = [&]() -> int64_t {
-        const int64_t tile = counter.fetch_add(1, std::memory_order_relaxed);
-        return tile < tiles ? tile : -1;
-    };
-    const auto guarded = [&]() noexcept {
-        try {
-            work(next);
-        } catch (...) {
-            failure.keep();
-            counter.store(tiles, std::memory_order_relaxed);  // the result is lost: leave the other tiles alone
-        }
-    };
-    const int64_t wanted = std::min<int64_t>(threads, tiles) - 1;
-    std::vector<Thread> others;
-    if (wanted > 0) {
-        try {
-            others.reserve(static_cast<size_t>(wanted));  // so that no thread is lost while the vector grows
-            for (int64_t i = 0; i < wanted; ++i) others.emplace_back(guarded);
-        } catch (...) {
-            // no threads or no memory for more of them: do with those there are
-        }
+template <class Work, class Thread = std::thread>
+void run_tiles(int threads, int64_t tiles, const Work& work) {
+  std::atomic<int64_t> counter{0};
+  FirstFailure failure;
+  const auto next = [&]() -> int64_t {
+    const int64_t tile = counter.fetch_add(1, std::memory_order_relaxed);
+    return tile < tiles ? tile : -1;
+  };
+  const auto guarded = [&]() noexcept {
+    try {
+      work(next);
+    } catch (...) {
+      failure.keep();
+      counter.store(tiles, std::memory_order_relaxed);  // the result is lost: leave the other tiles alone
     }
-    guarded();
-    for (Thread &thread : others) thread.join();
-    failure.rethrow();
+  };
+  const int64_t wanted = std::min<int64_t>(threads, tiles) - 1;
+  std::vector<Thread> others;
+  if (wanted > 0) {
+    try {
+      others.reserve(static_cast<size_t>(wanted));  // so that no thread is lost while the vector grows
+      for (int64_t i = 0; i < wanted; ++i) others.emplace_back(guarded);
+    } catch (...) {
+      // no threads or no memory for more of them: do with those there are
+    }
+  }
+  guarded();
+  for (Thread& thread : others) thread.join();
+  failure.rethrow();
 }
 
 }  // namespace semprola

@@ -6,7 +6,7 @@
 #include "export.h"
 
 // The package version that this library was built for; a loader compares it to notice a stale build.
-SEMPROLA_EXPORT const char *semprola_native_version() { return SEMPROLA_VERSION; }
+SEMPROLA_EXPORT const char* semprola_native_version() { return SEMPROLA_VERSION; }
 
 static PyModuleDef_Slot slots[] = {
 #if defined(Py_mod_gil)
@@ -16,8 +16,15 @@ static PyModuleDef_Slot slots[] = {
 };
 
 static PyModuleDef definition = {
-    PyModuleDef_HEAD_INIT, "_native", "Native kernels of semprola, to be loaded by ctypes.", 0, nullptr, slots, nullptr,
-    nullptr,               nullptr,
+    PyModuleDef_HEAD_INIT,
+    "_native",
+    "Native kernels of semprola, to be loaded by ctypes.",
+    0,
+    nullptr,
+    slots,
+    nullptr,
+    nullptr,
+    nullptr,
 };
 
 PyMODINIT_FUNC PyInit__native() { return PyModuleDef_Init(&definition); }
