@@ -14,8 +14,9 @@ print(f"Installed semprola {m.version('semprola')} ({native} native module), tor
 endef
 export REPORT
 NATIVE := $(wildcard $(addprefix src/semprola/_native_src/,*.cpp *.h *.hpp))
+CPP := $(NATIVE) $(wildcard tests/native/*.cpp tests/native/*.hpp)
 
-.PHONY: help demo test lint format bench clean
+.PHONY: help demo test lint format sanitize bench clean
 
 help: ## Show this list
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
@@ -29,11 +30,17 @@ test: lint ## Run every check: lint, types, tests, doctests, the code in README 
 lint: $(INSTALLED) ## Check style, format and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
+	@$(BIN)/clang-format --dry-run --Werror $(CPP)
 	@$(BIN)/mypy --strict
 
 format: $(INSTALLED) ## Put every file into the project's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CPP)
+
+sanitize: $(INSTALLED) ## Test the native code with sanitizers for addresses, undefined behaviour and threads
+	@tests/native/sanitize.sh address $(BIN)/python
+	@tests/native/sanitize.sh thread $(BIN)/python
 
 # Peers want other versions of what they share with us, so they get an environment of their own.
 bench: .venv-bench/.installed ## Measure speed beside other packages; writes docs/speed.md
