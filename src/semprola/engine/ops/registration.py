@@ -89,7 +89,7 @@ def traced() -> bool:
     Raises:
         SemprolaError: the ONNX exporter that is built on it, and has no translation for these operators.
     """
-    if not torch._C._is_tracing():
+    if torch.compiler.is_compiling() or not torch._C._is_tracing():
         return False
     if torch.onnx.is_in_onnx_export():
         raise SemprolaError("torch.onnx.export(dynamo=False) cannot follow a circuit: use semprola.export.onnx")
