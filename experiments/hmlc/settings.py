@@ -31,7 +31,8 @@ class Settings:
     Args:
         method: one of `METHODS`.
         width: of the two hidden layers.
-        features: width of a last linear layer of the network; None for none.
+        features: width of a linear layer between the network and the last layer, 128 in the paper; None for none. On
+            validation rows of eisen (m = 4) the 128 cost 1.5 points of exact match and .010 AU(PRC).
         dropout: share of hidden units that are left out in training.
         components: m of the paper.
         units: k of the paper.
@@ -54,7 +55,7 @@ class Settings:
 
     method: str = "spl"
     width: int = 500
-    features: int | None = 128
+    features: int | None = None
     dropout: float = 0.7
     components: int = 4
     units: int = 1
@@ -86,16 +87,14 @@ def default_settings(method: str, name: str) -> Settings:
         SemprolaError: there is no such method or set.
 
     Example:
-        >>> default_settings("hmcnn", "enron").features is None
-        True
+        >>> default_settings("spl", "enron").components, default_settings("fil", "enron").components
+        (4, 1)
     """
     if method not in METHODS:
         raise SemprolaError(f"no method {method!r}: choose from {', '.join(METHODS)}")
     entry = find_set(name)
     made = Settings(method=method, width=entry.width)
-    if method in ("hmcnn", "hmcnn-published"):
-        made = replace(made, features=None, components=1)
-    elif method in ("fil", "semantic-loss") or name in _PATHS:
+    if method in ("fil", "semantic-loss", "hmcnn", "hmcnn-published") or name in _PATHS:
         made = replace(made, components=1)
     if method == "hmcnn-published":
         made = replace(

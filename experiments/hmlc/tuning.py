@@ -32,7 +32,7 @@ def candidates(method: str, name: str) -> list[dict[str, Any]]:
     elif method == "semantic-loss":
         tried.append({"semantic_weight": 0.5})
     else:
-        tried.append({"features": 128 if base.features is None else None})
+        tried.append({"features": 128})
     return tried
 
 
