@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from semprola.circuit import Circuit
 from semprola.compiler.budget import Budget
-from semprola.constraints.diagram import decision_diagram
+from semprola.compiler.diagram import decision_diagram
 from semprola.constraints.family import Family, label_names, renamed, whole_number
 from semprola.errors import LabelError, ParseError, SemprolaError, UnsatisfiableError
 from semprola.logic.messages import brief

@@ -11,7 +11,7 @@ import heapq
 from collections.abc import Sequence
 from typing import Any
 
-from semprola.constraints.diagram import Expansion
+from semprola.compiler.diagram import Expansion
 from semprola.constraints.graphs import EdgeGraph
 
 _CANDIDATES = 3

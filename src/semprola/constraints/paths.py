@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from semprola.circuit import Circuit
 from semprola.compiler.budget import Budget
-from semprola.constraints.diagram import Expansion, reduce_levels
+from semprola.compiler.diagram import Expansion, reduce_levels
 from semprola.constraints.edge_orders import candidate_orders, race
 from semprola.constraints.family import Family, label_names, whole_number
 from semprola.constraints.frontier import PathMachine, PathRules

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from semprola.circuit import Circuit
 from semprola.compiler.budget import Budget
-from semprola.constraints.diagram import Expansion, reduce_levels
+from semprola.compiler.diagram import Expansion, reduce_levels
 from semprola.constraints.edge_orders import candidate_orders, last_edges, race
 from semprola.constraints.family import Family
 from semprola.constraints.graphs import EdgeGraph, read_graph

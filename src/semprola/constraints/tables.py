@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from semprola.circuit import Circuit
 from semprola.compiler.budget import Budget
-from semprola.constraints.diagram import Diagram
-from semprola.constraints.emission import FALSE_ID, TRUE_ID
+from semprola.compiler.diagram import Diagram
+from semprola.compiler.emission import FALSE_ID, TRUE_ID
 from semprola.constraints.family import Family, label_names
 from semprola.errors import LabelError
 

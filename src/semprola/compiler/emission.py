@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semprola.circuit import LITERAL, PRODUCT, SUM
-from semprola.constraints.sorting import distinct
+from semprola.compiler.sorting import distinct
 
 Ids = npt.NDArray[np.int64]
 

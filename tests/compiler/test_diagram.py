@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from semprola.compiler.budget import Budget
-from semprola.constraints.diagram import decision_diagram
+from semprola.compiler.diagram import decision_diagram
 from semprola.constraints.layout import VtreeBuilder
 from semprola.errors import CompilationBudgetError, UnsatisfiableError
 
