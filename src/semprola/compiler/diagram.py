@@ -155,13 +155,33 @@ def reduce_levels(
 ) -> Circuit:
     """The circuit of an unreduced diagram; arguments as for `decision_diagram`."""
     limits = Budget().part("the constraint") if budget is None else budget
-    diagram = Diagram(labels, given, zero_suppressed, limits)
+    diagram, root = _reduced(levels, Diagram(labels, given, zero_suppressed, limits), order)
+    return diagram.circuit(root, order)
+
+
+def smallest_diagram(levels: Levels, labels: Sequence[str], budget: Budget) -> Circuit:
+    """The circuit of an unreduced diagram over labels in the order of reading, binary or zero-suppressed.
+
+    Args:
+        levels: the diagram.
+        labels: names of the labels, in the order of reading.
+        budget: limits on nodes and seconds.
+    """
+    order = range(len(labels))
+    made = [_reduced(levels, Diagram(labels, (), suppressed, budget), order) for suppressed in (True, False)]
+    # in a circuit a node of a zero-suppressed diagram is a sum and a product, any other a sum and two products
+    diagram, root = made[0] if 2 * made[0][0].num_nodes <= 3 * made[1][0].num_nodes else made[1]
+    return diagram.circuit(root, order)
+
+
+def _reduced(levels: Levels, diagram: Diagram, order: Sequence[int]) -> tuple[Diagram, int]:
+    """Fill an empty diagram; returns it and the id of its root."""
     ids = np.where(levels.accepted, TRUE_ID, FALSE_ID)
     for position in range(len(order) - 1, -1, -1):
         below = np.append(ids, FALSE_ID)  # index -1 is no state at all
         ids = diagram.add(order[position], below[levels.low[position]], below[levels.high[position]])
-        limits.check("the reduction", diagram.num_nodes)
-    return diagram.circuit(int(ids[0]) if len(ids) else FALSE_ID, order)
+        diagram.budget.check("the reduction", diagram.num_nodes)
+    return diagram, int(ids[0]) if len(ids) else FALSE_ID
 
 
 class Diagram:

@@ -10,6 +10,7 @@ from semprola.circuit import Circuit
 from semprola.circuit.builder import watched
 from semprola.compiler.backends.bdd.backend import compile_bdd, compile_zdd
 from semprola.compiler.backends.external import compile_external, is_external
+from semprola.compiler.backends.line.backend import compile_line
 from semprola.compiler.backends.sdd.backend import compile_sdd
 from semprola.compiler.backends.topdown.native import native_library
 from semprola.compiler.budget import Budget
@@ -25,6 +26,7 @@ Backend = Callable[[Components, Budget], Circuit]
 BACKENDS: dict[str, Backend] = {
     "sdd": compile_sdd,
     "topdown": compile_topdown,
+    "line": compile_line,
     "bdd": compile_bdd,
     "zdd": compile_zdd,
 }

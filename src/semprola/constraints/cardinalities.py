@@ -13,6 +13,7 @@ from semprola.compiler.diagram import decision_diagram
 from semprola.constraints.family import Family, label_names, whole_number
 from semprola.constraints.layout import VtreeBuilder
 from semprola.errors import LabelError, UnsatisfiableError
+from semprola.logic import Formula, count
 
 
 def cardinality(
@@ -107,6 +108,9 @@ class Cardinality(Family):
         layout = ", balanced" if self.balanced else ""
         return f"cardinality({len(self.names)} labels, {self.lowest} to {self.highest}{layout})"
 
+    def as_rules(self) -> tuple[Formula, ...]:
+        return (count(self.lowest, self.highest, self.names),)
+
     def evaluate_columns(self, columns: Mapping[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
         total = np.zeros(rows, np.int64)
         for name in self.names:
@@ -154,6 +158,9 @@ class OneHot(Family):
     def describe(self) -> str:
         shown = "1 group" if len(self.groups) == 1 else f"{len(self.groups)} groups"
         return f"one_hot({shown}, {len(self.names)} labels)"
+
+    def as_rules(self) -> tuple[Formula, ...]:
+        return tuple(count(1, 1, group) for group in self.groups)
 
     def evaluate_columns(self, columns: Mapping[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
         holds = np.ones(rows, bool)

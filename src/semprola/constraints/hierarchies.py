@@ -14,6 +14,7 @@ from semprola.constraints.family import Family
 from semprola.constraints.hierarchy_dag import clause_circuit, dag_circuit
 from semprola.constraints.hierarchy_edges import Direction, Labels, Pairs, neighbours, read_hierarchy
 from semprola.constraints.hierarchy_tree import Siblings, forest_circuit
+from semprola.logic import Bool, Formula, Or, at_most
 
 OPTIONS = ("nonempty", "exclusive_siblings", "mandatory_leaf")
 """What :func:`hierarchy` can ask for beyond the edges."""
@@ -117,6 +118,19 @@ class Hierarchy(Family):
     def describe(self) -> str:
         options = [name for name in OPTIONS if getattr(self, name)]
         return f"hierarchy({', '.join([f'{len(self.names)} labels', f'{len(self.pairs)} edges', *options])})"
+
+    def as_rules(self) -> tuple[Formula, ...]:
+        label = [Bool(name) for name in self.names]
+        found = [label[child] >> label[parent] for child, parent in self.pairs]
+        if self.nonempty:
+            found.append(Or(label[v] for v, parents in enumerate(self.parents_of) if not parents))
+        for parent, below in self.sibling_groups:
+            children = [label[v] for v in below]
+            if self.mandatory_leaf:
+                found.append(Or(children) if parent is None else label[parent] >> Or(children))
+            if self.exclusive_siblings:
+                found.append(at_most(1, children))
+        return tuple(dict.fromkeys(found))
 
     def evaluate_columns(self, columns: Mapping[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
         asked = [option for option in OPTIONS if getattr(self, option)]

@@ -6,7 +6,7 @@ import itertools
 import math
 import operator
 from bisect import bisect_right
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
@@ -21,6 +21,7 @@ from semprola.compiler.diagram import Diagram, decision_diagram
 from semprola.compiler.emission import FALSE_ID, TRUE_ID
 from semprola.constraints.family import Family, label_names
 from semprola.errors import LabelError, UnsatisfiableError
+from semprola.logic import Reader
 from semprola.logic.messages import brief
 
 _CHECK_EVERY = 512
@@ -88,51 +89,74 @@ class Linear(Family):
         compare = getattr(operator, _OPERATORS[self.op])
         return np.asarray(compare(total, bound), bool)
 
+    def reader(self, order: Sequence[str]) -> Reader:
+        weights, bound = self._whole()
+        weight = dict(zip(self.names, weights, strict=True))
+        read = [weight[name] for name in order]
+        if self.op in ("==", "!="):
+            return self._equation_reader(read, bound)
+        return _at_most_reader(read, self._most(bound))
+
     def _build(self, budget: Budget) -> Circuit:
-        sign = -1 if self.op in (">=", ">") else 1
-        scale = math.lcm(*(w.denominator for w in self.weights))
-        weights = [int(w * scale * sign) for w in self.weights]
-        common = math.gcd(*weights) or 1
-        weights = [w // common for w in weights]
-        bound = self.bound * scale * sign / common
+        weights, bound = self._whole()
         order = sorted(range(len(weights)), key=lambda v: -abs(weights[v]))
         read = [weights[v] for v in order]
         if self.op in ("==", "!="):
             return self._equation(order, read, bound, budget)
-        most = math.ceil(bound) - 1 if self.op in ("<", ">") else math.floor(bound)
-        return _AtMost(read, most, budget, [self.names[v] for v in order]).circuit(self.names, order)
+        return _AtMost(read, self._most(bound), budget, [self.names[v] for v in order]).circuit(self.names, order)
+
+    def _whole(self) -> tuple[list[int], Fraction]:
+        """Whole weights without a common divisor, and the bound that belongs to them; ``>=`` turned into ``<=``."""
+        sign = -1 if self.op in (">=", ">") else 1
+        scale = math.lcm(*(w.denominator for w in self.weights))
+        weights = [int(w * scale * sign) for w in self.weights]
+        common = math.gcd(*weights) or 1
+        return [w // common for w in weights], self.bound * scale * sign / common
+
+    def _most(self, bound: Fraction) -> int:
+        return math.ceil(bound) - 1 if self.op in ("<", ">") else math.floor(bound)
 
     def _equation(self, order: list[int], weights: list[int], bound: Fraction, budget: Budget) -> Circuit:
+        machine = self._equation_reader(weights, bound)
+        if self.op == "==" and machine.start is None:
+            raise UnsatisfiableError(f"{budget.what} has no model")
+        return decision_diagram(
+            self.names, machine.start, machine.step, machine.accept, order=order, zero_suppressed=False, budget=budget
+        )
+
+    def _equation_reader(self, weights: list[int], bound: Fraction) -> Reader:
+        """A state is what is left of the bound; once that is out of reach, "==" ends and "!=" is settled."""
         lowest, highest = _reach(weights)
         # what is left must be a multiple of the greatest common divisor of the weights to come
         divisor = [*itertools.accumulate(reversed(weights), math.gcd, initial=0)][::-1]
         equal = self.op == "=="
-        settled = highest[0] + abs(math.floor(bound)) + 1  # out of reach: the bound cannot be met any more
+        settled = highest[0] + abs(math.floor(bound)) + 1
 
         def possible(rest: int, position: int) -> bool:
             within = lowest[position] <= rest <= highest[position]
             return within and (rest % divisor[position] == 0 if divisor[position] else rest == 0)
 
-        def step(rest: int, position: int, value: int) -> int | None:
-            if rest == settled:
+        def step(rest: int | None, position: int, value: int) -> int | None:
+            if rest is None or rest == settled:
                 return rest
             rest -= weights[position] * value
             if possible(rest, position + 1):
                 return rest
             return None if equal else settled
 
-        start = int(bound) if bound.denominator == 1 and possible(int(bound), 0) else settled
-        if equal and start == settled:
-            raise UnsatisfiableError(f"{budget.what} has no model")
-        return decision_diagram(
-            self.names,
-            start,
-            step,
-            lambda rest: (rest == 0) == equal,
-            order=order,
-            zero_suppressed=False,
-            budget=budget,
-        )
+        start = int(bound) if bound.denominator == 1 and possible(int(bound), 0) else None if equal else settled
+        return Reader(start, step, lambda rest: rest is not None and (rest == 0) == equal)
+
+
+def _at_most_reader(weights: list[int], most: int) -> Reader:
+    """A state is what is left of the bound, as far as it matters."""
+    lowest, highest = _reach(weights)
+
+    def step(rest: int, position: int, value: int) -> int | None:
+        rest -= weights[position] * value
+        return None if rest < lowest[position + 1] else min(rest, highest[position + 1])
+
+    return Reader(most, step, lambda rest: rest >= 0)
 
 
 class _AtMost:

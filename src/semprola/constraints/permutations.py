@@ -12,6 +12,7 @@ from semprola.compiler.budget import Budget
 from semprola.compiler.diagram import decision_diagram
 from semprola.constraints.family import Family, label_names, renamed, whole_number
 from semprola.errors import LabelError
+from semprola.logic import Formula, count
 from semprola.logic.messages import brief
 
 
@@ -106,6 +107,13 @@ class Permutation(Family):
     def describe(self) -> str:
         pairs = f", {len(self.before)} pairs in order" if self.before else ""
         return f"{self.family}({self.count}{pairs}{', ties' * self.ties})"
+
+    def as_rules(self) -> tuple[Formula, ...] | None:
+        if self.before or self.ties:
+            return None
+        n = self.count
+        rows = [self.names[item * n : item * n + n] for item in range(n)]
+        return tuple(count(1, 1, group) for group in (*rows, *zip(*rows, strict=True)))
 
     def evaluate_columns(self, columns: Mapping[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
         n = self.count

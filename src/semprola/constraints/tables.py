@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,10 @@ from semprola.compiler.diagram import Diagram
 from semprola.compiler.emission import FALSE_ID, TRUE_ID
 from semprola.constraints.family import Family, label_names
 from semprola.errors import LabelError
+from semprola.logic import Reader
+
+_MOST_READ = 5000
+"""A larger table is read in its own order only."""
 
 
 def table(rows: Any, *, labels: Iterable[str]) -> Table:
@@ -76,6 +80,17 @@ class Table(Family):
         asked = np.stack([columns[name] for name in self.names], axis=1)
         allowed = {row.tobytes() for row in np.packbits(self.rows, axis=1)}
         return np.fromiter((row.tobytes() in allowed for row in np.packbits(asked, axis=1)), np.bool_, rows)
+
+    def reader(self, order: Sequence[str]) -> Reader | None:
+        if len(self.rows) > _MOST_READ:
+            return None
+        place = {name: i for i, name in enumerate(self.names)}
+        columns = [frozenset(np.flatnonzero(self.rows[:, place[name]]).tolist()) for name in order]
+
+        def step(rows: frozenset[int], position: int, value: int) -> frozenset[int] | None:
+            return (rows & columns[position] if value else rows - columns[position]) or None
+
+        return Reader(frozenset(range(len(self.rows))), step, bool)
 
     def _build(self, budget: Budget) -> Circuit:
         diagrams = [self._diagram(zero_suppressed, budget) for zero_suppressed in (True, False)]

@@ -18,7 +18,7 @@ from semprola.logic.connectives import (
 )
 from semprola.logic.dimacs import from_dimacs, to_dimacs, write_dimacs
 from semprola.logic.formula import FALSE, TRUE, Formula, Kind
-from semprola.logic.leaf import Leaf
+from semprola.logic.leaf import Leaf, Reader
 from semprola.logic.parser import parse
 from semprola.logic.quantifiers import Predicate, Variable, exists, forall
 from semprola.logic.sympy_bridge import from_sympy
@@ -38,6 +38,7 @@ __all__ = [
     "Not",
     "Or",
     "Predicate",
+    "Reader",
     "Variable",
     "Xor",
     "at_least",

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -12,6 +13,21 @@ from numpy.typing import NDArray
 from semprola.logic.formula import Formula, Kind
 
 _Self = TypeVar("_Self", bound="Leaf")
+
+
+@dataclass(frozen=True)
+class Reader:
+    """A constraint as a state machine that reads its labels one by one.
+
+    Attributes:
+        start: the state before the first label; states are hashable, and equal ones behave the same.
+        step: the state after the label at a position has the value 0 or 1; None if no model is left.
+        accept: whether a state after the last label is a model.
+    """
+
+    start: Any
+    step: Callable[[Any, int, int], Any]
+    accept: Callable[[Any], bool]
 
 
 class Leaf(Formula, ABC):
@@ -86,6 +102,21 @@ class Leaf(Formula, ABC):
         A leaf whose construction can take long overrides this, and calls ``budget.check`` now and then.
         """
         return self.to_circuit()
+
+    def as_rules(self) -> tuple[Formula, ...] | None:
+        """Return formulas whose conjunction is the constraint, if they are a good way of writing it beside others.
+
+        Every back end knows formulas; a family that is none of them is a black box to some.
+        """
+        return None
+
+    def reader(self, order: Sequence[str]) -> Reader | None:
+        """Return a state machine that reads the labels in any order, if there is a small one.
+
+        Args:
+            order: ``labels()`` in the order of reading.
+        """
+        return None
 
     @abstractmethod
     def describe(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,37 @@ def run(
     """
     arrays = request_arrays(program, roots, vtree)
     return _circuit(request("PySDD", {}, arrays, budget or Budget(), _PHASE), labels, vtree)
+
+
+def decisions(
+    program: Program, root: int, vtree: Vtree, budget: Budget
+) -> tuple[int, dict[int, tuple[int, int | None, int | None]]]:
+    """The diagram of one step over a variable order, as a table.
+
+    Args:
+        program: the functions.
+        root: the step.
+        vtree: right-linear.
+        budget: what the run may use.
+
+    Returns:
+        The root, and for each node that decides, the variable and where a 0 and a 1 lead (None: to no model). Node 0
+        is true.
+    """
+    answer = request("PySDD", {}, request_arrays(program, [root], vtree), budget, _PHASE)
+    start, prime, sub = (answer[name].tolist() for name in ("start", "prime", "sub"))
+    table: dict[int, tuple[int, int | None, int | None]] = {}
+    for v in range(vtree.num_variables):
+        table[2 * v + 1], table[2 * v + 2] = (v, None, 0), (v, 0, None)
+    for k, (first, last) in enumerate(pairwise(start)):
+        ends: list[int | None] = [None, None]
+        for p, s in zip(prime[first:last], sub[first:last], strict=True):
+            ends[p % 2] = s
+        table[2 * vtree.num_variables + 1 + k] = ((prime[first] - 1) // 2, *ends)
+    found = int(answer["roots"][0])
+    if found < 0:
+        raise UnsatisfiableError("the constraint has no model")
+    return found, table
 
 
 def save_sdd(circuit: Circuit, sdd_path: Path, vtree_path: Path, vtree: Vtree) -> None:

@@ -1,0 +1,193 @@
+"""The back end for mixtures: all rules as state machines that read the variables along one order, together."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from semprola.circuit import Circuit
+from semprola.compiler.backends.line.machine import Levels, Machine, Product, TooWideError, conjoined, growing
+from semprola.compiler.backends.line.order import candidate_orders, cost, scope_of
+from semprola.compiler.backends.line.rules import Machines
+from semprola.compiler.budget import Budget
+from semprola.compiler.diagram import Levels as DiagramLevels
+from semprola.compiler.diagram import smallest_diagram
+from semprola.compiler.join import join_circuits
+from semprola.errors import UnsatisfiableError
+from semprola.logic import Formula
+
+MOST_STATES = 20_000_000
+"""Joint states that are followed unless the budget says fewer."""
+_MOST_RULE = 20_000
+"""States that one rule may have."""
+_TRIED = 3
+_CLEAR = 3000
+"""With so few joint states, no other order is tried."""
+_GROWTH, _FEW = 8, 200
+"""A rule joined to shorter ones may have this many times its states, and a few more."""
+_MARGIN = 6.0
+"""Orders whose cost, a power of two, is this much above the best are not tried."""
+
+
+def compile_line(components: Sequence[Sequence[Formula]], budget: Budget) -> Circuit:
+    """A circuit that is a decision diagram, binary or zero-suppressed, whichever is smaller.
+
+    Args:
+        components: groups of conjuncts; no two groups share a variable.
+        budget: what may be used.
+
+    Returns:
+        A circuit structured by a variable order; it leaves out variables on which nothing depends.
+
+    Raises:
+        UnsatisfiableError: there is no model.
+        CompilationBudgetError: the budget ran out.
+    """
+    budget.tried.append("line")
+    most = MOST_STATES if budget.max_nodes is None else 4 * budget.max_nodes
+    parts = []
+    for component in components:
+        line = Line(component, budget)
+        try:
+            levels = line.expand(most)
+        except TooWideError:
+            raise budget.error("nodes", most) from None
+        parts.append(line.circuit(levels))
+    names = tuple(dict.fromkeys(name for part in parts for name in part.variables))
+    return parts[0] if len(parts) == 1 else join_circuits(parts, {}, names)
+
+
+@dataclass
+class Attempt:
+    """Rules as machines along one order, and how far they have been followed."""
+
+    order: list[int]
+    machines: list[Machine]
+    product: Product
+
+
+class Line:
+    """One group of rules that share variables.
+
+    Args:
+        conjuncts: the rules.
+        budget: what may be used.
+    """
+
+    def __init__(self, conjuncts: Sequence[Formula], budget: Budget) -> None:
+        self.budget = budget
+        self.rules = list(dict.fromkeys(conjuncts))
+        self.names = tuple(dict.fromkeys(name for rule in self.rules for name in rule.labels()))
+        self.index = {name: v for v, name in enumerate(self.names)}
+        self.scopes = [scope_of(rule, [self.index[name] for name in rule.labels()]) for rule in self.rules]
+        self._circuits: dict[Formula, Circuit | None] = {}
+        self._orders: list[list[int]] | None = None
+
+    @property
+    def orders(self) -> list[list[int]]:
+        """Orders worth trying, the best first."""
+        if self._orders is None:
+            check = self.budget.checker("choosing a variable order")
+            self._orders = candidate_orders(len(self.names), self.scopes, check)
+        return self._orders
+
+    @property
+    def bits(self) -> float:
+        """The logarithm of about how many joint states the best order has; an upper bound for independent rules."""
+        return cost(self.orders[0], self.scopes)
+
+    def expand(self, most: int) -> Levels:
+        """The joint states of all rules along the best of a few orders.
+
+        Raises:
+            UnsatisfiableError: there is no model.
+            TooWideError: there are more than `most`.
+        """
+        best: Product | None = None
+        limit = most
+        least = self.bits
+        for order in self.orders[:_TRIED]:
+            if cost(order, self.scopes) > least + _MARGIN:
+                break
+            try:
+                product = self._follow(order, limit)
+            except TooWideError:
+                continue
+            best, limit = product, product.size - 1
+            if limit <= _CLEAR:
+                break
+        if best is None:
+            raise TooWideError
+        return best.levels()
+
+    def circuit(self, levels: Levels) -> Circuit:
+        """The reduced diagram of joint states as a circuit over the variables that matter."""
+        if not levels.variables:
+            return join_circuits([], {}, ())
+        rows = len(levels.low[-1])
+        ends = DiagramLevels(levels.low, levels.high, np.ones(1, bool))
+        if not rows:
+            raise UnsatisfiableError("the constraint has no model")
+        names = [self.names[v] for v in levels.variables]
+        return smallest_diagram(ends, names, self.budget.part("the diagram of all rules", most=None))
+
+    def _follow(self, order: list[int], most: int) -> Product:
+        place = [0] * len(order)
+        for position, v in enumerate(order):
+            place[v] = position
+        machines = Machines(self.index, place, _MOST_RULE, self.budget, self._circuits)
+        found = []
+        for rule in self.rules:
+            machine = machines.of(rule)
+            if machine is None:
+                raise UnsatisfiableError("the constraint has no model")
+            found.append(machine)
+            self.budget.check("following the rules along an order")
+        product = Product(absorbed(found, place), place)
+        for size in growing(product, most):
+            self.budget.watch("following all rules along an order", size)
+        return product
+
+
+def absorbed(machines: Sequence[Machine], place: Sequence[int]) -> list[Machine]:
+    """Fewer machines that accept the same together.
+
+    A rule whose variables are among those of a longer one is joined to that one: it rules out some of its states. If
+    the longer one says nothing that the shorter ones together do not say, it is dropped.
+    """
+    ordered = sorted((machine for machine in machines if machine.variables), key=lambda m: len(m.variables))
+    kept: list[Machine | None] = []
+    holding: dict[int, list[int]] = {}
+    for machine in ordered:
+        own = set(machine.variables)
+        near = dict.fromkeys(i for v in machine.variables for i in holding.get(v, ()))
+        inside = [i for i in near if (other := kept[i]) is not None and own.issuperset(other.variables)]
+        if inside:
+            merged = _merged(machine, [other for i in inside if (other := kept[i]) is not None], place)
+            if merged is None:
+                continue
+            if merged is not machine:
+                for i in inside:
+                    kept[i] = None
+                machine = merged
+        for v in machine.variables:
+            holding.setdefault(v, []).append(len(kept))
+        kept.append(machine)
+    return [machine for machine in kept if machine is not None]
+
+
+def _merged(machine: Machine, inside: Sequence[Machine], place: Sequence[int]) -> Machine | None:
+    """A machine together with some over a part of its variables; None if they imply it, itself if that is too large."""
+    most = _GROWTH * machine.size + _FEW
+    try:
+        without = conjoined(inside, place, most)
+        if without is None:
+            raise UnsatisfiableError("the constraint has no model")
+        both = conjoined([without, machine], place, most)
+    except TooWideError:
+        return machine
+    if both is None:
+        raise UnsatisfiableError("the constraint has no model")
+    return None if both.same_as(without) else both

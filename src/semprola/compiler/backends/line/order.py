@@ -1,0 +1,226 @@
+"""In which order to read the variables so that few joint states of all rules are possible at any place.
+
+Candidates come from the way in which the constraint is written, from an elimination order, from moving every variable
+to the middle of the rules that it is in, and from blocks: what is left connected without the longest rules is read in
+one go. Variables of a one-hot group stay together. A rule is known only by how many states it can have after some of
+its variables; the sum of their logarithms over all open rules is what an order is judged by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from semprola.compiler.counting import counted_literals
+from semprola.compiler.decomposition import plain_order
+from semprola.logic import Formula, Kind
+
+_ROUNDS = 30
+_MOST_BITS = 6.0
+"""States, as a power of two, that a rule of no special kind is thought to have at most."""
+_MOST_ELIMINATED = 800
+"""Variables beyond which no elimination order is looked for."""
+_MOST_SPLITS = 4
+_SHORT = 12
+"""A longer rule is a path of the primal graph, not a clique."""
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A rule as an order search sees it.
+
+    Attributes:
+        variables: the variables that it mentions.
+        bits: the logarithm of the number of states after 0, 1, … of them.
+        group: whether at most one of the variables is on.
+    """
+
+    variables: tuple[int, ...]
+    bits: tuple[float, ...]
+    group: bool = False
+
+
+def scope_of(rule: Formula, variables: Sequence[int]) -> Scope:
+    """What an order search needs to know of a rule over these variables."""
+    count = len(variables)
+    counted = counted_literals(rule)
+    if counted is not None:
+        lo, hi = rule.bounds
+        last = hi + 1 if hi < count else lo
+        states = [
+            max(1, min(read, last, hi) - max(0, lo - (count - read)) + 1) if 0 < read < count else 1
+            for read in range(count + 1)
+        ]
+        return Scope(tuple(variables), tuple(np.log2(states).tolist()), hi == 1 and all(counted[1]))
+    most = 1.0 if rule.kind in (Kind.OR, Kind.XOR, Kind.IMPLIES) else _MOST_BITS
+    return Scope(tuple(variables), tuple(min(read, count - read, most) for read in map(float, range(count + 1))))
+
+
+def candidate_orders(num_vars: int, scopes: Sequence[Scope], check: Callable[[], None]) -> list[list[int]]:
+    """Orders worth trying, the most promising first.
+
+    Args:
+        num_vars: variables are 0 … num_vars - 1, as they are written.
+        scopes: the rules.
+        check: called now and then; may raise to stop.
+    """
+    written = list(range(num_vars))
+    groups = _disjoint_groups(num_vars, scopes)
+    found = [written, _together(written, groups)]
+    starts = [written]
+    if num_vars <= _MOST_ELIMINATED:
+        starts.append(plain_order(num_vars, _cliques(scopes), "min-fill", check)[::-1])
+        found.append(starts[1])
+    for start in starts:
+        centred = _centred(start, scopes, check)
+        found += [centred, _together(centred, groups)]
+    found += [
+        ordered
+        for blocks in _blocks(num_vars, scopes, check)
+        for ordered in _block_orders(blocks, scopes, groups, check)
+    ]
+    judged: dict[tuple[int, ...], float] = {}
+    for order in found:
+        check()
+        if tuple(order) not in judged:
+            judged[tuple(order)] = cost(order, scopes)
+    return [list(order) for order in sorted(judged, key=judged.__getitem__)]
+
+
+def cost(order: Sequence[int], scopes: Iterable[Scope]) -> float:
+    """The logarithm of about how many joint states an order has in all; an upper bound if rules were independent."""
+    bits = cut_bits(order, scopes)
+    top = float(bits.max(initial=0.0))
+    return top + float(np.log2(np.exp2(bits - top).sum())) if len(bits) else 0.0
+
+
+def cut_bits(order: Sequence[int], scopes: Iterable[Scope]) -> npt.NDArray[np.float64]:
+    """The logarithm of the number of joint states after each variable of an order."""
+    place = [0] * len(order)
+    for position, v in enumerate(order):
+        place[v] = position
+    change = [0.0] * (len(order) + 1)
+    for scope in scopes:
+        places = sorted([place[v] for v in scope.variables])
+        for read, position in enumerate(places, start=1):
+            change[position] += scope.bits[read] - scope.bits[read - 1]
+    return np.array([*accumulate(change)][:-1])
+
+
+def _cliques(scopes: Iterable[Scope]) -> list[tuple[int, ...]]:
+    cliques: dict[tuple[int, ...], None] = {}
+    for scope in scopes:
+        if len(scope.variables) <= _SHORT:
+            cliques[scope.variables] = None
+        else:
+            cliques.update(dict.fromkeys(pairwise(scope.variables)))
+    return list(cliques)
+
+
+def _centred(order: Sequence[int], scopes: Sequence[Scope], check: Callable[[], None]) -> list[int]:
+    """Move every variable to the middle of its rules, again and again, as long as rules get shorter (FORCE)."""
+    if not scopes:
+        return list(order)
+    sizes = np.array([len(scope.variables) for scope in scopes])
+    members = np.concatenate([np.array(scope.variables, np.int64) for scope in scopes])
+    rule = np.repeat(np.arange(len(scopes)), sizes)
+    count = np.maximum(np.bincount(members, minlength=len(order)), 1)
+    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
+    best, best_span = np.array(order), np.inf
+    current = best
+    for _ in range(_ROUNDS):
+        check()
+        place = np.empty(len(order))
+        place[current] = np.arange(len(order))
+        at = place[members]
+        span = float((np.maximum.reduceat(at, starts) - np.minimum.reduceat(at, starts)).sum())
+        if span >= best_span:
+            break
+        best, best_span = current, span
+        middle = np.add.reduceat(at, starts) / sizes
+        wanted = np.bincount(members, weights=middle[rule], minlength=len(order)) / count
+        alone = np.bincount(members, minlength=len(order)) == 0
+        wanted[alone] = place[alone]
+        current = np.argsort(wanted, kind="stable")
+    return [int(v) for v in best]
+
+
+def _disjoint_groups(num_vars: int, scopes: Iterable[Scope]) -> list[int]:
+    """For each variable the number of its one-hot group, -1 if it has none; of overlapping groups the largest count."""
+    group = [-1] * num_vars
+    chosen = sorted((scope for scope in scopes if scope.group), key=lambda scope: -len(scope.variables))
+    for number, scope in enumerate(chosen):
+        if all(group[v] < 0 for v in scope.variables):
+            for v in scope.variables:
+                group[v] = number
+    return group
+
+
+def _together(order: Sequence[int], groups: Sequence[int]) -> list[int]:
+    """The order with the members of each group side by side, around where they were on average."""
+    places: dict[int, list[int]] = {}
+    for position, v in enumerate(order):
+        if groups[v] >= 0:
+            places.setdefault(groups[v], []).append(position)
+    middle = {group: sum(found) / len(found) for group, found in places.items()}
+    keyed = [(middle.get(groups[v], float(i)), groups[v], i, v) for i, v in enumerate(order)]
+    return [v for *_, v in sorted(keyed)]
+
+
+def _blocks(num_vars: int, scopes: Sequence[Scope], check: Callable[[], None]) -> list[list[list[int]]]:
+    """Ways to split the variables into what rules of bounded length connect: from few large blocks to many small."""
+    found: list[list[list[int]]] = []
+    for size in sorted({len(scope.variables) for scope in scopes})[:-1][::-1]:
+        check()
+        above = list(range(num_vars))
+
+        def top(v: int, above: list[int] = above) -> int:
+            while above[v] != v:
+                above[v] = above[above[v]]
+                v = above[v]
+            return v
+
+        for scope in scopes:
+            if len(scope.variables) <= size:
+                first = top(scope.variables[0])
+                for v in scope.variables[1:]:
+                    above[top(v)] = first
+        members: dict[int, list[int]] = {}
+        for v in range(num_vars):
+            members.setdefault(top(v), []).append(v)
+        if len(members) > 1 and (not found or len(members) > len(found[-1])):
+            found.append(list(members.values()))
+    return found[:_MOST_SPLITS]
+
+
+def _block_orders(
+    blocks: Sequence[Sequence[int]], scopes: Sequence[Scope], groups: Sequence[int], check: Callable[[], None]
+) -> list[list[int]]:
+    """The blocks one after the other, each in an order of its own; and the blocks in the order that suits the rules."""
+    number = {v: i for i, block in enumerate(blocks) for v in block}
+    inner: list[list[int]] = []
+    for block in blocks:
+        local = {v: i for i, v in enumerate(block)}
+        inside = [
+            Scope(tuple(local[v] for v in scope.variables), scope.bits)
+            for scope in scopes
+            if all(v in local for v in scope.variables)
+        ]
+        choices = [list(range(len(block))), _centred(range(len(block)), inside, check)]
+        within = [groups[v] for v in block]
+        choices += [_together(choice, within) for choice in choices]
+        best = min(choices, key=lambda choice, inside=inside: cost(choice, inside))  # type: ignore[misc]
+        inner.append([block[i] for i in best])
+    outside = []
+    for scope in scopes:
+        touched = tuple(dict.fromkeys(number[v] for v in scope.variables))
+        if len(touched) > 1:
+            outside.append(
+                Scope(touched, tuple(min(i, len(touched) - i, 1.0) for i in map(float, range(len(touched) + 1))))
+            )
+    arrangements = [list(range(len(blocks))), _centred(range(len(blocks)), outside, check)]
+    return [[v for b in arrangement for v in inner[b]] for arrangement in arrangements]
