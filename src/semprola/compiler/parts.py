@@ -12,6 +12,7 @@ from semprola.compiler.counting import counted_literals, counting_circuit
 from semprola.compiler.leaves import leaf_circuit
 from semprola.errors import UnsatisfiableError
 from semprola.logic import Cnf, Formula, Kind, Leaf
+from semprola.logic.simplify import simplify
 
 
 @dataclass
@@ -64,7 +65,10 @@ def split(conjuncts: Sequence[Formula], budget: Budget, direct: bool) -> Parts:
         direct: whether what is not a family may be settled here too, instead of by the back end that was asked for.
     """
     parts = Parts()
-    for group in _groups(conjuncts, lambda: budget.check("grouping the rules")):
+    check = budget.checker("grouping the rules")
+    pending = _groups(conjuncts, check)[::-1]
+    while pending:
+        group = pending.pop()
         values = [(conjunct, _literal(conjunct)) for conjunct in group]
         facts = dict(value for _, value in values if value is not None)
         others = [conjunct for conjunct, value in values if value is None]
@@ -73,13 +77,28 @@ def split(conjuncts: Sequence[Formula], budget: Budget, direct: bool) -> Parts:
         circuit = _direct(others[0], budget, direct) if len(others) == 1 and (direct or not facts) else None
         if not others:
             parts.facts |= facts
-        elif circuit is None:
-            parts.components.append(group)
-        else:
+        elif circuit is not None:
             # a family with some of its labels fixed: no need to compile, its own circuit is conditioned
             parts.circuits.append(circuit.condition(facts) if facts else circuit)
             parts.facts |= {name: value for name, value in facts.items() if name in circuit.given}
+        elif (spelled := _spelled_out(group)) is not None:
+            pending.extend(_groups(spelled, check)[::-1])
+        else:
+            parts.components.append(group)
     return parts
+
+
+def _spelled_out(group: Sequence[Formula]) -> list[Formula] | None:
+    """A group with its families written as formulas, so that they join the others in any order; None if none can."""
+    found: dict[Formula, None] = {}
+    changed = False
+    for conjunct in group:
+        rules = conjunct.as_rules() if isinstance(conjunct, Leaf) else None
+        changed |= rules is not None
+        for rule in (conjunct,) if rules is None else rules:
+            for part in conjuncts_of(simplify(rule)):
+                found[part] = None
+    return list(found) if changed else None
 
 
 def _groups(conjuncts: Sequence[Formula], check: Callable[[], None]) -> list[list[Formula]]:

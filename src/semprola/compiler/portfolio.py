@@ -1,4 +1,10 @@
-"""Which compiler takes which part of a constraint, and why."""
+"""Which back end makes which part of a constraint, and why.
+
+Nobody knows in advance which back end is best, so `auto` tries: each candidate gets a small number of nodes, then ten
+times as many, until one is done; the others are then asked whether they need less than half. What is decided depends
+on the constraint alone, on numbers of nodes and states and never on the clock, so that the same constraint gives the
+same circuit on any machine.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +16,7 @@ from semprola.circuit import Circuit
 from semprola.circuit.builder import watched
 from semprola.compiler.backends.bdd.backend import compile_bdd, compile_zdd
 from semprola.compiler.backends.external import compile_external, is_external
-from semprola.compiler.backends.line.backend import compile_line
+from semprola.compiler.backends.line.backend import Line, compile_line
 from semprola.compiler.backends.sdd.backend import compile_sdd
 from semprola.compiler.backends.topdown.native import native_library
 from semprola.compiler.budget import Budget
@@ -32,13 +38,17 @@ BACKENDS: dict[str, Backend] = {
 }
 """A back end takes groups of conjuncts that share no variable and gives a circuit over their variables."""
 
-# Measured on random 3-SAT, grids, queens, Latin squares and competition CNFs: up to here PySDD needs about a tenth of a
-# second and its circuit is about as small; beyond, the top-down compiler is 10 to 100 times as fast.
 _SMALL = 30
+"""Up to so many variables every candidate takes milliseconds."""
 _NARROW = 12
-_MOST_SDD_NODES = 300_000
+"""Up to this width PySDD is quick."""
+_MOST_RULES, _MOST_VARIABLES = 3000, 1200
+"""Beyond this, looking for an order of all rules takes long, and there is rarely a good one."""
 _MOST_MEASURED = 200_000
-"""Literals beyond which even looking for an order takes long, and nobody asks for a structured circuit."""
+"""Literals beyond which even measuring a width takes long."""
+_STAGES = (3_000, 30_000, 300_000, 3_000_000)
+_EASY = {"line": 6, "topdown": 6, "sdd": 15}
+"""With at most this many nodes per variable, this back end is not asked whether it can do better."""
 
 
 @dataclass(frozen=True)
@@ -74,24 +84,14 @@ def compile_components(components: Components, backend: str, budget: Budget) -> 
         CompilationBudgetError: the budget ran out.
     """
     if backend in BACKENDS:
+        budget.tried.append(backend)
         return Made([BACKENDS[backend](components, budget)], backend, "chosen by the caller")
     if backend != "auto":
         return Made([compile_external(components, backend, budget)], backend, "chosen by the caller")
-    choices = [_choose(component, budget) for component in components]
-    groups: dict[str, list[Sequence[Formula]]] = {}
-    for component, (name, _) in zip(components, choices, strict=True):
-        groups.setdefault(name, []).append(component)
-    circuits, used = [], []
-    reasons = list(dict.fromkeys(f"{name}: {reason}" for name, reason in choices))
-    for name, group in sorted(groups.items()):
-        if name == "sdd":
-            made, name, more = _sdd_first(group, budget)
-            reasons += more
-        else:
-            made = BACKENDS[name](group, budget)
-        circuits.append(made)
-        used.append(name)
-    return Made(circuits, "+".join(dict.fromkeys(used)), "; ".join(reasons))
+    made = [_best(component, budget) for component in components]
+    reasons = dict.fromkeys(reason for _, _, reason in made)
+    backends = sorted({name for _, name, _ in made})
+    return Made([circuit for circuit, _, _ in made], "+".join(backends), "; ".join(reasons))
 
 
 def prefers_clauses(cnf: Cnf, budget: Budget) -> str | None:
@@ -111,43 +111,101 @@ def prefers_clauses(cnf: Cnf, budget: Budget) -> str | None:
     return f"topdown: {cnf.num_vars} variables, wider than {_NARROW}" if found is None else None
 
 
-def _choose(component: Sequence[Formula], budget: Budget) -> tuple[str, str]:
-    def check() -> None:
-        budget.check("choosing a back end")
+def _best(component: Sequence[Formula], budget: Budget) -> tuple[Circuit, str, str]:
+    """The circuit of one group of rules, the back end that made it, and why."""
+    choice = _choose(component, budget)
+    trial = _Trial(component, choice, budget)
+    if len(choice.backends) == 1:
+        (name,) = choice.backends
+        return trial.run(name, None), name, f"{name}: {choice.why}"
+    for most in (*_STAGES, None):
+        final = most is None or (budget.max_nodes is not None and most >= budget.max_nodes)
+        made = trial.round(None if final else most)
+        if made is not None:
+            circuit, name = made
+            return circuit, name, f"{name}: {', '.join(dict.fromkeys([choice.why, *trial.remarks]))}"
+    raise budget.error("nodes")
 
+
+@dataclass(frozen=True)
+class _Choice:
+    """Back ends worth trying, in the order of trying; what speaks for them; how many variables there are."""
+
+    backends: list[str]
+    why: str
+    variables: int
+
+
+class _Trial:
+    """Back ends that compete for one group of rules."""
+
+    def __init__(self, component: Sequence[Formula], choice: _Choice, budget: Budget) -> None:
+        self.component, self.choice, self.budget = component, choice, budget
+        self.remarks: list[str] = []
+        self._line: Line | None = None
+
+    def run(self, name: str, most: int | None) -> Circuit:
+        """The circuit of one back end, if it has at most so many nodes."""
+        self.budget.tried.append(name)
+        if name == "line":
+            self._line = self._line or Line(self.component, self.budget)
+            return self._line.compile(most if most is not None else self.budget.max_nodes)
+        return BACKENDS[name]([self.component], self.budget if most is None else self.budget.limited(most))
+
+    def round(self, most: int | None) -> tuple[Circuit, str] | None:
+        """Let each back end try with so many nodes; once one is done, the others with half of what that one needs."""
+        best: tuple[Circuit, str] | None = None
+        failed: CompilationBudgetError | None = None
+        for name in self.choice.backends:
+            if best is not None and best[0].num_nodes <= _EASY[name] * self.choice.variables:
+                continue
+            limit = most if best is None else max(1, best[0].num_nodes // 2)
+            try:
+                circuit = self.run(name, limit)
+            except CompilationBudgetError as error:
+                if error.resource != "nodes":
+                    raise
+                failed = error
+                if best is not None:
+                    self.remarks.append(f"{name} needs more than {limit:,} nodes")
+                continue
+            if best is None or 2 * circuit.num_nodes <= best[0].num_nodes:
+                if best is not None:
+                    self.remarks.append(f"{best[1]} needs {best[0].num_nodes:,} nodes")
+                best = circuit, name
+        if best is not None:
+            self.remarks.append(f"{best[0].num_nodes:,} nodes")
+        elif most is None and failed is not None:
+            raise failed
+        return best
+
+
+def _choose(component: Sequence[Formula], budget: Budget) -> _Choice:
+    check = budget.checker("choosing a back end")
     check()
     names = dict.fromkeys(name for conjunct in watched(component, check) for name in conjunct.labels())
-    if len(names) <= _SMALL:
-        return "sdd", f"at most {_SMALL} variables, so a structured circuit is cheap"
-    if _has_family(component):
-        return "sdd", "a family is combined with other rules, and keeps its variable order"
-    if has_long_count(component):
-        return "sdd", "a long counting constraint is small along a variable order"
-    if native_library() is None:
-        return "sdd", "the native module is absent"
+    count = len(names)
+    line = ["line"] * (len(component) <= _MOST_RULES and count <= _MOST_VARIABLES)
+    topdown = ["topdown"] * (native_library() is not None)
+    if count <= _SMALL:
+        return _Choice([*line, *topdown, "sdd"], f"{count} variables", count)
+    if _has_opaque(component):
+        return _Choice([*line, *topdown, "sdd"], "a family that has an order of its own, beside other rules", count)
+    if not topdown:
+        return _Choice([*line, "sdd"], "the native module is absent", count)
     cliques = primal_cliques(component, check)
     if sum(map(len, cliques)) > _MOST_MEASURED:
-        return "topdown", f"{len(names):,} variables in {len(cliques):,} groups"
+        return _Choice(topdown, f"{count:,} variables in {len(cliques):,} groups", count)
     index = {name: v for v, name in enumerate(names)}
-    numbered = [[index[name] for name in clique] for clique in cliques]
-    found = narrow_width(len(names), numbered, _NARROW, check)
-    if found is not None:
-        return "sdd", f"width {found} is at most {_NARROW}, so a structured circuit is cheap"
-    return "topdown", f"{len(names)} variables, wider than {_NARROW}"
+    found = narrow_width(count, [[index[name] for name in clique] for clique in cliques], _NARROW, check)
+    if found is not None or has_long_count(component):
+        shape = "a long count" if found is None else f"width {found}"
+        both = [*topdown, "sdd"] if line else ["sdd", *topdown]
+        return _Choice([*line, *both], f"{count} variables, {shape}", count)
+    return _Choice([*line, *topdown], f"{count} variables, wider than {_NARROW}", count)
 
 
-def _sdd_first(components: Components, budget: Budget) -> tuple[Circuit, str, list[str]]:
-    """PySDD, and the top-down compiler where PySDD turns out to need more than was thought."""
-    most = min(budget.max_nodes or _MOST_SDD_NODES, _MOST_SDD_NODES)
-    if native_library() is None or any(_has_family(component) or has_long_count(component) for component in components):
-        return compile_sdd(components, budget), "sdd", []
-    try:
-        return compile_sdd(components, budget.limited(most)), "sdd", []
-    except CompilationBudgetError as error:
-        if error.resource != "nodes" or (budget.max_nodes or most + 1) <= most:
-            raise
-        return compile_topdown(components, budget), "topdown", [f"topdown: PySDD went beyond {most:,} nodes"]
-
-
-def _has_family(component: Sequence[Formula]) -> bool:
-    return any(isinstance(node, Leaf) and not isinstance(node, Cnf) for part in component for node in part.nodes())
+def _has_opaque(component: Sequence[Formula]) -> bool:
+    """Whether there is a family among the parts that is small only in an order of its own."""
+    leaves = {node for part in component for node in part.nodes() if isinstance(node, Leaf)}
+    return any(not isinstance(leaf, Cnf) and leaf.reader(leaf.labels()) is None for leaf in leaves)

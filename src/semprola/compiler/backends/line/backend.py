@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -20,6 +19,8 @@ from semprola.logic import Formula
 
 MOST_STATES = 20_000_000
 """Joint states that are followed unless the budget says fewer."""
+_MANY = 200_000
+"""Beyond so many joint states there may be twice as many as nodes are allowed, below four times."""
 _MOST_RULE = 20_000
 """States that one rule may have."""
 _TRIED = 3
@@ -45,27 +46,9 @@ def compile_line(components: Sequence[Sequence[Formula]], budget: Budget) -> Cir
         UnsatisfiableError: there is no model.
         CompilationBudgetError: the budget ran out.
     """
-    budget.tried.append("line")
-    most = MOST_STATES if budget.max_nodes is None else 4 * budget.max_nodes
-    parts = []
-    for component in components:
-        line = Line(component, budget)
-        try:
-            levels = line.expand(most)
-        except TooWideError:
-            raise budget.error("nodes", most) from None
-        parts.append(line.circuit(levels))
+    parts = [Line(component, budget).compile(budget.max_nodes) for component in components]
     names = tuple(dict.fromkeys(name for part in parts for name in part.variables))
     return parts[0] if len(parts) == 1 else join_circuits(parts, {}, names)
-
-
-@dataclass
-class Attempt:
-    """Rules as machines along one order, and how far they have been followed."""
-
-    order: list[int]
-    machines: list[Machine]
-    product: Product
 
 
 class Line:
@@ -84,6 +67,7 @@ class Line:
         self.scopes = [scope_of(rule, [self.index[name] for name in rule.labels()]) for rule in self.rules]
         self._circuits: dict[Formula, Circuit | None] = {}
         self._orders: list[list[int]] | None = None
+        self._products: dict[int, Product] = {}
 
     @property
     def orders(self) -> list[list[int]]:
@@ -93,26 +77,33 @@ class Line:
             self._orders = candidate_orders(len(self.names), self.scopes, check)
         return self._orders
 
-    @property
-    def bits(self) -> float:
-        """The logarithm of about how many joint states the best order has; an upper bound for independent rules."""
-        return cost(self.orders[0], self.scopes)
-
-    def expand(self, most: int) -> Levels:
-        """The joint states of all rules along the best of a few orders.
+    def compile(self, max_nodes: int | None) -> Circuit:
+        """The circuit, if it has at most so many nodes; may be called again with more, and goes on where it stopped.
 
         Raises:
             UnsatisfiableError: there is no model.
-            TooWideError: there are more than `most`.
+            CompilationBudgetError: there are too many joint states, or the budget ran out.
         """
-        best: Product | None = None
+        most = MOST_STATES if max_nodes is None else min(MOST_STATES, 4 * max_nodes, 2 * max_nodes + _MANY)
+        try:
+            return self._circuit(self._expanded(most))
+        except TooWideError:
+            raise self.budget.limited(max_nodes or MOST_STATES).error("nodes", most) from None
+
+    def _expanded(self, most: int) -> Levels:
+        """The joint states of all rules along the best of a few orders."""
+        least = cost(self.orders[0], self.scopes)
         limit = most
-        least = self.bits
-        for order in self.orders[:_TRIED]:
+        best: Product | None = None
+        for number, order in enumerate(self.orders[:_TRIED]):
             if cost(order, self.scopes) > least + _MARGIN:
                 break
             try:
-                product = self._follow(order, limit)
+                if number not in self._products:
+                    self._products[number] = self._product(order)
+                product = self._products[number]
+                for size in growing(product, limit):
+                    self.budget.watch("following all rules along an order", size)
             except TooWideError:
                 continue
             best, limit = product, product.size - 1
@@ -122,7 +113,7 @@ class Line:
             raise TooWideError
         return best.levels()
 
-    def circuit(self, levels: Levels) -> Circuit:
+    def _circuit(self, levels: Levels) -> Circuit:
         """The reduced diagram of joint states as a circuit over the variables that matter."""
         if not levels.variables:
             return join_circuits([], {}, ())
@@ -133,7 +124,7 @@ class Line:
         names = [self.names[v] for v in levels.variables]
         return smallest_diagram(ends, names, self.budget.part("the diagram of all rules", most=None))
 
-    def _follow(self, order: list[int], most: int) -> Product:
+    def _product(self, order: list[int]) -> Product:
         place = [0] * len(order)
         for position, v in enumerate(order):
             place[v] = position
@@ -145,10 +136,7 @@ class Line:
                 raise UnsatisfiableError("the constraint has no model")
             found.append(machine)
             self.budget.check("following the rules along an order")
-        product = Product(absorbed(found, place), place)
-        for size in growing(product, most):
-            self.budget.watch("following all rules along an order", size)
-        return product
+        return Product(absorbed(found, place), place)
 
 
 def absorbed(machines: Sequence[Machine], place: Sequence[int]) -> list[Machine]:

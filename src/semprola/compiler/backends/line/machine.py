@@ -291,8 +291,9 @@ def growing(product: Product, most: int) -> Iterator[int]:
     Raises:
         TooWideError: there are more joint states than `most`.
     """
-    while not product.finished:
+    while product.size <= most:
+        if product.finished:
+            return
         product.advance()
-        if product.size > most:
-            raise TooWideError
         yield product.size
+    raise TooWideError
