@@ -20,7 +20,15 @@ class LabelError(SemprolaError, ValueError):
 
 
 class UnsatisfiableError(SemprolaError, ValueError):
-    """The constraint has no model, or the given inputs or evidence leave none."""
+    """The constraint has no model, or the given inputs or evidence leave none.
+
+    Attributes:
+        rules: rules of the constraint that contradict each other, as formulas; empty if they are not known.
+    """
+
+    def __init__(self, message: str, *, rules: tuple[object, ...] = ()) -> None:
+        super().__init__(message)
+        self.rules = rules
 
 
 class ViolationError(SemprolaError, ValueError):
@@ -37,6 +45,7 @@ class CompilationBudgetError(SemprolaError, RuntimeError):
         phase: what the compilation was doing.
         nodes: how many nodes it had by then.
         tried: the back ends that had been started.
+        decisions: how many steps a search had taken; 0 if there was none.
     """
 
     def __init__(
@@ -49,10 +58,11 @@ class CompilationBudgetError(SemprolaError, RuntimeError):
         phase: str = "",
         nodes: int = 0,
         tried: tuple[str, ...] = (),
+        decisions: int = 0,
     ) -> None:
         super().__init__(message)
         self.resource, self.limit, self.spent = resource, limit, spent
-        self.phase, self.nodes, self.tried = phase, nodes, tried
+        self.phase, self.nodes, self.tried, self.decisions = phase, nodes, tried, decisions
 
 
 class IntractableError(SemprolaError, RuntimeError):

@@ -143,7 +143,7 @@ class TestTrivial:
 
     def test_info(self) -> None:
         info = compile("a | b").info
-        assert info["backend"] == "sdd"
+        assert info["backend"] == "line"
         assert info["seconds"] > 0
         assert info["nodes"] == compile("a | b").num_nodes
         assert compile("a | b", backend="sdd").info["reason"] == "chosen by the caller"

@@ -122,6 +122,13 @@ class Budget:
         made.max_nodes = most if self.max_nodes is None else min(most, self.max_nodes)
         return made
 
+    def within(self, seconds: float) -> Budget:
+        """The same budget with at most so many seconds from now, for a step that may be left out."""
+        made = copy.copy(self)
+        until = self.seconds + seconds
+        made.timeout = until if self.timeout is None else min(until, self.timeout)
+        return made
+
     def check(self, phase: str, nodes: int = 0) -> None:
         """Report progress and stop if anything is used up.
 
@@ -168,12 +175,13 @@ class Budget:
         """Clear the progress line."""
         self._reporter.close()
 
-    def error(self, resource: Resource, nodes: int | None = None) -> CompilationBudgetError:
+    def error(self, resource: Resource, nodes: int | None = None, decisions: int = 0) -> CompilationBudgetError:
         """The error that says what ran out, how far the compilation got, and what to try.
 
         Args:
             resource: what ran out.
             nodes: how many nodes there were; by default as many as were last reported.
+            decisions: how many steps a search had taken.
         """
         count = self._nodes if nodes is None else nodes
         seconds = self.seconds
@@ -195,6 +203,7 @@ class Budget:
             phase=self._phase,
             nodes=count,
             tried=tuple(self.tried),
+            decisions=decisions,
         )
 
     def _how_far(self, resource: Resource, nodes: int, seconds: float) -> str:

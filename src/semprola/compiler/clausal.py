@@ -12,8 +12,8 @@ from semprola.compiler.backends.topdown.search import Clauses, Ddnnf, compile_cn
 from semprola.compiler.budget import Budget
 from semprola.compiler.definitions import defined_variables, without
 from semprola.compiler.leaves import leaf_circuits
-from semprola.compiler.tseitin import Encoding, encode_clauses
-from semprola.logic import Cnf, Formula
+from semprola.compiler.tseitin import Encoding, encode_apart, encode_clauses
+from semprola.logic import And, Cnf, Formula, Leaf
 
 
 def compile_topdown(components: Sequence[Sequence[Formula]], budget: Budget) -> Circuit:
@@ -40,6 +40,29 @@ def encoded(components: Sequence[Sequence[Formula]], budget: Budget) -> Encoding
     conjuncts = [conjunct for component in components for conjunct in component]
     budget.check("writing clauses")
     return encode_clauses(conjuncts, leaf_circuits(conjuncts, budget), budget)
+
+
+def assertions(rules: Sequence[Formula], budget: Budget) -> tuple[Encoding, list[list[tuple[int, ...]]]]:
+    """Shared definitions, and the clauses of each rule by itself; families are spelled out where they can be."""
+    spelled = [_spelled_out(rule) for rule in rules]
+    return encode_apart(spelled, leaf_circuits(spelled, budget), budget)
+
+
+def refute(components: Sequence[Sequence[Formula]], budget: Budget) -> None:
+    """See whether a conjunction has a model at all, which is far easier than to compile it.
+
+    Raises:
+        UnsatisfiableError: it has none.
+        CompilationBudgetError: the budget did not suffice to find out.
+    """
+    encoding = encoded(components, budget)
+    everything = range(1, encoding.num_vars + 1)
+    compile_cnf(encoding.num_vars, encoding.clauses, budget, projected_out=everything, determined=False)
+
+
+def _spelled_out(rule: Formula) -> Formula:
+    rules = rule.as_rules() if isinstance(rule, Leaf) else None
+    return rule if rules is None else And(rules)
 
 
 def compile_clauses(num_vars: int, clauses: Clauses, budget: Budget, projected_out: Sequence[int] = ()) -> Ddnnf:

@@ -90,15 +90,17 @@ def split(conjuncts: Sequence[Formula], budget: Budget, direct: bool) -> Parts:
 
 def _spelled_out(group: Sequence[Formula]) -> list[Formula] | None:
     """A group with its families written as formulas, so that they join the others in any order; None if none can."""
+    rules: dict[Formula, tuple[Formula, ...] | None] = {
+        conjunct: conjunct.as_rules() for conjunct in group if isinstance(conjunct, Leaf)
+    }
+    if all(spelled is None for spelled in rules.values()):
+        return None
     found: dict[Formula, None] = {}
-    changed = False
     for conjunct in group:
-        rules = conjunct.as_rules() if isinstance(conjunct, Leaf) else None
-        changed |= rules is not None
-        for rule in (conjunct,) if rules is None else rules:
-            for part in conjuncts_of(simplify(rule)):
-                found[part] = None
-    return list(found) if changed else None
+        spelled = rules.get(conjunct)
+        parts = [conjunct] if spelled is None else [part for rule in spelled for part in conjuncts_of(simplify(rule))]
+        found.update(dict.fromkeys(parts))
+    return list(found)
 
 
 def _groups(conjuncts: Sequence[Formula], check: Callable[[], None]) -> list[list[Formula]]:

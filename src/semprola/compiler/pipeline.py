@@ -11,11 +11,12 @@ from semprola.circuit import Circuit
 from semprola.compiler import cache as store
 from semprola.compiler.budget import Budget, Progress
 from semprola.compiler.clausal import circuit_of, compile_clauses
+from semprola.compiler.contradiction import explained
 from semprola.compiler.digest import formula_digest
 from semprola.compiler.join import join_circuits
 from semprola.compiler.parts import conjuncts_of, split
 from semprola.compiler.portfolio import check_backend, compile_components, prefers_clauses
-from semprola.errors import LabelError
+from semprola.errors import LabelError, UnsatisfiableError
 from semprola.logic import Cnf, Formula, Leaf, parse
 from semprola.logic.simplify import simplify
 
@@ -85,6 +86,10 @@ def compile(
             if cache:
                 store.memory.keep(key, circuit)
         budget.check_result(circuit.num_nodes)
+    except UnsatisfiableError as error:
+        if isinstance(constraint, Circuit) or error.rules:
+            raise
+        raise explained(constraint, budget) from None
     finally:
         budget.close()
     return circuit

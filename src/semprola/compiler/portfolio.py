@@ -8,8 +8,9 @@ same circuit on any machine.
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from semprola.circuit import Circuit
@@ -20,7 +21,7 @@ from semprola.compiler.backends.line.backend import Line, compile_line
 from semprola.compiler.backends.sdd.backend import compile_sdd
 from semprola.compiler.backends.topdown.native import native_library
 from semprola.compiler.budget import Budget
-from semprola.compiler.clausal import compile_topdown
+from semprola.compiler.clausal import compile_topdown, refute
 from semprola.compiler.decomposition import narrow_width
 from semprola.compiler.orders import has_long_count, primal_cliques
 from semprola.errors import CompilationBudgetError
@@ -40,13 +41,23 @@ BACKENDS: dict[str, Backend] = {
 
 _SMALL = 30
 """Up to so many variables every candidate takes milliseconds."""
-_NARROW = 12
-"""Up to this width PySDD is quick."""
+_NARROW, _VERY_NARROW = 12, 5
+"""Up to this width PySDD has a chance, and is quick."""
 _MOST_RULES, _MOST_VARIABLES = 3000, 1200
 """Beyond this, looking for an order of all rules takes long, and there is rarely a good one."""
 _MOST_MEASURED = 200_000
 """Literals beyond which even measuring a width takes long."""
 _STAGES = (3_000, 30_000, 300_000, 3_000_000)
+_LABORIOUS = 1.25
+"""A search that has taken this many steps per node before it failed is not asked whether it can do better: it takes
+about one where it is good."""
+_PROBE = 500
+_LIKELY, _POSSIBLE = 26.0, 40.0
+"""Up to so many joint states, as a power of two and as if rules were independent, following them along an order is the
+first choice, and one worth trying."""
+_REFUTE_SECONDS = 2.0
+_LATE = 300_000
+"""Beyond that, it is tried only when others have failed with so many nodes."""
 _EASY = {"line": 6, "topdown": 6, "sdd": 15}
 """With at most this many nodes per variable, this back end is not asked whether it can do better."""
 
@@ -124,7 +135,16 @@ def _best(component: Sequence[Formula], budget: Budget) -> tuple[Circuit, str, s
         if made is not None:
             circuit, name = made
             return circuit, name, f"{name}: {', '.join(dict.fromkeys([choice.why, *trial.remarks]))}"
+        if most == _STAGES[0]:
+            _refuse(component, budget)
     raise budget.error("nodes")
+
+
+def _refuse(component: Sequence[Formula], budget: Budget) -> None:
+    """Before much work is done, see whether there is a model at all; not seeing it in time changes nothing."""
+    with contextlib.suppress(CompilationBudgetError):
+        refute([component], budget.within(_REFUTE_SECONDS))
+    budget.check("choosing a back end")
 
 
 @dataclass(frozen=True)
@@ -134,6 +154,8 @@ class _Choice:
     backends: list[str]
     why: str
     variables: int
+    line: Line | None
+    bits: float
 
 
 class _Trial:
@@ -142,42 +164,61 @@ class _Trial:
     def __init__(self, component: Sequence[Formula], choice: _Choice, budget: Budget) -> None:
         self.component, self.choice, self.budget = component, choice, budget
         self.remarks: list[str] = []
-        self._line: Line | None = None
+        self._laborious: set[str] = set()
+        self._failed: CompilationBudgetError | None = None
 
     def run(self, name: str, most: int | None) -> Circuit:
         """The circuit of one back end, if it has at most so many nodes."""
         self.budget.tried.append(name)
-        if name == "line":
-            self._line = self._line or Line(self.component, self.budget)
-            return self._line.compile(most if most is not None else self.budget.max_nodes)
+        if name == "line" and self.choice.line is not None:
+            return self.choice.line.compile(most if most is not None else self.budget.max_nodes)
         return BACKENDS[name]([self.component], self.budget if most is None else self.budget.limited(most))
 
     def round(self, most: int | None) -> tuple[Circuit, str] | None:
         """Let each back end try with so many nodes; once one is done, the others with half of what that one needs."""
         best: tuple[Circuit, str] | None = None
-        failed: CompilationBudgetError | None = None
         for name in self.choice.backends:
-            if best is not None and best[0].num_nodes <= _EASY[name] * self.choice.variables:
+            if name == "line" and self.choice.bits > _POSSIBLE and most is not None and most < _LATE:
                 continue
-            limit = most if best is None else max(1, best[0].num_nodes // 2)
-            try:
-                circuit = self.run(name, limit)
-            except CompilationBudgetError as error:
-                if error.resource != "nodes":
-                    raise
-                failed = error
-                if best is not None:
-                    self.remarks.append(f"{name} needs more than {limit:,} nodes")
-                continue
-            if best is None or 2 * circuit.num_nodes <= best[0].num_nodes:
-                if best is not None:
-                    self.remarks.append(f"{best[1]} needs {best[0].num_nodes:,} nodes")
-                best = circuit, name
+            if best is None:
+                circuit = self._attempt(name, most)
+                best = None if circuit is None else (circuit, name)
+            elif (better := self._better(name, best[0].num_nodes)) is not None:
+                self.remarks.append(f"{best[1]} needs {best[0].num_nodes:,} nodes")
+                best = better, name
         if best is not None:
             self.remarks.append(f"{best[0].num_nodes:,} nodes")
-        elif most is None and failed is not None:
-            raise failed
+        elif most is None and self._failed is not None:
+            raise self._failed
         return best
+
+    def _better(self, name: str, nodes: int) -> Circuit | None:
+        """The circuit of another back end if it has at most half as many nodes, and there is hope."""
+        unlikely = name == "line" and self.choice.bits > _POSSIBLE
+        if unlikely or nodes <= _EASY[name] * self.choice.variables:
+            return None
+        limit = max(1, nodes // 2)
+        for most in (limit // 8, limit) if limit >= 8 * _PROBE else (limit,):
+            if name in self._laborious:
+                self.remarks.append(f"{name} takes too many steps")
+                return None
+            circuit = self._attempt(name, most)
+            if circuit is not None:
+                return circuit if circuit.num_nodes <= limit else None
+        self.remarks.append(f"{name} needs more than {limit:,} nodes")
+        return None
+
+    def _attempt(self, name: str, most: int | None) -> Circuit | None:
+        """The circuit of a back end; None if it needs more nodes."""
+        try:
+            return self.run(name, most)
+        except CompilationBudgetError as error:
+            if error.resource != "nodes":
+                raise
+            self._failed = error
+            if error.decisions > _LABORIOUS * error.nodes:
+                self._laborious.add(name)
+            return None
 
 
 def _choose(component: Sequence[Formula], budget: Budget) -> _Choice:
@@ -185,24 +226,39 @@ def _choose(component: Sequence[Formula], budget: Budget) -> _Choice:
     check()
     names = dict.fromkeys(name for conjunct in watched(component, check) for name in conjunct.labels())
     count = len(names)
-    line = ["line"] * (len(component) <= _MOST_RULES and count <= _MOST_VARIABLES)
-    topdown = ["topdown"] * (native_library() is not None)
-    if count <= _SMALL:
-        return _Choice([*line, *topdown, "sdd"], f"{count} variables", count)
+    listed = len(component) <= _MOST_RULES and count <= _MOST_VARIABLES
+    line = Line(component, budget) if listed else None
+    bits = line.orders[0][0] if line is not None else float("inf")
+    native = native_library() is not None
+    width, shape = _narrow(component, names, check)
+    backends = [name for name, wanted in (("topdown", native), ("sdd", width is not None or not native)) if wanted]
+    if not listed or (width is not None and width <= _VERY_NARROW):
+        backends.reverse()  # PySDD is quick there, and its circuits have a vtree
+    if listed and bits <= _LIKELY:
+        backends.insert(0, "line")
+    elif listed:
+        backends.insert(1, "line")
+    if listed:
+        shape += f", joint states of all rules up to 2^{bits:.0f}"
+    return _Choice(backends, f"{count:,} variables, {shape}", count, line, bits)
+
+
+def _narrow(
+    component: Sequence[Formula], names: Mapping[str, None], check: Callable[[], None]
+) -> tuple[int | None, str]:
+    """The width if PySDD has a chance (the highest allowed where it is not known), and why or why not."""
+    if len(names) <= _SMALL:
+        return _NARROW, "few"
     if _has_opaque(component):
-        return _Choice([*line, *topdown, "sdd"], "a family that has an order of its own, beside other rules", count)
-    if not topdown:
-        return _Choice([*line, "sdd"], "the native module is absent", count)
+        return _NARROW, "a family with an order of its own"
     cliques = primal_cliques(component, check)
     if sum(map(len, cliques)) > _MOST_MEASURED:
-        return _Choice(topdown, f"{count:,} variables in {len(cliques):,} groups", count)
+        return None, f"{len(cliques):,} groups"
+    if has_long_count(component):
+        return _NARROW, "a long count"
     index = {name: v for v, name in enumerate(names)}
-    found = narrow_width(count, [[index[name] for name in clique] for clique in cliques], _NARROW, check)
-    if found is not None or has_long_count(component):
-        shape = "a long count" if found is None else f"width {found}"
-        both = [*topdown, "sdd"] if line else ["sdd", *topdown]
-        return _Choice([*line, *both], f"{count} variables, {shape}", count)
-    return _Choice([*line, *topdown], f"{count} variables, wider than {_NARROW}", count)
+    found = narrow_width(len(names), [[index[name] for name in clique] for clique in cliques], _NARROW, check)
+    return found, f"wider than {_NARROW}" if found is None else f"width {found}"
 
 
 def _has_opaque(component: Sequence[Formula]) -> bool:

@@ -77,6 +77,22 @@ def encode_clauses(
     return Encoding(names, encoder.num_vars, encoder.clauses)
 
 
+def encode_apart(
+    rules: Sequence[Formula], circuits: Mapping[Formula, Circuit | None], budget: Budget
+) -> tuple[Encoding, list[list[Clause]]]:
+    """Definitions that all rules share, which always have a model, and the clauses that assert each rule.
+
+    Args:
+        rules: formulas.
+        circuits: as for `encode_clauses`.
+        budget: what may be used.
+    """
+    names = tuple(dict.fromkeys(name for rule in rules for name in rule.labels()))
+    encoder = _Encoder(names, circuits, budget)
+    asserted = [encoder.assertion(rule) for rule in rules]
+    return Encoding(names, encoder.num_vars, encoder.clauses), asserted
+
+
 class _Encoder:
     """Formulas, in either sign, as small sets of clauses; no recursion, every part once for each sign."""
 
@@ -91,10 +107,13 @@ class _Encoder:
 
     def require(self, formula: Formula) -> None:
         """Add clauses that make a formula hold."""
+        self.clauses.extend(self.assertion(formula))
+
+    def assertion(self, formula: Formula) -> list[Clause]:
+        """Clauses that make a formula hold; names that they use are defined at once, but nothing is asserted."""
         if isinstance(formula, Cnf):
-            for literals in formula.clauses:
-                self._add(map(self._renumbered, literals))
-            return
+            listed = (_clause(map(self._renumbered, literals)) for literals in formula.clauses)
+            return [clause for clause in listed if clause is not None]
         if formula.kind is Kind.CARDINALITY:
             self._settle([(arg, True) for arg in formula.args])
             counted = [self._literal(self._known[arg, True]) for arg in formula.args]
@@ -102,8 +121,7 @@ class _Encoder:
         else:
             self._settle(self._parts(formula, True))
             found = self._combine(formula, True)
-        for clause in found:
-            self._add(clause)
+        return [clause for literals in found if (clause := _clause(literals)) is not None]
 
     # one part at a time ---------------------------------------------------------------------------------------------
 

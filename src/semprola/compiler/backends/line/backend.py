@@ -8,7 +8,7 @@ import numpy as np
 
 from semprola.circuit import Circuit
 from semprola.compiler.backends.line.machine import Levels, Machine, Product, TooWideError, conjoined, growing
-from semprola.compiler.backends.line.order import candidate_orders, cost, scope_of
+from semprola.compiler.backends.line.order import candidate_orders, scope_of
 from semprola.compiler.backends.line.rules import Machines
 from semprola.compiler.budget import Budget
 from semprola.compiler.diagram import Levels as DiagramLevels
@@ -19,8 +19,8 @@ from semprola.logic import Formula
 
 MOST_STATES = 20_000_000
 """Joint states that are followed unless the budget says fewer."""
-_MANY = 200_000
-"""Beyond so many joint states there may be twice as many as nodes are allowed, below four times."""
+_MANY = 600_000
+"""There may be eight times as many joint states as nodes, but at most so many more than twice as many."""
 _MOST_RULE = 20_000
 """States that one rule may have."""
 _TRIED = 3
@@ -66,12 +66,13 @@ class Line:
         self.index = {name: v for v, name in enumerate(self.names)}
         self.scopes = [scope_of(rule, [self.index[name] for name in rule.labels()]) for rule in self.rules]
         self._circuits: dict[Formula, Circuit | None] = {}
-        self._orders: list[list[int]] | None = None
+        self._orders: list[tuple[float, list[int]]] | None = None
         self._products: dict[int, Product] = {}
+        self._machines: Machines | None = None
 
     @property
-    def orders(self) -> list[list[int]]:
-        """Orders worth trying, the best first."""
+    def orders(self) -> list[tuple[float, list[int]]]:
+        """Orders worth trying, the best first, each with its cost (see `candidate_orders`)."""
         if self._orders is None:
             check = self.budget.checker("choosing a variable order")
             self._orders = candidate_orders(len(self.names), self.scopes, check)
@@ -84,19 +85,34 @@ class Line:
             UnsatisfiableError: there is no model.
             CompilationBudgetError: there are too many joint states, or the budget ran out.
         """
-        most = MOST_STATES if max_nodes is None else min(MOST_STATES, 4 * max_nodes, 2 * max_nodes + _MANY)
+        most = MOST_STATES if max_nodes is None else min(MOST_STATES, 8 * max_nodes, 2 * max_nodes + _MANY)
         try:
             return self._circuit(self._expanded(most))
         except TooWideError:
             raise self.budget.limited(max_nodes or MOST_STATES).error("nodes", most) from None
 
+    def has_no_model(self, rules: Sequence[Formula], most: int) -> bool | None:
+        """Whether some of the rules contradict each other; None if there are more joint states than `most`."""
+        if self._machines is None:
+            self._machines = self._reader(self.orders[0][1])
+        try:
+            found = [self._machines.of(rule) for rule in rules]
+            alive = [machine for machine in found if machine is not None]
+            if len(alive) < len(found):
+                return True
+            return conjoined(absorbed(alive, self._machines.place), self._machines.place, most) is None
+        except TooWideError:
+            return None
+        except UnsatisfiableError:
+            return True
+
     def _expanded(self, most: int) -> Levels:
         """The joint states of all rules along the best of a few orders."""
-        least = cost(self.orders[0], self.scopes)
+        least = self.orders[0][0]
         limit = most
         best: Product | None = None
-        for number, order in enumerate(self.orders[:_TRIED]):
-            if cost(order, self.scopes) > least + _MARGIN:
+        for number, (cost, order) in enumerate(self.orders[:_TRIED]):
+            if cost > least + _MARGIN:
                 break
             try:
                 if number not in self._products:
@@ -124,11 +140,14 @@ class Line:
         names = [self.names[v] for v in levels.variables]
         return smallest_diagram(ends, names, self.budget.part("the diagram of all rules", most=None))
 
-    def _product(self, order: list[int]) -> Product:
+    def _reader(self, order: list[int]) -> Machines:
         place = [0] * len(order)
         for position, v in enumerate(order):
             place[v] = position
-        machines = Machines(self.index, place, _MOST_RULE, self.budget, self._circuits)
+        return Machines(self.index, place, _MOST_RULE, self.budget, self._circuits)
+
+    def _product(self, order: list[int]) -> Product:
+        machines = self._reader(order)
         found = []
         for rule in self.rules:
             machine = machines.of(rule)
@@ -136,7 +155,7 @@ class Line:
                 raise UnsatisfiableError("the constraint has no model")
             found.append(machine)
             self.budget.check("following the rules along an order")
-        return Product(absorbed(found, place), place)
+        return Product(absorbed(found, machines.place), machines.place)
 
 
 def absorbed(machines: Sequence[Machine], place: Sequence[int]) -> list[Machine]:

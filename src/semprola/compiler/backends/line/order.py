@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -60,14 +60,19 @@ def scope_of(rule: Formula, variables: Sequence[int]) -> Scope:
     return Scope(tuple(variables), tuple(min(read, count - read, most) for read in map(float, range(count + 1))))
 
 
-def candidate_orders(num_vars: int, scopes: Sequence[Scope], check: Callable[[], None]) -> list[list[int]]:
-    """Orders worth trying, the most promising first.
+def candidate_orders(
+    num_vars: int, scopes: Sequence[Scope], check: Callable[[], None]
+) -> list[tuple[float, list[int]]]:
+    """Orders worth trying, the most promising first, each with its cost.
+
+    The cost is the logarithm of about how many joint states there are in all, if the rules were independent.
 
     Args:
         num_vars: variables are 0 … num_vars - 1, as they are written.
         scopes: the rules.
         check: called now and then; may raise to stop.
     """
+    rules = _Rules(num_vars, scopes)
     written = list(range(num_vars))
     groups = _disjoint_groups(num_vars, scopes)
     found = [written, _together(written, groups)]
@@ -76,39 +81,64 @@ def candidate_orders(num_vars: int, scopes: Sequence[Scope], check: Callable[[],
         starts.append(plain_order(num_vars, _cliques(scopes), "min-fill", check)[::-1])
         found.append(starts[1])
     for start in starts:
-        centred = _centred(start, scopes, check)
+        centred = rules.centred(start, check)
         found += [centred, _together(centred, groups)]
-    found += [
-        ordered
-        for blocks in _blocks(num_vars, scopes, check)
-        for ordered in _block_orders(blocks, scopes, groups, check)
-    ]
+    for blocks in _blocks(num_vars, scopes, check):
+        found += _block_orders(blocks, scopes, groups, check)
     judged: dict[tuple[int, ...], float] = {}
     for order in found:
         check()
         if tuple(order) not in judged:
-            judged[tuple(order)] = cost(order, scopes)
-    return [list(order) for order in sorted(judged, key=judged.__getitem__)]
+            judged[tuple(order)] = rules.cost(order)
+    return [(judged[order], list(order)) for order in sorted(judged, key=judged.__getitem__)]
 
 
-def cost(order: Sequence[int], scopes: Iterable[Scope]) -> float:
-    """The logarithm of about how many joint states an order has in all; an upper bound if rules were independent."""
-    bits = cut_bits(order, scopes)
-    top = float(bits.max(initial=0.0))
-    return top + float(np.log2(np.exp2(bits - top).sum())) if len(bits) else 0.0
+class _Rules:
+    """The rules in flat arrays, so that many orders can be judged."""
 
+    def __init__(self, num_vars: int, scopes: Sequence[Scope]) -> None:
+        self.num_vars = num_vars
+        self.sizes = np.array([len(scope.variables) for scope in scopes], np.int64)
+        self.members = np.array([v for scope in scopes for v in scope.variables], np.int64)
+        self.rule = np.repeat(np.arange(len(scopes)), self.sizes)
+        self.starts = np.cumsum(self.sizes) - self.sizes
+        self.gains = np.array([after - before for scope in scopes for before, after in pairwise(scope.bits)])
 
-def cut_bits(order: Sequence[int], scopes: Iterable[Scope]) -> npt.NDArray[np.float64]:
-    """The logarithm of the number of joint states after each variable of an order."""
-    place = [0] * len(order)
-    for position, v in enumerate(order):
-        place[v] = position
-    change = [0.0] * (len(order) + 1)
-    for scope in scopes:
-        places = sorted([place[v] for v in scope.variables])
-        for read, position in enumerate(places, start=1):
-            change[position] += scope.bits[read] - scope.bits[read - 1]
-    return np.array([*accumulate(change)][:-1])
+    def cost(self, order: Sequence[int]) -> float:
+        """The logarithm of the sum, over all places, of the product of all rules' states there."""
+        if not len(self.members):
+            return 0.0
+        at = self._place(order)[self.members]
+        at = at[np.lexsort((at, self.rule))]
+        bits = np.cumsum(np.bincount(at, weights=self.gains, minlength=self.num_vars))
+        top = float(bits.max())
+        return top + float(np.log2(np.exp2(bits - top).sum()))
+
+    def centred(self, order: Sequence[int], check: Callable[[], None]) -> list[int]:
+        """Move every variable to the middle of its rules, again and again, as long as rules get shorter (FORCE)."""
+        best, best_span = np.array(order, np.int64), np.inf
+        if not len(self.members):
+            return [int(v) for v in best]
+        uses = np.bincount(self.members, minlength=self.num_vars)
+        current = best
+        for _ in range(_ROUNDS):
+            check()
+            place = self._place(current)
+            at = place[self.members]
+            span = float((np.maximum.reduceat(at, self.starts) - np.minimum.reduceat(at, self.starts)).sum())
+            if span >= best_span:
+                break
+            best, best_span = current, span
+            middle = np.add.reduceat(at, self.starts) / self.sizes
+            wanted = np.bincount(self.members, weights=middle[self.rule], minlength=self.num_vars)
+            wanted = np.where(uses > 0, wanted / np.maximum(uses, 1), place)
+            current = np.argsort(wanted, kind="stable")
+        return [int(v) for v in best]
+
+    def _place(self, order: Sequence[int] | npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        place = np.empty(self.num_vars, np.int64)
+        place[np.asarray(order)] = np.arange(self.num_vars)
+        return place
 
 
 def _cliques(scopes: Iterable[Scope]) -> list[tuple[int, ...]]:
@@ -119,34 +149,6 @@ def _cliques(scopes: Iterable[Scope]) -> list[tuple[int, ...]]:
         else:
             cliques.update(dict.fromkeys(pairwise(scope.variables)))
     return list(cliques)
-
-
-def _centred(order: Sequence[int], scopes: Sequence[Scope], check: Callable[[], None]) -> list[int]:
-    """Move every variable to the middle of its rules, again and again, as long as rules get shorter (FORCE)."""
-    if not scopes:
-        return list(order)
-    sizes = np.array([len(scope.variables) for scope in scopes])
-    members = np.concatenate([np.array(scope.variables, np.int64) for scope in scopes])
-    rule = np.repeat(np.arange(len(scopes)), sizes)
-    count = np.maximum(np.bincount(members, minlength=len(order)), 1)
-    starts = np.concatenate([[0], np.cumsum(sizes)[:-1]])
-    best, best_span = np.array(order), np.inf
-    current = best
-    for _ in range(_ROUNDS):
-        check()
-        place = np.empty(len(order))
-        place[current] = np.arange(len(order))
-        at = place[members]
-        span = float((np.maximum.reduceat(at, starts) - np.minimum.reduceat(at, starts)).sum())
-        if span >= best_span:
-            break
-        best, best_span = current, span
-        middle = np.add.reduceat(at, starts) / sizes
-        wanted = np.bincount(members, weights=middle[rule], minlength=len(order)) / count
-        alone = np.bincount(members, minlength=len(order)) == 0
-        wanted[alone] = place[alone]
-        current = np.argsort(wanted, kind="stable")
-    return [int(v) for v in best]
 
 
 def _disjoint_groups(num_vars: int, scopes: Iterable[Scope]) -> list[int]:
@@ -200,27 +202,23 @@ def _blocks(num_vars: int, scopes: Sequence[Scope], check: Callable[[], None]) -
 def _block_orders(
     blocks: Sequence[Sequence[int]], scopes: Sequence[Scope], groups: Sequence[int], check: Callable[[], None]
 ) -> list[list[int]]:
-    """The blocks one after the other, each in an order of its own; and the blocks in the order that suits the rules."""
+    """The blocks one after the other, each in an order of its own, in the order written and in one that suits rules."""
     number = {v: i for i, block in enumerate(blocks) for v in block}
-    inner: list[list[int]] = []
-    for block in blocks:
-        local = {v: i for i, v in enumerate(block)}
-        inside = [
-            Scope(tuple(local[v] for v in scope.variables), scope.bits)
-            for scope in scopes
-            if all(v in local for v in scope.variables)
-        ]
-        choices = [list(range(len(block))), _centred(range(len(block)), inside, check)]
-        within = [groups[v] for v in block]
-        choices += [_together(choice, within) for choice in choices]
-        best = min(choices, key=lambda choice, inside=inside: cost(choice, inside))  # type: ignore[misc]
-        inner.append([block[i] for i in best])
-    outside = []
+    local = {v: i for block in blocks for i, v in enumerate(block)}
+    inside: list[list[Scope]] = [[] for _ in blocks]
+    outside: list[Scope] = []
     for scope in scopes:
         touched = tuple(dict.fromkeys(number[v] for v in scope.variables))
-        if len(touched) > 1:
-            outside.append(
-                Scope(touched, tuple(min(i, len(touched) - i, 1.0) for i in map(float, range(len(touched) + 1))))
-            )
-    arrangements = [list(range(len(blocks))), _centred(range(len(blocks)), outside, check)]
+        if len(touched) == 1:
+            inside[touched[0]].append(Scope(tuple(local[v] for v in scope.variables), scope.bits))
+        else:
+            outside.append(Scope(touched, (0.0,) * (len(touched) + 1)))
+    inner = []
+    for block, own in zip(blocks, inside, strict=True):
+        rules = _Rules(len(block), own)
+        choices = [list(range(len(block))), rules.centred(range(len(block)), check)]
+        within = [groups[v] for v in block]
+        choices += [_together(choice, within) for choice in choices]
+        inner.append([block[i] for i in min(choices, key=rules.cost)])
+    arrangements = [list(range(len(blocks))), _Rules(len(blocks), outside).centred(range(len(blocks)), check)]
     return [[v for b in arrangement for v in inner[b]] for arrangement in arrangements]

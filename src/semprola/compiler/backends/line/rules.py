@@ -27,6 +27,8 @@ from semprola.compiler.leaves import leaf_circuit
 from semprola.errors import CompilationBudgetError
 from semprola.logic import Cnf, Formula, Kind, Leaf
 
+_MOST_PARTS = 400
+"""A formula of more parts than this is for other back ends."""
 _FEW = 8
 """A rule over at most this many variables is read off its truth table."""
 
@@ -93,7 +95,10 @@ class Machines:
 
     def _compose(self, rule: Formula) -> None:
         """The machines of a rule and its parts, from the bottom up."""
-        for node in rule.nodes():
+        nodes = rule.nodes()
+        if len(nodes) > _MOST_PARTS:
+            raise TooWideError
+        for node in nodes:
             if node in self._known:
                 continue
             direct = self._direct(node)

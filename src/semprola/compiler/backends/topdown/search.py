@@ -152,7 +152,7 @@ def _run_native(library: ctypes.CDLL, task: _Task) -> Ddnnf:
         poll=report,
     )
     if status != 0:
-        raise _error(status, budget, shared.nodes)
+        raise _error(status, budget, shared.nodes, shared.decisions)
     try:
         circuit = Ddnnf(
             kind=np.empty(sizes[0], np.int8),
@@ -187,7 +187,7 @@ _UNSATISFIABLE, _TIMEOUT, _TOO_MANY_NODES, _OUT_OF_MEMORY, _NOT_DETERMINED = 1, 
 _RESOURCES: dict[int, Resource] = {_TIMEOUT: "time", _TOO_MANY_NODES: "nodes", _OUT_OF_MEMORY: "memory"}
 
 
-def _error(status: int, budget: Budget, nodes: int | None = None) -> SemprolaError:
+def _error(status: int, budget: Budget, nodes: int | None = None, decisions: int = 0) -> SemprolaError:
     if status == _UNSATISFIABLE:
         return UnsatisfiableError("the clauses have no model: remove or weaken a rule")
     if status == _NOT_DETERMINED:
@@ -195,7 +195,7 @@ def _error(status: int, budget: Budget, nodes: int | None = None) -> SemprolaErr
     resource = _RESOURCES.get(status)
     if resource is None:
         return SemprolaError(f"the native compiler failed with status {status}: try another back end")
-    return budget.error(resource, nodes)
+    return budget.error(resource, nodes, decisions)
 
 
 def _csr(num_vars: int, clauses: Clauses) -> Csr:
