@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from semprola.circuit import Circuit
-from semprola.constraints.diagram import decision_diagram
+from semprola.compiler.diagram import decision_diagram
 from semprola.constraints.edge_orders import candidate_orders
 from semprola.constraints.frontier import PathMachine
 from semprola.constraints.paths import SimplePaths

@@ -10,10 +10,21 @@ from semprola._version import __version__
 from semprola.circuit import Circuit
 from semprola.circuit.nnf_files import read_nnf
 from semprola.circuit.sdd_files import read_sdd
+from semprola.circuit.weighted import weighted_count
 from semprola.comparison import compare_methods
-from semprola.compiler import compile
+from semprola.compiler import Progress, compile
+from semprola.compiler.models import count
 from semprola.constraints import Categorical, Integer
-from semprola.distributions import CompatibleDistribution, ProductDistribution, SPLDistribution, Violation, violations
+from semprola.distributions import (
+    CompatibleDistribution,
+    EncodedStates,
+    MixtureDistribution,
+    ProductDistribution,
+    SPLDistribution,
+    Violation,
+    mixture,
+    violations,
+)
 from semprola.engine import get_engine, set_engine
 from semprola.errors import (
     CompilationBudgetError,
@@ -67,6 +78,7 @@ __all__ = [
     "CompatibleDistribution",
     "CompilationBudgetError",
     "ConstraintLayer",
+    "EncodedStates",
     "FormatError",
     "Formula",
     "Iff",
@@ -74,6 +86,7 @@ __all__ = [
     "Integer",
     "IntractableError",
     "LabelError",
+    "MixtureDistribution",
     "Not",
     "Or",
     "ParseError",
@@ -81,6 +94,7 @@ __all__ = [
     "Pretrained",
     "ProductDistribution",
     "ProductSPL",
+    "Progress",
     "PropertyError",
     "SPLDistribution",
     "SemprolaError",
@@ -99,6 +113,7 @@ __all__ = [
     "compile",
     "constrain",
     "constraints",
+    "count",
     "engine",
     "exactly",
     "exists",
@@ -108,6 +123,7 @@ __all__ = [
     "get_engine",
     "load",
     "losses",
+    "mixture",
     "one_hot",
     "parse",
     "read_nnf",
@@ -116,5 +132,6 @@ __all__ = [
     "set_engine",
     "training",
     "violations",
+    "weighted_count",
     "write_dimacs",
 ]

@@ -8,9 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from semprola.distributions.arguments import flat_columns, normalized_mixing
 from semprola.distributions.base import ConstrainedDistribution
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.joined import Joined
+from semprola.distributions.spl import weighted_branches
+from semprola.distributions.tables import KnownStates, StateTable
+from semprola.engine import Structure
 
 
 class MixtureDistribution(ConstrainedDistribution):
@@ -60,6 +64,33 @@ def mixture(distributions: Sequence[Any], weights: Any = None) -> MixtureDistrib
     mixing = [e.log_mixing + w - e.log_partition for e, w in zip(evaluators, log_weights, strict=True)]
     components = Joined([evaluator.components for evaluator in evaluators])
     return MixtureDistribution(Evaluator(components, torch.cat(mixing)), shape)
+
+
+def beside_known_states(
+    structure: Structure,
+    logits: Tensor,
+    mixing_logits: Tensor,
+    table: StateTable,
+    odds: Tensor,
+    bias: Tensor,
+    given: Any = None,
+) -> MixtureDistribution:
+    """Circuits with their own weights, and beside them a softmax of θ·y + b_y over known states y.
+
+    Args:
+        structure: plans of the constraint.
+        logits: of the circuits' branches [*batch, components, logits].
+        mixing_logits: of the circuits, then of the table [*batch, components + 1].
+        table: the known states.
+        odds: θ [*batch, labels].
+        bias: b [states].
+        given: values of the given variables [*batch, given].
+    """
+    *batch_shape, count, _ = logits.shape
+    circuits = weighted_branches(structure, logits, given)
+    known = KnownStates.of(circuits.domain, table, flat_columns(odds.unsqueeze(-2)), bias)
+    log_mixing = normalized_mixing(mixing_logits, count + 1, batch_shape, circuits.logits)
+    return MixtureDistribution(Evaluator(Joined([circuits, known]), log_mixing), batch_shape)
 
 
 def _check_alike(first: Evaluator, other: Evaluator) -> None:

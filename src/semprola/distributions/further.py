@@ -7,7 +7,7 @@ from typing import Any, cast
 from torch import Tensor
 from torch.distributions import Distribution
 
-from semprola.distributions import expected, formulas, names, projection
+from semprola.distributions import expected, formulas, names, projection, ranking
 from semprola.logic import Formula
 
 
@@ -61,6 +61,25 @@ class FurtherQueries(Distribution):
             tensor([1., 1.])
         """
         return projection.project(cast(Any, self), y)
+
+    def rescore(self, states: Any, log_prior: Any, weight: float = 1.0) -> tuple[Tensor, Tensor]:
+        """Candidate states in the order of log p(y) + weight · log_prior(y), best first.
+
+        Args:
+            states: the candidates, 0/1 [n, labels] or [*batch, n, labels]; such as the label sets of training rows.
+            log_prior: what is added to their log-probabilities [n] or [*batch, n]; such as log-frequencies.
+            weight: what it is multiplied by.
+
+        Returns:
+            states [*batch, n, labels] and scores [*batch, n], -inf for candidates that violate the constraint.
+
+        Example:
+            >>> import torch, semprola as sp
+            >>> p = sp.constrain(torch.tensor([0.2, 0.0, 0.0]), sp.one_hot(["a", "b", "c"]))
+            >>> p.rescore(torch.eye(3), torch.tensor([0.1, 0.7, 0.2]).log())[0][0]
+            tensor([0., 1., 0.])
+        """
+        return ranking.rescore(cast(Any, self), states, log_prior, weight)
 
     def log_prob_of(self, formula: Formula | str) -> Tensor:
         """Log-probability that a further formula holds [*batch]; differentiable.

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import torch
 from torch import Tensor
 
+from semprola.distributions.arguments import check_binary
 from semprola.distributions.evaluator import Evaluator
+
+if TYPE_CHECKING:
+    from semprola.distributions.base import ConstrainedDistribution
 
 _NEGATIVE_INFINITY = float("-inf")
 
@@ -24,6 +30,30 @@ def top_k(p: Evaluator, k: int) -> tuple[Tensor, Tensor]:
         states = torch.cat([states, states[:, :1].expand(-1, missing, -1)], dim=1)
         log_probs = torch.cat([log_probs, log_probs.new_full((missing, p.batch), _NEGATIVE_INFINITY)])
     return states, log_probs
+
+
+def rescore(p: ConstrainedDistribution, states: Any, log_prior: Any, weight: float) -> tuple[Tensor, Tensor]:
+    """See :meth:`ConstrainedDistribution.rescore`."""
+    like, labels = p.evaluator.log_mixing, len(p.labels)
+    rows = states if isinstance(states, Tensor) else torch.as_tensor(states)
+    if rows.dim() < 2 or rows.shape[-1] != labels:
+        raise ValueError(f"expected candidates [*batch, n, {labels}], got shape {tuple(rows.shape)}")
+    check_binary(rows, "states")
+    shape, count = p.batch_shape, rows.shape[-2]
+    prior = torch.as_tensor(log_prior, device=like.device).to(like)
+    try:
+        rows = rows.to(like).expand(*shape, count, labels)
+        prior = prior.expand(*shape, count)
+    except RuntimeError:
+        fits = f"batch {tuple(shape)} of {count} candidates"
+        raise ValueError(f"states {tuple(rows.shape)} or log_prior {tuple(prior.shape)} do not fit {fits}") from None
+    own = p.log_prob(rows.movedim(-2, 0)).movedim(0, -1)
+    # a prior of -inf excludes a state even with a weight of zero; what violates the rules stays excluded
+    scores = (own + weight * prior.masked_fill(prior == _NEGATIVE_INFINITY, 0.0)).masked_fill(
+        prior == _NEGATIVE_INFINITY, _NEGATIVE_INFINITY
+    )
+    scores, order = scores.sort(dim=-1, descending=True, stable=True)
+    return rows.gather(-2, order.unsqueeze(-1).expand(rows.shape)), scores
 
 
 def _score(p: Evaluator, candidates: Tensor) -> tuple[Tensor, Tensor]:

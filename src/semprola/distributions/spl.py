@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import torch
@@ -33,7 +34,7 @@ class WeightedBranches(CircuitComponents):
 
     def __init__(self, domain: Domain, logits: Tensor, count: int, alive: Tensor | None = None) -> None:
         self.domain, self.count = domain, count
-        self._logits, self._alive = logits, alive
+        self.logits, self._alive = logits, alive
 
     @property
     def is_deterministic(self) -> bool:
@@ -46,26 +47,26 @@ class WeightedBranches(CircuitComponents):
     @remembered
     def weights(self) -> Tensor:
         # the likelihood of a state needs few of them, so all are normalised only when a query asks
-        return log_softmax(self.domain.structure.layer, self._logits, self._alive)
+        return log_softmax(self.domain.structure.layer, self.logits, self._alive)
 
     def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
         plan = self.domain.structure.layer_explicit
         if self.is_deterministic:
             # exactly one branch of each sum is active: log p is a sum of log-softmax terms, with no -inf on the way
             labels = self.domain.circuit.num_labels
-            return likelihood(plan, self._split(self._logits), self.domain.rows_of(y), codes, labels)
+            return likelihood(plan, self._split(self.logits), self.domain.rows_of(y), codes, labels)
         return self.log_values(plan, self.weights, y)
 
     def tempered(self, temperature: Tensor) -> Any:
         # the logits of the uniform distribution are the counts of models below each branch, not zeros
         structure = self.domain.structure
-        uniform = logits_of(structure.layer, structure.log_counts).to(self._logits)[:, None]
-        logits = uniform + self.scaled(self._logits - uniform, temperature)
+        uniform = logits_of(structure.layer, structure.log_counts).to(self.logits)[:, None]
+        logits = uniform + self.scaled(self.logits - uniform, temperature)
         return WeightedBranches(self.domain, logits, self.count, self._alive)
 
     def _taken(self, index: Tensor) -> Any:
         alive = None if self._alive is None else self.columns(self._alive, index)
-        return WeightedBranches(self.domain, self.columns(self._logits, index), self.count, alive)
+        return WeightedBranches(self.domain, self.columns(self.logits, index), self.count, alive)
 
 
 class SPLDistribution(ConstrainedDistribution):
@@ -101,16 +102,26 @@ class SPLDistribution(ConstrainedDistribution):
             raise ValueError(f"logits must be [*batch, components, {plan.num_logits}], not {tuple(logits.shape)}")
         logits = with_components(logits, mixing_logits)
         *batch_shape, count, _ = logits.shape
-        columns = flat_columns(logits)
-        log_mixing = normalized_mixing(mixing_logits, count, batch_shape, columns)
-        observed = given_rows(structure.circuit, given, batch_shape, columns)
-        domain = Domain(structure, columns, log_mixing.shape[1], observed)
-        alive = None if observed is None else alive_weights(domain, batch_shape).repeat(1, count)
-        components = WeightedBranches(domain, columns, count, alive)
+        components = weighted_branches(structure, logits, given)
+        log_mixing = normalized_mixing(mixing_logits, count, batch_shape, components.logits)
         super().__init__(Evaluator(components, log_mixing), batch_shape, validate_args)
 
 
-def alive_weights(domain: Domain, batch_shape: Any) -> Tensor:
+def weighted_branches(structure: Structure, logits: Tensor, given: Any = None) -> WeightedBranches:
+    """The components for logits [*batch, components, logits] and given inputs [*batch, given].
+
+    Raises:
+        UnsatisfiableError: a row of given inputs leaves no model; names the row.
+    """
+    *batch_shape, count, _ = logits.shape
+    columns = flat_columns(logits)
+    observed = given_rows(structure.circuit, given, batch_shape, columns)
+    domain = Domain(structure, columns, math.prod(batch_shape), observed)
+    alive = None if observed is None else _alive(domain, batch_shape).repeat(1, count)
+    return WeightedBranches(domain, columns, count, alive)
+
+
+def _alive(domain: Domain, batch_shape: Any) -> Tensor:
     """Which weights some model of the given inputs uses: bool [W, batch]."""
     plan = domain.structure.layer
     with torch.no_grad():

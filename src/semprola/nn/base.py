@@ -32,6 +32,7 @@ class ConstrainedLayer(nn.Module):
         dropout: of the gate.
         device: where the parameters live.
         dtype: type of the parameters.
+        known: parameters of a component over known states, 0 for none.
     """
 
     def __init__(
@@ -45,9 +46,11 @@ class ConstrainedLayer(nn.Module):
         dropout: float,
         device: Any,
         dtype: torch.dtype | None,
+        known: int = 0,
     ) -> None:
         super().__init__()
         self.structure = structure
+        self._num_known = known
         self.in_features = positive(in_features, "in_features")
         self.components, self.num_parameters = components, parameters
         if isinstance(dropout, bool) or not isinstance(dropout, int | float) or not 0 <= dropout < 1:
@@ -78,10 +81,16 @@ class ConstrainedLayer(nn.Module):
     def num_gate_outputs(self) -> int:
         """Width of the gate's output: all components' parameters, then one mixing logit each if there are several.
 
-        Parameter w of component c is number w * components + c.
+        Parameter w of component c is number w * components + c. Known states have one parameter per label, after
+        those of the other components, and the last mixing logit.
         """
-        mixing = self.components if self.components > 1 else 0
-        return self.components * self.num_parameters + mixing
+        return sum(self._widths)
+
+    @property
+    def _widths(self) -> tuple[int, int, int]:
+        """Outputs of the gate for the components, for known states, and for mixing."""
+        parts = self.components + (self._num_known > 0)
+        return self.components * self.num_parameters, self._num_known, parts if parts > 1 else 0
 
     def reset_parameters(self) -> None:
         """Draw new parameters and start close to uniform over the models of the constraint.
@@ -152,12 +161,16 @@ class ConstrainedLayer(nn.Module):
 
     def _gated(self, z: Tensor) -> tuple[Tensor, Tensor | None]:
         """Parameters [*batch, components, parameters] and mixing logits [*batch, components] for features z."""
+        return split_outputs(self._outputs(z), self.components, self.num_parameters)
+
+    def _outputs(self, z: Tensor) -> Tensor:
+        """What the gate gives for features z [*batch, num_gate_outputs]."""
         outputs = self.gate(z)
         if not isinstance(outputs, Tensor) or outputs.shape != (*z.shape[:-1], self.num_gate_outputs):
             got = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
             expected = (*z.shape[:-1], self.num_gate_outputs)
             raise ValueError(f"the gate gave {got}, the layer needs {expected}: see layer.num_gate_outputs")
-        return split_outputs(outputs, self.components, self.num_parameters)
+        return outputs
 
     def _start(self) -> tuple[Tensor, float]:
         """Parameters of the uniform distribution over models [parameters], and the noise that sets components apart."""

@@ -10,12 +10,19 @@ from torch import Tensor
 
 from semprola.circuit import Circuit
 from semprola.compiler import restructure
-from semprola.distributions import CompatibleDistribution, ProductDistribution, SPLDistribution
-from semprola.distributions.encoding import EncodedStates
+from semprola.distributions import (
+    CompatibleDistribution,
+    EncodedStates,
+    MixtureDistribution,
+    ProductDistribution,
+    SPLDistribution,
+)
+from semprola.distributions.ensembles import beside_known_states
 from semprola.engine import CompatibleStructure, Structure, logits_of
 from semprola.logic import Formula
 from semprola.nn.base import ConstrainedLayer, GateLike, as_circuit, one_name
 from semprola.nn.gate import positive
+from semprola.nn.known import KnownTable
 from semprola.nn.starting import branch_weights, label_odds
 
 _APART = 0.5
@@ -41,6 +48,9 @@ class SPL(ConstrainedLayer):
             one from the widths of its input and output, such as ``nn.Linear``.
         dropout: probability of dropout in the gate, after each hidden layer.
         labels: the column order of y; by default the constraint's own.
+        known_states: label vectors [rows, labels], such as those of the training data, for a further component over
+            these alone: p(y) ∝ exp(θ·y + b_y), with θ from the gate and b the logarithm of how often y appears. It
+            knows which label sets are likely as a whole; the other components keep every y of the constraint possible.
         device: where the parameters live.
         dtype: type of the parameters.
 
@@ -67,6 +77,7 @@ class SPL(ConstrainedLayer):
         gate: GateLike = (),
         dropout: float = 0.0,
         labels: Iterable[str] | None = None,
+        known_states: Any = None,
         device: Any = None,
         dtype: torch.dtype | None = None,
         replicas: int | None = None,
@@ -84,17 +95,23 @@ class SPL(ConstrainedLayer):
             dropout=dropout,
             device=device,
             dtype=dtype,
+            known=0 if known_states is None else structure.circuit.num_labels,
         )
+        self.known = None if known_states is None else KnownTable(structure.circuit, known_states, device)
 
     @property
     def replicas(self) -> int:
         """The paper's word for `components`."""
         return self.components
 
-    def forward(self, z: Tensor, given: Any = None) -> SPLDistribution:
+    def forward(self, z: Tensor, given: Any = None) -> SPLDistribution | MixtureDistribution:
         """The distribution over y for features z [*batch, in_features] (and inputs [*batch, given])."""
-        parameters, mixing = self._gated(z)
-        return SPLDistribution(self.structure, parameters, mixing, given)
+        if self.known is None:
+            parameters, mixing = self._gated(z)
+            return SPLDistribution(self.structure, parameters, mixing, given)
+        own, odds, mixing = self._outputs(z).split(self._widths, dim=-1)
+        parameters = own.unflatten(-1, (self.num_parameters, self.components)).transpose(-1, -2)
+        return beside_known_states(self.structure, parameters, mixing, self.known.table, odds, self.known.bias, given)
 
     def encode(self, y: Tensor) -> EncodedStates:
         """What label vectors y [*batch, labels] use of the circuit, to be worked out once for many epochs.
@@ -106,7 +123,8 @@ class SPL(ConstrainedLayer):
     def extra_repr(self) -> str:
         """What `repr` shows beside the gate."""
         mixing = f", mixing={self.structure.mixing!r}" if self.units > 1 else ""
-        return f"{self.circuit!r}, components={self.components}, units={self.units}{mixing}"
+        known = f", known_states={len(self.known.states)}" if self.known is not None else ""
+        return f"{self.circuit!r}, components={self.components}, units={self.units}{mixing}{known}"
 
     def _start(self) -> tuple[Tensor, float]:
         start = logits_of(self.structure.layer, self.structure.log_counts)

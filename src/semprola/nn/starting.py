@@ -104,19 +104,30 @@ def checked_rows(circuit: Circuit, y: Any, given: Any) -> tuple[Tensor, Tensor |
         LabelError: y or given is by name, and a name is unknown or missing.
         ValueError: no rows, values that are not 0 or 1, or rows that break the constraint, which it names.
     """
-    y = as_rows(y, circuit.labels, "y", torch.zeros(0))
+    labels = label_rows(circuit, y)
     given = as_rows(given, circuit.given, "given", torch.zeros(0))
-    labels = torch.as_tensor(np.asarray(y)) if not isinstance(y, Tensor) else y.detach().cpu()
-    if labels.dim() != 2 or labels.shape[1] != circuit.num_labels or not len(labels):
-        raise ValueError(f"expected rows of {circuit.num_labels} labels to start at, got shape {tuple(labels.shape)}")
-    check_binary(labels, "y")
     inputs = None
     if given is not None:
         inputs = torch.as_tensor(np.asarray(given)) if not isinstance(given, Tensor) else given.detach().cpu()
-    broken = ~torch.as_tensor(circuit.satisfied(labels, inputs))
-    if broken.any():
-        raise ValueError(f"y breaks the constraint{rows_named(broken, labels.shape[:1])}: leave such rows out")
+    refuse_violations(circuit, labels, inputs)
     return labels, inputs
+
+
+def label_rows(circuit: Circuit, y: Any) -> Tensor:
+    """Label vectors as a tensor [rows, labels] of zeros and ones, on the CPU; at least one."""
+    y = as_rows(y, circuit.labels, "y", torch.zeros(0))
+    labels = torch.as_tensor(np.asarray(y)) if not isinstance(y, Tensor) else y.detach().cpu()
+    if labels.dim() != 2 or labels.shape[1] != circuit.num_labels or not len(labels):
+        raise ValueError(f"expected rows of {circuit.num_labels} labels, got shape {tuple(labels.shape)}")
+    check_binary(labels, "y")
+    return labels
+
+
+def refuse_violations(circuit: Circuit, y: Tensor, given: Tensor | None) -> None:
+    """Raise a ValueError that names the rows of y [rows, labels] that break the constraint, if any do."""
+    broken = ~torch.as_tensor(circuit.satisfied(y, given))
+    if broken.any():
+        raise ValueError(f"y breaks the constraint{rows_named(broken, y.shape[:1])}: leave such rows out")
 
 
 def _branch_counts(structure: Structure, y: Tensor, uniform: Tensor) -> Tensor:

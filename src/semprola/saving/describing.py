@@ -62,7 +62,13 @@ def build(description: Any, circuits: list[Circuit], depth: int = 0) -> nn.Modul
         gate = options.get("gate", ())
         made = build(gate, circuits, depth + 1) if isinstance(gate, dict) else tuple(gate)
         kind: Any = SPL if name == "SPL" else ProductSPL
-        layer: nn.Module = kind(constraint=circuits[description["circuit"]], **{**options, "gate": made})
+        circuit = circuits[description["circuit"]]
+        known = description.get("known")
+        # the states themselves come with the parameters: here any will do
+        more = {"known_states": circuit.enumerate(limit=1)[:, : circuit.num_labels]} if known else {}
+        layer: nn.Module = kind(constraint=circuit, **{**options, "gate": made}, **more)
+        if isinstance(layer, SPL) and layer.known is not None:
+            layer.known.resize(int(known or 1))
         return layer
     if name == "ConstraintLayer":
         return ConstraintLayer(circuits[description["circuit"]])
@@ -89,7 +95,8 @@ def _describe_layer(layer: SPL | ProductSPL, circuits: list[Circuit]) -> dict[st
         options["gate"] = describe(gate, circuits)
         if options["gate"] is None:
             return None
-    return {"class": type(layer).__name__, "options": options, "circuit": _number(layer.circuit, circuits)}
+    known = {"known": len(layer.known.states)} if isinstance(layer, SPL) and layer.known is not None else {}
+    return {"class": type(layer).__name__, "options": options, "circuit": _number(layer.circuit, circuits), **known}
 
 
 def _number(circuit: Circuit, circuits: list[Circuit]) -> int:

@@ -1,0 +1,52 @@
+"""The number of models of a constraint, without a circuit of all its variables where that is not needed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from semprola.circuit import Circuit
+from semprola.compiler.budget import Budget, Progress
+from semprola.compiler.clausal import compile_to_count
+from semprola.compiler.pipeline import compile
+from semprola.errors import UnsatisfiableError
+from semprola.logic import Cnf, Formula
+
+
+def count(
+    constraint: Formula | str | Circuit,
+    labels: Iterable[str] | None = None,
+    *,
+    backend: str = "auto",
+    timeout: float | None = None,
+    max_nodes: int | None = None,
+    memory: int | str | None = None,
+    progress: bool | Callable[[Progress], None] | None = None,
+) -> int:
+    """The number of label vectors that satisfy a constraint; exact, 0 if there is none.
+
+    Args:
+        constraint: a formula, its text, a family, a DIMACS file read by :func:`semprola.from_dimacs`, or a circuit.
+        labels: what is counted over; by default every variable of the constraint. Labels that it does not mention
+            count twice.
+        backend: what compiles it, see :func:`semprola.compile`.
+        timeout: seconds that it may take.
+        max_nodes: nodes that the compiler may make.
+        memory: bytes that the compiler may use, or a text such as "2GB".
+        progress: see :func:`semprola.compile`.
+
+    Raises:
+        CompilationBudgetError: time, nodes or memory ran out.
+
+    Example:
+        >>> import semprola as sp
+        >>> sp.count("(cat -> animal) & (dog -> animal)"), sp.count("a & ~a")
+        (5, 0)
+    """
+    try:
+        if isinstance(constraint, Cnf) and labels is None and backend == "auto":
+            return compile_to_count(constraint, Budget(timeout, max_nodes, memory, progress)).model_count()
+        limits = {"timeout": timeout, "max_nodes": max_nodes, "memory": memory}
+        circuit = compile(constraint, labels=labels, backend=backend, progress=progress, **limits)  # type: ignore[arg-type]
+    except UnsatisfiableError:
+        return 0
+    return circuit.model_count()

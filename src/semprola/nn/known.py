@@ -1,0 +1,68 @@
+"""The label sets that a layer knows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from semprola.circuit import Circuit
+from semprola.distributions.tables import StateTable
+from semprola.nn.starting import label_rows, refuse_violations
+
+
+class KnownTable(nn.Module):
+    """Distinct label vectors and how often each appears, saved with the layer.
+
+    Args:
+        circuit: the compiled constraint.
+        y: label vectors [rows, labels], with repetitions.
+        device: where they live.
+
+    Raises:
+        ValueError: rows that break the constraint, which it names. (A constraint with given inputs is checked for each
+            row of inputs, when the layer is called.)
+    """
+
+    states: Tensor
+    counts: Tensor
+
+    def __init__(self, circuit: Circuit, y: Any, device: Any = None) -> None:
+        super().__init__()
+        rows = label_rows(circuit, y)
+        if not circuit.given:
+            refuse_violations(circuit, rows, None)
+        states, counts = torch.unique(rows.to(torch.uint8), dim=0, return_counts=True)
+        self.register_buffer("states", states.to(device))
+        self.register_buffer("counts", counts.to(device))
+        self._kept: StateTable | None = None
+
+    @property
+    def table(self) -> StateTable:
+        """The states as a table that can be searched; made again when they have been moved or loaded."""
+        if self._kept is None or self._kept.states is not self.states:
+            self._kept = StateTable(self.states)
+        return self._kept
+
+    @property
+    def bias(self) -> Tensor:
+        """Logarithms of the frequencies [states], float64."""
+        return (self.counts.double() / self.counts.sum()).log()
+
+    def resize(self, count: int) -> None:
+        """Make room for another number of states, which a state dict is to bring."""
+        if count != len(self.states):
+            self.states = self.states.new_zeros((count, self.states.shape[1]))
+            self.counts = self.counts.new_ones(count)
+        self._kept = None
+
+    def extra_repr(self) -> str:
+        """What `repr` shows."""
+        return f"{len(self.states)} states"
+
+    def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
+        # loading writes into the same tensor, and another layer may know another number of states
+        loaded = state_dict.get(prefix + "states")
+        self.resize(len(loaded) if isinstance(loaded, Tensor) and loaded.dim() else len(self.states))
+        super()._load_from_state_dict(state_dict, prefix, *args)
