@@ -53,6 +53,11 @@ class CompatibleStructure(Structure):
     def __reduce__(self) -> tuple[type[CompatibleStructure], tuple[Any, ...]]:
         return CompatibleStructure, (self.circuit, self.width, self.kind)
 
+    def prepare_layer(self) -> None:
+        """Make the plans of q, of its product and of the constraint now."""
+        self.prepare_constraint()
+        _ = self.product, self.alone, None if self.is_deterministic else self.bound
+
     @property
     def is_deterministic(self) -> bool:
         return self.width == 1

@@ -17,6 +17,8 @@ from semprola.circuit.transforms import gaps
 
 Index = npt.NDArray[np.int64]
 
+_MOST_EDGES = 2**28
+"""More than this are refused when units are multiplied: they would not fit into memory."""
 _WIDE = 4
 """A product with this many children and several parents is evaluated once instead of being repeated in each parent."""
 
@@ -196,6 +198,10 @@ def expand(shape: Skeleton, units: int, *, diagonal: bool = False, split_single:
     width = np.where(below >= 0, copies[below], 1)
     tied = np.full(shape.num_edges, diagonal) & (width > 1).all(axis=1)
     combos = np.where(tied, width[:, 0], width[:, 0] * width[:, 1])
+
+    wanted = float((copies[owner].astype(np.float64) * combos).sum())
+    if wanted > _MOST_EDGES:
+        raise ValueError(f"units={units} would make {wanted:.0e} weights: choose fewer, or components= instead")
 
     # one edge for each unit of the owner, each original edge, each pair of units below
     per_edge = copies[owner] * combos

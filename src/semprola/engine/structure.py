@@ -35,10 +35,13 @@ class Structure:
     def __deepcopy__(self, memo: dict[int, Any]) -> Structure:
         return self
 
-    def prepare(self, *names: str) -> None:
-        """Make some plans now: tracing compilers cannot follow the making of one."""
-        for name in names:
-            getattr(self, name)
+    def prepare_constraint(self) -> None:
+        """Make the plans of the constraint alone now: tracing compilers cannot follow the making of one."""
+        _ = self.constraint, self.constraint_explicit
+
+    def prepare_layer(self) -> None:
+        """The same for the plans of a single-circuit layer."""
+        _ = self.layer, self.layer_explicit, None if self.is_deterministic else self.bound
 
     @property
     def is_deterministic(self) -> bool:

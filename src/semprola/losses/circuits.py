@@ -23,7 +23,7 @@ class _CircuitLoss(nn.Module):
         if reduction not in _REDUCTIONS:
             raise ValueError(f"reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
         self.structure = Structure(as_circuit(constraint))
-        self.structure.prepare("constraint", "constraint_explicit")
+        self.structure.prepare_constraint()
         self.reduction = reduction
 
     @property

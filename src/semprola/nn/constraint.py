@@ -82,7 +82,7 @@ class ConstraintLayer(nn.Module):
         if labels is not None or names:
             constraint = compile(constraint, labels=labels, given=names)
         self.structure = structure_of(as_circuit(constraint))
-        self.structure.prepare("constraint", "constraint_explicit")
+        self.structure.prepare_constraint()
 
     @property
     def circuit(self) -> Circuit:

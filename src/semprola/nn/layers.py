@@ -84,7 +84,7 @@ class SPL(ConstrainedLayer):
     ) -> None:
         components = one_name(components, "replicas", replicas)
         structure = Structure(as_circuit(constraint, labels), positive(units, "units"), mixing)
-        structure.prepare("layer", "layer_explicit", *([] if units == 1 else ["bound"]))
+        structure.prepare_layer()
         self.units = units
         super().__init__(
             in_features,
@@ -226,13 +226,13 @@ def _product_structure(circuit: Circuit, q: str, units: int | None) -> tuple[Str
         if units is not None:
             raise ValueError("units are for q='hmm' and q='vtree': a factorized q has none, use components=")
         structure = Structure(circuit)
-        structure.prepare("constraint", "constraint_explicit")
+        structure.prepare_constraint()
         return structure, circuit.num_labels
     if q not in ("hmm", "vtree"):
         raise ValueError(f"q must be 'factorized', 'hmm' or 'vtree', not {q!r}")
     width = 2 if units is None else positive(units, "units")
     compatible = CompatibleStructure(_structured(circuit, q), width, q)
-    compatible.prepare("constraint", "constraint_explicit", "product", "alone", *([] if width == 1 else ["bound"]))
+    compatible.prepare_layer()
     return compatible, compatible.num_parameters
 
 
