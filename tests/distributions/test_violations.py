@@ -76,6 +76,7 @@ def test_rules_in_the_users_words() -> None:
         "row 3: dog -> animal (dog=1, animal=0)",
     ]
     assert sp.violations(sp.compile(PETS), BAD) == found
+    assert sp.violations(sp.SPL(2, PETS), BAD) == sp.violations(pets(), BAD) == found
     assert sp.violations(PETS, BAD[:1]) == []
     assert sp.violations(PETS, BAD[1])[0].row == 0
     assert sp.violations(PETS, BAD.reshape(2, 2, 3))[0].row == (0, 1)

@@ -21,6 +21,8 @@ from semprola.logic import Formula, Leaf, parse
 if TYPE_CHECKING:
     from semprola.distributions.base import ConstrainedDistribution
 
+_FEWEST_CASES = 4
+"""Cases of a formula that are always evaluated one by one."""
 _FEW_CASES = 256
 """Cases of a formula that are evaluated without asking whether its negation has fewer."""
 _MOST_CASES = 4096
@@ -37,7 +39,8 @@ def log_prob_of(p: ConstrainedDistribution, formula: Formula | str) -> Tensor:
     if unknown:
         raise LabelError(f"the formula mentions {unknown[0]!r}, which is not a variable of the constraint")
     components = p.evaluator.components
-    if isinstance(components, IndependentLabels):
+    # a few cases cost less than to compile a large constraint together with the formula
+    if isinstance(components, IndependentLabels) and _paths(formula, _FEWEST_CASES) is None:
         return _by_conjunction(p, components, formula)
     return _by_cases(p, formula)
 

@@ -48,7 +48,7 @@ class Violation:
 
 
 def violations(
-    constraint: Circuit | Formula | str,
+    constraint: Any,
     y: Any,
     labels: Iterable[str] | None = None,
     given: Any = None,
@@ -59,7 +59,7 @@ def violations(
     two.
 
     Args:
-        constraint: a formula, its text, a family, or a compiled circuit.
+        constraint: a formula, its text, a family, a compiled circuit, or a layer or distribution over one.
         y: 0/1 [*batch, labels], as a tensor, an array, or by name.
         labels: names of the columns of y; by default the circuit's labels, or all variables of the formula that are
             not inputs. Columns that the constraint does not mention are ignored.
@@ -79,6 +79,7 @@ def violations(
         row 1: cat -> animal (cat=1, animal=0)
         row 1: dog -> animal (dog=1, animal=0)
     """
+    constraint = getattr(constraint, "circuit", constraint)
     if isinstance(constraint, str):
         constraint = parse(constraint)
     if not isinstance(constraint, Formula | Circuit):
