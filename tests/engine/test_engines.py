@@ -150,3 +150,26 @@ else:
 """
     environment = os.environ | {"SEMPROLA_NATIVE_LIBRARY": f"{tmp_path}/missing.so"}
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+
+
+@pytest.mark.usefixtures("each_engine")
+@pytest.mark.parametrize("make", [sp.SPL, sp.ProductSPL])
+def test_partial_observations_in_one_pass(make: type[torch.nn.Module]) -> None:
+    """Many samples at once give the sums over all completions, and the gradients of them."""
+    layer = make(3, sp.constraints.cardinality(list("abcd"), at_least=1, at_most=2), components=2).double()
+    z = torch.randn(5, 3, dtype=torch.float64)
+    evidence = torch.randint(0, 2, (7, 5, 4)).double().masked_fill(torch.rand(7, 5, 4) < 0.6, torch.nan)
+    evidence[0] = torch.nan
+    evidence[1] = 1.0  # four ones are too many
+    found = layer(z).log_marginal(evidence)
+    p = layer(z)
+    states = p.enumerate_support()[:, None]
+    fits = ((states == evidence) | evidence.isnan()).all(-1)
+    log_probs = p.log_prob(states[:, 0])[:, None].expand(fits.shape).masked_fill(~fits, -torch.inf)
+    expected = log_probs.exp().sum(0)
+    torch.testing.assert_close(found.exp(), expected)
+    assert bool((found[1] == -torch.inf).all())
+    weights = torch.randn_like(expected)
+    slopes = [torch.autograd.grad((v * weights).sum(), list(layer.parameters())) for v in (found.exp(), expected)]
+    torch.testing.assert_close(*slopes)
+    torch.testing.assert_close(found[3], layer(z).log_marginal(evidence[3]))

@@ -61,7 +61,7 @@ def check_binary(value: Tensor, what: str) -> None:
 def check_evidence(value: Tensor) -> None:
     if is_hidden(value):
         return
-    if value.dtype != torch.bool and not bool(((value == 0) | (value == 1) | value.isnan()).all()):
+    if value.dtype != torch.bool and not is_binary(torch.nan_to_num(value)):
         raise ValueError("evidence must hold 0, 1, and NaN where nothing is observed")
 
 
@@ -69,7 +69,13 @@ def check_finite(value: Tensor, batch_shape: Sequence[int], what: str) -> None:
     """Refuse numbers that are NaN or infinite, naming the rows of [*batch, …] that have them."""
     if is_hidden(value):
         return
-    finite = torch.isfinite(value.detach())
+    if value.is_meta:
+        raise ValueError(f"{what} on the meta device have no values: move the layer and its features to a real one")
+    value = value.detach()
+    # a sum takes an eighth of the time of a look at every number; it may be infinite where none of them is
+    if bool(torch.isfinite(value.sum())):
+        return
+    finite = torch.isfinite(value)
     if bool(finite.all()):
         return
     wrong = ~finite.reshape(math.prod(batch_shape), -1).all(1)
@@ -135,6 +141,7 @@ def with_components(logits: Tensor, mixing_logits: Tensor | None) -> Tensor:
 def flat_columns(logits: Tensor) -> Tensor:
     """Engine columns [parameters, components * batch] from gate outputs [*batch, components, parameters]."""
     *batch_shape, components, parameters = logits.shape
+    check_finite(logits, batch_shape, "logits")
     rows = _upcast(logits).reshape(math.prod(batch_shape), components, parameters)
     return rows.permute(2, 1, 0).flatten(1)
 
@@ -147,6 +154,7 @@ def normalized_mixing(logits: Tensor | None, components: int, batch_shape: Seque
         return like.new_zeros((1, like.shape[1]))
     if logits.shape != (*batch_shape, components):
         raise ValueError(f"mixing logits must be {(*batch_shape, components)}, not {tuple(logits.shape)}")
+    check_finite(logits, batch_shape, "mixing logits")
     rows = _upcast(logits).reshape(math.prod(batch_shape), components)
     return torch.log_softmax(rows.T.to(like.dtype), 0)
 

@@ -143,12 +143,7 @@ class ConstrainedDistribution(FurtherQueries):
         rows, shape = self._flat(evidence)
         if self._validate_args:
             check_evidence(evidence)
-        parts = []
-        for sample in range(rows.shape[1]):
-            domain, conflict = self.evaluator.domain.observe(rows[:, sample])
-            log_z = self.evaluator.within(domain).log_partition
-            parts.append(log_z.masked_fill(conflict, _NEGATIVE_INFINITY) - self.evaluator.log_partition)
-        return torch.stack(parts).reshape(shape) if parts else rows.new_zeros(shape)
+        return self.evaluator.log_marginals(rows).reshape(shape)
 
     def condition(self, evidence: Any) -> Any:
         """The distribution given evidence.
@@ -232,7 +227,8 @@ class ConstrainedDistribution(FurtherQueries):
 
         Args:
             sample_shape: how many.
-            generator: source of randomness; by default torch's, so that torch.manual_seed makes it reproducible.
+            generator: source of randomness; by default torch's, so that torch.manual_seed makes it reproducible with
+                the same engine. Another engine draws other samples from the same seed.
         """
         shape = torch.Size(sample_shape)
         if any(size < 0 for size in shape):

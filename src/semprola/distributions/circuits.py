@@ -158,6 +158,9 @@ class CircuitComponents(Components):
     def evaluation(self) -> tuple[Plan, Literals]:
         """The plan for what is observed, and the literals' scores for it."""
         plan = self.plan(explicit=self.domain.needs_explicit)
+        observed = self.domain.observed
+        if observed is not None and self._tilt is None and type(self).scores is CircuitComponents.scores:
+            return plan, Literals.of_observed(plan, self._repeated(observed[:, None]), self.domain.dtype)
         return plan, Literals.of(plan, *self.observed_scores())
 
     def posterior_on(self, plan: Plan) -> tuple[Tensor, Tensor]:

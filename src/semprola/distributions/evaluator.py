@@ -12,6 +12,8 @@ from semprola.distributions.numeric import log_sum_exp, remembered
 _NEGATIVE_INFINITY = float("-inf")
 _LISTED = 256
 """A mixture with no more states than this settles an unproven mode by listing them."""
+_MOST_NUMBERS = 2**24
+"""Largest tensor made to evaluate several samples at once; more are evaluated in several steps."""
 _RANKED = (4, 32)
 """States of each component that are looked at to prove the mode of a mixture, until it is proven."""
 
@@ -101,6 +103,25 @@ class Evaluator:
         total = log_sum_exp(scores + self.log_mixing, 1) if self.count > 1 else scores[:, 0]
         # an impossible y has no gradient, not even through the partition function
         return (total - self.log_partition).masked_fill(total == _NEGATIVE_INFINITY, _NEGATIVE_INFINITY)
+
+    def log_marginals(self, evidence: Tensor) -> Tensor:
+        """Log-probabilities [samples, batch] of evidence [labels, samples, batch], NaN where nothing is observed.
+
+        Many samples are evaluated together, as further elements of the batch.
+        """
+        labels, samples, batch = evidence.shape
+        step = max(1, samples)
+        # a traced program must not depend on the size of the batch that it was traced with
+        if not torch.compiler.is_compiling():
+            step = max(1, _MOST_NUMBERS // max(1, self.components.size * batch))
+        parts = [evidence.new_zeros((0, batch))]
+        for some in evidence.split(step, dim=1) if samples else []:
+            repeated = torch.arange(batch, device=evidence.device).repeat(some.shape[1])
+            many = self if some.shape[1] == 1 else self.select(repeated)
+            domain, conflict = many.domain.observe(some.reshape(labels, repeated.numel()))
+            log_z = many.within(domain).log_partition.masked_fill(conflict, _NEGATIVE_INFINITY)
+            parts.append(log_z.unflatten(0, (-1, batch)) - self.log_partition)
+        return torch.cat(parts)
 
     def marginals(self) -> Tensor:
         """P(Y_j = 1) [labels, batch]."""

@@ -67,6 +67,23 @@ class Literals:
         default = torch.sigmoid(odds).masked_fill(suppressed | mentioned, 0.0)
         return cls(leaves.flatten(0, 1), zeros.masked_fill(~suppressed, 0.0).sum(0), default)
 
+    @classmethod
+    def of_observed(cls, plan: Plan, rows: Tensor, dtype: torch.dtype) -> Literals:
+        """Prepare literals without scores of their own, for a sum: 0 where what is observed allows them, else -inf.
+
+        Args:
+            plan: the plan that the leaves are for.
+            rows: observed values, NaN where not observed [variables, columns].
+            dtype: of the result.
+        """
+        if not plan.all_mentioned:
+            return cls.of(plan, *indicators(rows, dtype))
+        # masks take several times as long as these: above zero where a literal is allowed
+        known = torch.nan_to_num(rows.to(dtype).contiguous(), nan=0.5)
+        allowed = torch.stack([0.75 - known, known - 0.25], dim=1).flatten(0, 1)
+        leaves = F.threshold(allowed, 0.0, _NEGATIVE_INFINITY).clamp(max=0.0)
+        return cls(leaves, leaves.new_zeros(rows.shape[1]), leaves.new_zeros(()).expand(rows.shape))
+
     def probability_of_one(self, leaf_flows: Tensor) -> Tensor:
         """Marginals [variables, columns] from the flow into each literal [2 variables, columns]."""
         zero, one = leaf_flows[0::2], leaf_flows[1::2]
@@ -84,7 +101,8 @@ def indicators(rows: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         rows: observed values, NaN where not observed [variables, columns].
         dtype: of the result.
     """
-    blank = torch.zeros(rows.shape, dtype=dtype, device=rows.device)
+    # in the same layout, which for batches is often the transposed one: mixed ones take several times as long
+    blank = torch.zeros_like(rows, dtype=dtype)
     return blank.masked_fill(rows == 1, _NEGATIVE_INFINITY), blank.masked_fill(rows == 0, _NEGATIVE_INFINITY)
 
 

@@ -213,6 +213,7 @@ class Plan:
         self.mentioned = torch.from_numpy(shape.mentioned.copy())[:, None]
         self.suppressed = torch.from_numpy(shape.suppressed.copy())[:, None]
         self.all_suppressed = bool(shape.suppressed.all())
+        self.all_mentioned = bool(shape.mentioned.all())
 
     def _blocks(self, fan_in: Index) -> tuple[tuple[int, int, int], ...]:
         sizes, counts = np.unique(fan_in if self.weigh_all else fan_in[fan_in > 1], return_counts=True)

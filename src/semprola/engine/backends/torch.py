@@ -10,7 +10,7 @@ from torch import Generator, Tensor
 from semprola.engine.backends import torch_passes as passes
 from semprola.engine.backends.base import Backend
 from semprola.engine.backends.torch_chunks import by_columns, columns_at_once
-from semprola.engine.backends.torch_likelihood import dense, dense_gradient, leaves_of
+from semprola.engine.backends.torch_likelihood import dense, dense_both, leaves_of
 from semprola.engine.backends.torch_ranking import merge_lists
 from semprola.engine.literals import Literals
 from semprola.engine.plan import Plan, Step
@@ -87,11 +87,11 @@ class TorchBackend(Backend):
         if codes is None:
             codes = torch.empty((shape[0], shape[2], 0), dtype=torch.int32, device=logits.device)
         with torch.no_grad():
-            values = dense(plan, logits, rows, codes, labels, self.support) if value else None
             if not gradient:
-                return values, None
+                return dense(plan, logits, rows, codes, labels, self.support) if value else None, None
             outer = logits.new_ones(shape) if cotangent is None else cotangent
-            return values, dense_gradient(plan, logits, rows, codes, outer, labels, self.support)
+            values, slopes = dense_both(plan, logits, rows, codes, outer, labels, self.support)
+            return values if value else None, slopes
 
     def support(self, plan: Plan, leaves: Tensor, edges: str | None) -> tuple[Tensor, Tensor]:
         def part(leaves: Tensor) -> tuple[Tensor, Tensor]:

@@ -22,32 +22,59 @@ def dense(plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor, labels: int, 
 
     It can be differentiated as often as one likes. See `Backend.likelihood`; codes of no width stand for none.
     """
-    weights = log_softmax(plan, logits.flatten(1), _alive(plan, logits, rows, labels, support))
-    weights = weights.unflatten(1, logits.shape[1:])
-    if len(rows) > labels:
-        weights = weights.masked_fill(weights == _NEGATIVE_INFINITY, 0.0)
-    used, some = _used(plan, rows, codes, logits, support)
-    one = used.shape[1] == 1
-    total = (used * weights).sum(0)[None] if one else torch.einsum("wsb,wcb->scb", used, weights)
-    return total.masked_fill(~some[:, None], _NEGATIVE_INFINITY)
+    return _Terms(plan, logits, rows, codes, labels, support).value()
 
 
 def dense_gradient(
     plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor, cotangent: Tensor, labels: int, support: Support
 ) -> Tensor:
     """Derivative of the likelihood times a cotangent [samples, components, batch], as torch operations."""
-    share = log_softmax(plan, logits.flatten(1), _alive(plan, logits, rows, labels, support)).exp()
-    share = share.unflatten(1, logits.shape[1:])
-    used, some = _used(plan, rows, codes, logits, support)
-    used = used * some
-    reached = []
-    for part, (_, sums, fan_in) in zip(used.split([n * k for _, n, k in plan.blocks]), plan.blocks, strict=True):
-        total = part.unflatten(0, (sums, fan_in)).sum(1, keepdim=True)
-        reached.append(total.expand(-1, fan_in, -1, -1).flatten(0, 1))
-    used_part = torch.einsum("wsb,scb->wcb", used, cotangent)
-    slopes = used_part - share * torch.einsum("wsb,scb->wcb", torch.cat(reached) if reached else used, cotangent)
-    pairs = plan.num_pairs
-    return torch.cat([slopes[1 : 2 * pairs : 2], slopes[2 * pairs :]]) if pairs else slopes
+    return _Terms(plan, logits, rows, codes, labels, support).gradient(cotangent)
+
+
+def dense_both(
+    plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor, cotangent: Tensor, labels: int, support: Support
+) -> tuple[Tensor, Tensor]:
+    """Both at once."""
+    terms = _Terms(plan, logits, rows, codes, labels, support)
+    return terms.value(), terms.gradient(cotangent)
+
+
+class _Terms:
+    """The weights, and which of them each state uses."""
+
+    def __init__(self, plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor, labels: int, support: Support) -> None:
+        self.plan, self.some_are_given = plan, len(rows) > labels
+        weights = log_softmax(plan, logits.flatten(1), _alive(plan, logits, rows, labels, support))
+        self.weights = weights.unflatten(1, logits.shape[1:])
+        self.used, self.some = _used(plan, rows, codes, logits, support)
+
+    def value(self) -> Tensor:
+        weights, used = self.weights, self.used
+        if self.some_are_given:
+            weights = weights.masked_fill(weights == _NEGATIVE_INFINITY, 0.0)
+        one = used.shape[1] == 1
+        total = (used * weights).sum(0)[None] if one else torch.einsum("wsb,wcb->scb", used, weights)
+        return total.masked_fill(~self.some[:, None], _NEGATIVE_INFINITY)
+
+    def gradient(self, cotangent: Tensor) -> Tensor:
+        used = self.used * self.some
+        # what all edges of a sum share: one where a state reaches it
+        reached = []
+        sizes = [sums * fan_in for _, sums, fan_in in self.plan.blocks]
+        for part, (_, sums, fan_in) in zip(used.split(sizes), self.plan.blocks, strict=True):
+            total = part.unflatten(0, (sums, fan_in)).sum(1, keepdim=True)
+            reached.append(total.expand(-1, fan_in, -1, -1).flatten(0, 1))
+        slopes = _times(used, cotangent)
+        if reached:
+            slopes = slopes - self.weights.exp() * _times(torch.cat(reached), cotangent)
+        pairs = self.plan.num_pairs
+        return torch.cat([slopes[1 : 2 * pairs : 2], slopes[2 * pairs :]]) if pairs else slopes
+
+
+def _times(used: Tensor, cotangent: Tensor) -> Tensor:
+    """[W, components, batch] from [W, samples, batch] and [samples, components, batch]."""
+    return used * cotangent if used.shape[1] == 1 else torch.einsum("wsb,scb->wcb", used, cotangent)
 
 
 def _used(plan: Plan, rows: Tensor, codes: Tensor, like: Tensor, support: Support) -> tuple[Tensor, Tensor]:
