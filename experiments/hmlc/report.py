@@ -33,6 +33,9 @@ PAGE = Path("docs/hmlc.md")
 PICTURE = Path("docs/images/hmlc.svg")
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
+_ONTOLOGY = ((EXACT, 2), (HAMMING, 3), (AUPRC, 3), (CONSISTENT, 1))
+_VALID = (("exact", 2), ("auprc", 4))
+
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
@@ -83,6 +86,10 @@ def sections(campaign: Campaign, ensembles: dict[str, Any], picture: str) -> lis
         markdown(auprc_table(campaign, ensembles)),
         "### Calibration, consistency and time",
         markdown(other_table(campaign)),
+        "### Gene Ontology: cellcycle, 4,125 labels in a DAG",
+        gene_ontology(campaign),
+        "### Variants",
+        variants(campaign),
     ]
 
 
@@ -237,6 +244,30 @@ def other_table(campaign: Campaign) -> Table:
             )
         )
     return head, rows
+
+
+def gene_ontology(campaign: Campaign, name: str = "cellcycle-go") -> str:
+    """The methods that were run on a set of the Gene Ontology, retrained."""
+    rows = []
+    for method, title in TITLES.items():
+        if runs := campaign.of(name, method):
+            figures = [spread(figure.of(runs, "retrained"), digits) for figure, digits in _ONTOLOGY]
+            rows.append((title, *figures, str(len(runs))))
+    if not rows:
+        return f"Not run yet: `python -m experiments hmlc --sets {name}`."
+    return markdown((("", "exact match", "Hamming score", "AU(PRC)", "consistent", "seeds"), rows))
+
+
+def variants(campaign: Campaign) -> str:
+    """Runs with other settings: the best figures on validation rows, and exact match on test rows."""
+    rows = []
+    for (name, method, variant), runs in campaign.variants.items():
+        valid = [spread([run["valid"][figure] for run in runs], digits) for figure, digits in _VALID]
+        rows.append((name, TITLES[method], variant, *valid, spread(EXACT.of(runs, "retrained"), 2), str(len(runs))))
+    if not rows:
+        return "None yet. `--components`, `--units`, `--mixing`, `--gates` and `--circuit` make them."
+    head = ("", "method", "settings that differ", "valid: exact", "valid: AU(PRC)", "test: exact, retrained", "seeds")
+    return markdown((head, rows))
 
 
 def print_summary(results: Sequence[dict[str, Any]]) -> None:

@@ -13,6 +13,7 @@ from experiments.hmlc import campaign, report
 from experiments.hmlc.campaign import Job, find_result, plan_jobs, variant_name, work
 from experiments.hmlc.collecting import EXACT, Campaign, rank_sum, update_ensembles
 from experiments.hmlc.settings import Settings
+from experiments.hmlc.timing import epoch_seconds, standard_cases
 from experiments.hmlc.tuning import chosen_settings, tune
 from semprola.errors import FormatError
 
@@ -117,6 +118,14 @@ def test_variants_do_not_mix_with_the_campaign(tmp_path: Path) -> None:
     assert found.seeds("enron", "spl") == 0
     assert list(found.variants) == [("enron", "spl", "components2")]
     assert update_ensembles(found, tmp_path, None) == {}
+    assert "| enron | SPL | components2 |" in report.variants(found)
+
+
+@pytest.mark.usefixtures("small")
+def test_the_gene_ontology_has_a_table(tmp_path: Path) -> None:
+    assert "Not run yet" in report.gene_ontology(Campaign(tmp_path))
+    work(plan_jobs(["cellcycle-go"], ["hmcnn"], range(1), tuned=tmp_path), tmp_path, say=lambda text: None)
+    assert "| HMCNN, tuned |" in report.gene_ontology(Campaign(tmp_path))
 
 
 def test_rank_sum_needs_a_few_values() -> None:
@@ -124,3 +133,10 @@ def test_rank_sum_needs_a_few_values() -> None:
     p = rank_sum([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
     assert p is not None
     assert p > 0.9
+
+
+def test_epochs_are_timed_by_turns() -> None:
+    cases = {name: replace(Settings(method=name), **SMALL) for name in ("fil", "spl")}
+    seconds = epoch_seconds(made_set(), cases, rounds=2)
+    assert [len(values) for values in seconds.values()] == [2, 2]
+    assert set(standard_cases("cellcycle")) >= {"FIL", "SPL, m = 4", "SPL, m = 4, 128 features"}
