@@ -16,10 +16,10 @@ export REPORT
 NATIVE := $(wildcard $(addprefix src/semprola/_native_src/,*.cpp *.h *.hpp))
 CPP := $(NATIVE) $(wildcard tests/native/*.cpp tests/native/*.hpp)
 
-.PHONY: help demo test lint format sanitize bench clean
+.PHONY: help demo test lint format docs docs-serve sanitize bench clean
 
 help: ## Show this list
-	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/'
+	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
 
 demo: $(INSTALLED) ## Compare the layer with its alternatives on a small task
 	@$(BIN)/python -m experiments.demo
@@ -37,6 +37,13 @@ format: $(INSTALLED) ## Put every file into the project's format
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 	$(BIN)/clang-format -i $(CPP)
+
+docs: $(INSTALLED) ## Build the documentation site in build/site
+	@$(BIN)/python -m sphinx -q -W -b html docs build/site
+	@echo "build/site/index.html"
+
+docs-serve: docs ## Build the site and show it on http://127.0.0.1:8000
+	@$(BIN)/python -m http.server --bind 127.0.0.1 --directory build/site 8000
 
 sanitize: $(INSTALLED) ## Test the native code with sanitizers for addresses, undefined behaviour and threads
 	@tests/native/sanitize.sh address $(BIN)/python

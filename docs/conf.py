@@ -1,0 +1,48 @@
+"""How the site is built: `make docs`. Nothing is fetched from the network."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "src"))
+
+project = "semprola"
+author = "The semprola contributors"
+copyright = author
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+myst_enable_extensions = ["colon_fence", "deflist"]
+myst_heading_anchors = 3
+source_suffix = {".md": "markdown"}
+exclude_patterns = ["_build"]
+# napoleon takes words of a property's first line for types, and many classes have "labels"
+suppress_warnings = ["ref.python"]
+html_theme = "furo"
+html_title = "semprola"
+html_copy_source = False
+html_show_sphinx = False
+html_theme_options = {"navigation_with_keys": True}
+
+autodoc_member_order = "bysource"
+autodoc_typehints = "signature"
+autodoc_typehints_format = "short"
+autodoc_default_options = {"members": True, "show-inheritance": False}
+napoleon_numpy_docstring = False
+napoleon_use_rtype = False
+
+
+def _escape_shapes(app: object, what: str, name: str, obj: object, options: object, lines: list[str]) -> None:
+    """Shapes such as [*batch, labels] are text, not emphasis; a single `name` is code, as in Markdown."""
+    for number, line in enumerate(lines):
+        if line.lstrip().startswith((">>>", "...")):
+            continue
+        line = re.sub(r"\[([^\]`]*\*[^\]`]*)\]", lambda found: "[" + found[1].replace("*", r"\*") + "]", line)
+        lines[number] = re.sub(r"(?<![:`\w])`([^`]+)`(?![`_])", r"``\1``", line)
+
+
+def setup(app: Any) -> None:
+    """Before the docstrings are read by napoleon."""
+    app.connect("autodoc-process-docstring", _escape_shapes, priority=100)
