@@ -105,6 +105,14 @@ def test_plans_live_as_long_as_their_circuit() -> None:
     assert structure() is None
 
 
+def test_a_circuit_with_another_note_is_itself() -> None:
+    circuit = sp.compile(sp.exactly(2, [f"noted{i}" for i in range(4)]), cache=False)
+    sp.constrain(torch.zeros(4), circuit)
+    noted = circuit.with_info({"by": "hand"})
+    assert sp.constrain(torch.zeros(4), noted).circuit.info["by"] == "hand"
+    assert "by" not in sp.constrain(torch.zeros(4), circuit).circuit.info
+
+
 def test_threads_share_one_structure() -> None:
     circuit = sp.compile(sp.exactly(3, [f"thread{i}" for i in range(12)]), cache=False)
     logits = torch.randn(5, 12)

@@ -30,11 +30,12 @@ def structure_of(circuit: Circuit | Structure, units: int = 1, mixing: str = "cr
     """
     if isinstance(circuit, Structure):
         return circuit
-    key = (units, mixing)
+    # the same circuit with another note shares what is kept here; while a structure holds a circuit, its id stays taken
+    key = (id(circuit), units, mixing)
     found: Structure | None = circuit.__dict__.get(_KEPT, {}).get(key)
     if found is not None:
         return found
     made = Structure(circuit, units, mixing)
     with _lock:
-        kept: dict[tuple[int, str], Structure] = circuit.__dict__.setdefault(_KEPT, {})
+        kept: dict[tuple[int, int, str], Structure] = circuit.__dict__.setdefault(_KEPT, {})
         return kept.setdefault(key, made)
