@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+import semprola as sp
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 
 
@@ -25,7 +27,7 @@ def script(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["compile_families", "compile_competition"])
+@pytest.mark.parametrize("name", ["compile_families", "compile_competition", "compile_suite"])
 def test_the_page_shows_the_results(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = script(name, monkeypatch)
     page = (ROOT / "docs" / "compile.md").read_text(encoding="utf-8")
@@ -47,6 +49,23 @@ def test_every_tool_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     assert module.pysdd(cases[0].plain())["models"] == "720"
     pytest.importorskip("oxidd")
     assert module.measure("oxidd", 0)["models"] == "720"
+
+
+def test_the_suite_is_broad_and_every_back_end_agrees() -> None:
+    from benchmarks.compile_suite import best, judged
+    from benchmarks.suite_cases import cases
+
+    listed = cases()
+    assert len(listed) >= 60
+    assert len({(case.kind, case.name) for case in listed}) == len(listed)
+    assert len({case.kind for case in listed}) >= 7
+    small = next(case for case in listed if case.name == "8 courses, 4 hours")
+    counts = {sp.compile(small.build(), backend=name, cache=False).model_count() for name in ("auto", "topdown", "sdd")}
+    assert len(counts) == 1
+    slow, large = {"nodes": 90, "seconds": 3.0}, {"nodes": 250, "seconds": 0.1}
+    entry = {"auto": large, "line": slow, "topdown": large, "sdd": {"failed": "> 4 s"}, "bdd": large, "zdd": large}
+    assert best(entry) == "line"
+    assert judged(entry) == (False, True)
 
 
 def test_folds_test_every_row_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gc
+import pickle
 import random
 import time
 from collections.abc import Callable
@@ -15,6 +16,7 @@ import pytest
 
 import semprola as sp
 from semprola import constraints
+from semprola.compiler import budget as budgets
 from semprola.compiler.budget import Budget
 from semprola.compiler.restructure import restructure
 from semprola.errors import CompilationBudgetError, PropertyError
@@ -99,3 +101,55 @@ def test_rebuilding_a_circuit_along_an_order_has_limits() -> None:
         restructure(circuit, linear=True, budget=Budget(max_nodes=50))
     with pytest.raises(PropertyError, match=r"\(time\)"):
         restructure(circuit, linear=True, budget=Budget(timeout=1e-3))
+
+
+class TestErrors:
+    def test_say_by_attributes_what_ran_out(self) -> None:
+        hard = random_clauses(150, 450, 3)
+        with pytest.raises(CompilationBudgetError) as caught:
+            sp.compile(hard, backend="topdown", max_nodes=500, cache=False)
+        error = caught.value
+        assert (error.resource, error.limit) == ("nodes", 500)
+        assert error.nodes > 0
+        assert error.decisions > 0
+        assert error.phase.startswith("compiling top-down")
+        with pytest.raises(CompilationBudgetError) as caught:
+            sp.compile(hard, backend="sdd", timeout=0.3, cache=False)
+        error = caught.value
+        assert (error.resource, error.limit, error.tried) == ("time", 0.3, ("sdd",))
+        assert error.spent is not None
+        assert error.spent >= 0.3
+        again = pickle.loads(pickle.dumps(error))
+        assert (str(again), again.resource, again.tried) == (str(error), "time", ("sdd",))
+
+    def test_name_back_ends_that_were_not_tried(self) -> None:
+        with pytest.raises(CompilationBudgetError, match=r"try backend='line' or backend='sdd' or backend='bdd'"):
+            sp.compile(random_clauses(150, 450, 3), backend="topdown", timeout=0.3, cache=False)
+
+    def test_a_family_names_its_widest_part(self) -> None:
+        with pytest.raises(
+            CompilationBudgetError, match=r"permutation\(20\) ran out of .*; the widest part is"
+        ) as caught:
+            sp.compile(constraints.permutation(20) & ~sp.Bool("x"), max_nodes=1000, cache=False)
+        assert caught.value.resource == "nodes"
+
+
+class TestTelling:
+    def test_a_long_compilation_says_so(
+        self, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(budgets, "_PATIENT_SECONDS", 0.1)
+        with contextlib.suppress(CompilationBudgetError):
+            sp.compile(random_clauses(150, 450, 3), timeout=1, cache=False)
+        told = capsys.readouterr().err.splitlines()
+        assert len(told) == 1
+        assert told[0].startswith("semprola: compiling a constraint takes long (")
+
+    @pytest.mark.parametrize("progress", [False, lambda _: None])
+    def test_unless_told_otherwise(
+        self, progress: Any, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(budgets, "_PATIENT_SECONDS", 0.1)
+        with contextlib.suppress(CompilationBudgetError):
+            sp.compile(random_clauses(150, 450, 3), timeout=0.5, cache=False, progress=progress)
+        assert capsys.readouterr().err == ""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import os
 import re
@@ -19,7 +20,8 @@ MOST_NODES = 8_000_000
 """Nodes before reduction that a family's construction makes unless told otherwise: about two gigabytes."""
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
-_QUIET_SECONDS = 1.0
+_QUIET_SECONDS, _PATIENT_SECONDS, _LINE_SECONDS = 1.0, 4.0, 30.0
+"""When a terminal asked for it, and when nobody did, a long compilation says so; then a line every so often."""
 _REPORT_SECONDS = 0.1
 _WEIGH_SECONDS = 0.02
 _BYTES_A_NODE = 8
@@ -50,7 +52,8 @@ class Budget:
         timeout: seconds, or None.
         max_nodes: nodes of the result, and nodes that may be held at any one time; or None.
         memory: bytes, a text such as "2GB" or "512 MiB", or None.
-        progress: None, True (a line on a terminal after a second) or a function of a :class:`Progress`.
+        progress: True (a line on a terminal after a second), None (the same once it takes long, elsewhere a line now
+            and then), False (silence) or a function of a :class:`Progress`.
 
     Attributes:
         what: what is being made, as errors name it.
@@ -218,19 +221,24 @@ class Budget:
             return f", or {self._advice}"
         if self._is_part:
             return ""
-        others = [name for name in ("bdd", "topdown", "sdd") if not any(name in used for used in self.tried)]
+        others = [name for name in ("line", "topdown", "sdd", "bdd") if not any(name in used for used in self.tried)]
         backends = " or ".join(f"backend={name!r}" for name in others)
         tried = f" (tried: {', '.join(dict.fromkeys(self.tried))})" if self.tried else ""
         return f", try {backends}{tried}, or list labels that share rules side by side" if backends else tried
 
 
 class _Reporter:
-    """Tells whoever listens, a new phase at once, else a few times a second."""
+    """Tells whoever listens, a new phase at once, else a few times a second.
+
+    Nobody who waits is left in the dark: unless told to be silent, it says on standard error that a compilation takes
+    long, and goes on in place on a terminal, elsewhere with a line now and then.
+    """
 
     def __init__(self, listener: bool | Callable[[Progress], None] | None) -> None:
         self._listener = listener
-        self._line = False
+        self._shown = False
         self._phase, self._reported = "", 0.0
+        self._next = _QUIET_SECONDS if listener else _PATIENT_SECONDS
 
     def report(self, phase: str, nodes: int, seconds: float, details: Mapping[str, int]) -> None:
         if phase == self._phase and seconds - self._reported < _REPORT_SECONDS:
@@ -238,16 +246,25 @@ class _Reporter:
         self._phase, self._reported = phase, seconds
         if callable(self._listener):
             self._listener(Progress(phase, nodes, seconds, details))
-        elif self._listener is True and seconds > _QUIET_SECONDS and sys.stderr.isatty():
-            self._line = True
-            sys.stderr.write(f"\r\x1b[K{phase}: {nodes:,} nodes, {seconds:.1f} s")
+        elif self._listener is not False and seconds >= self._next and sys.stderr is not None:
+            self._tell(f"{phase}: {nodes:,} nodes, {seconds:.1f} s", seconds)
+
+    def _tell(self, text: str, seconds: float) -> None:
+        with contextlib.suppress(OSError, ValueError):  # standard error may be closed
+            if sys.stderr.isatty():
+                self._shown = True
+                sys.stderr.write(f"\r\x1b[K{text}")
+            elif self._listener is None:
+                self._next = seconds + _LINE_SECONDS
+                sys.stderr.write(f"semprola: compiling a constraint takes long ({text})\n")
             sys.stderr.flush()
 
     def close(self) -> None:
-        if self._line:
-            sys.stderr.write("\r\x1b[K")
-            sys.stderr.flush()
-            self._line = False
+        if self._shown:
+            with contextlib.suppress(OSError, ValueError):
+                sys.stderr.write("\r\x1b[K")
+                sys.stderr.flush()
+            self._shown = False
 
 
 class _Scale:

@@ -44,24 +44,27 @@ def compile(
             that are not given, in order of first appearance. Labels that it does not mention are free.
         given: names of the input variables x; by default those that the families in the constraint, or the circuit,
             declare as inputs.
-        backend: "auto" (families directly, the rest by whichever of the next two is best for it), "topdown" (our own
-            compiler of clauses; its circuits have no vtree), "sdd" (PySDD), "bdd" or "zdd" (oxidd, the extra ``bdd``),
-            or a compiler of yours by path, such as "d4:/usr/local/bin/d4", whose results are checked.
+        backend: "auto" (families directly, the rest by whichever of the next three is best for it), "line" (all rules
+            followed together along one variable order), "topdown" (our own compiler of clauses; its circuits have no
+            vtree), "sdd" (PySDD), "bdd" or "zdd" (oxidd, the extra ``bdd``), or a compiler of yours by path, such as
+            "d4:/usr/local/bin/d4", whose results are checked.
         timeout: seconds that it may take.
         max_nodes: nodes that the circuit, and the compiler at any one time, may have.
         memory: bytes that the compiler may use, or a text such as "2GB".
         cache: whether a circuit compiled before for the same arguments, by this process or (if it took long) by
             another, may be returned, and this one kept.
         progress: True for a line on the terminal when it takes more than a second, or a function that is given a
-            :class:`Progress` several times a second.
+            :class:`Progress` several times a second. By default, a compilation that takes more than a few seconds says
+            so on standard error; False keeps it silent.
 
     Returns:
         The circuit; ``circuit.info`` says which back end made it, why, and in how many seconds.
 
     Raises:
         LabelError: a variable is in neither labels nor given, in both, or listed twice.
-        UnsatisfiableError: the constraint has no model.
-        CompilationBudgetError: time, nodes or memory ran out.
+        UnsatisfiableError: the constraint has no model; the error names rules that contradict each other, and has
+            them in ``rules``.
+        CompilationBudgetError: time, nodes or memory ran out; its attributes say which, and how far it got.
 
     Example:
         >>> circuit = compile("(cat -> animal) & (dog -> animal)")
@@ -140,6 +143,7 @@ def _parts(constraint: Formula, backend: str, budget: Budget) -> tuple[list[Circ
         budget.check("choosing a back end")
         reason = prefers_clauses(constraint, budget) if backend == "auto" else "chosen by the caller"
         if reason is not None:
+            budget.tried.append("topdown")
             made = compile_clauses(constraint.num_vars, (constraint.offsets, constraint.literals), budget)
             return [circuit_of(made, constraint.labels())], {}, "topdown", reason
     budget.check("simplifying")

@@ -87,6 +87,14 @@ def request(
     return result
 
 
+def close_worker() -> None:
+    """End the worker, if there is one; the next request starts another."""
+    with _State.lock:
+        if _State.worker is not None:
+            _State.worker.kill()
+            _State.worker = None
+
+
 class _EndedError(Exception):
     """The worker ended before it answered."""
 
