@@ -5,6 +5,7 @@ from semprola.constraints.cardinalities import Cardinality, OneHot, cardinality,
 from semprola.constraints.family import Family
 from semprola.constraints.hierarchies import Hierarchy, hierarchy
 from semprola.constraints.hierarchy_advice import Suggestion, suggest
+from semprola.constraints.hierarchy_cuts import hierarchy_mode
 from semprola.constraints.linear_sums import Linear, linear
 from semprola.constraints.paths import SimplePaths, cycles, simple_paths
 from semprola.constraints.permutations import Permutation, permutation, ranking
@@ -33,6 +34,7 @@ __all__ = [
     "cardinality",
     "cycles",
     "hierarchy",
+    "hierarchy_mode",
     "linear",
     "matchings",
     "one_hot",
