@@ -142,7 +142,7 @@ class _Expansion:
     def run(self) -> None:
         for v in self.tree.roots:
             width = v - self.tree.first[v] + 1
-            self._split_all([(v, np.ones((width, 1), np.bool_), np.array([-1]))])
+            self._split_all([(v, np.ones((1, width), np.bool_), np.array([-1]))])
         for v in range(len(self.names) - 1, -1, -1):
             met, self._pending[v] = self._pending[v], []
             if not met:
@@ -166,45 +166,46 @@ class _Expansion:
             row, place = np.nonzero(inside & taken)
             self.on_branch.append(ids[row] + 1)
             self.on_place.append(place + tree.first[v])
-            rest = np.concatenate([(inside & ~lost).T, (inside & ~taken).T], axis=1)
+            rest = np.concatenate([inside & ~lost, inside & ~taken])
             both = np.concatenate([ids, ids + 1])
             self._split_all([(k, self._slice(rest, k, v), both) for k in tree.kids[v]])
 
     def _slice(self, rest: Bools, k: int, v: int) -> Bools:
-        """The rows of a matrix over what is below v that are below k."""
+        """The columns of a matrix over what is below v that are below k."""
         first = self.tree.first
-        return rest[first[k] - first[v] : k - first[v] + 1]
+        return rest[:, first[k] - first[v] : k - first[v] + 1]
 
     def _split_all(self, work: list[tuple[int, Bools, Ints]]) -> None:
-        """Split what is left of each branch (a column) into connected parts, each noted at its highest number."""
+        """Split what is left of each branch (a row) into connected parts, each noted at its highest number."""
         while work:
             v, rest, branches = work.pop()
-            used = rest.any(axis=0)
-            if not used.any():
+            used = rest.any(axis=1)
+            if not used.all():
+                rest, branches = rest[used], branches[used]
+            if not len(rest):
                 continue
-            if used.mean() < 0.7:
-                rest, branches = rest[:, used], branches[used]
-            top = rest[-1]
-            if top.any():
-                whole = bool(top.all())
-                mine = rest if whole else rest[:, top]
-                part = self._connected(v, mine)
-                self._pending[v].append((np.packbits(part.T, axis=1, bitorder="little"), branches[top]))
-                if whole:
-                    rest = mine & ~part
-                else:
-                    rest = rest.copy()
-                    rest[:, top] = mine & ~part
-            work.extend((k, self._slice(rest, k, v), branches) for k in self.tree.kids[v])
+            top = rest[:, -1]
+            without = rest[~top]
+            if len(without):
+                others = branches[~top]
+                work.extend((k, self._slice(without, k, v), others) for k in self.tree.kids[v])
+                rest, branches = rest[top], branches[top]
+            if not len(rest):
+                continue
+            part = self._connected(v, rest)
+            self._pending[v].append((np.packbits(part, axis=1, bitorder="little"), branches))
+            if part is not rest:
+                left = rest & ~part
+                work.extend((k, self._slice(left, k, v), branches) for k in self.tree.kids[v])
 
     def _connected(self, v: int, inside: Bools) -> Bools:
-        """In each column what is connected to v, the last row, by neighbours inside."""
-        if len(inside) == 1:
+        """In each row what is connected to v, the last column, by neighbours inside; `inside` itself if that is all."""
+        if inside.shape[1] == 1:
             return inside
         first, near = self.tree.first[v], self.tree.near
-        packed = np.packbits(inside, axis=1)
-        # the columns in which each label is inside, as the bits of an integer, and those in which it is not reached yet
-        there = [int.from_bytes(row.tobytes(), "little") for row in packed]
+        packed = np.packbits(inside, axis=0).T.copy()
+        # the rows in which each label is inside, as the bits of an integer, and those in which it is not reached yet
+        there = [int.from_bytes(label.tobytes(), "little") for label in packed]
         missing = list(there)
         missing[-1] = 0
         queue, waiting = [v], {v}
@@ -222,8 +223,8 @@ class _Expansion:
         if not any(missing):
             return inside
         length = packed.shape[1]
-        left = np.frombuffer(b"".join(row.to_bytes(length, "little") for row in missing), np.uint8)
-        return inside & ~np.unpackbits(left.reshape(-1, length), axis=1, count=inside.shape[1]).view(np.bool_)
+        left = np.frombuffer(b"".join(rows.to_bytes(length, "little") for rows in missing), np.uint8)
+        return inside & ~np.unpackbits(left.reshape(-1, length).T, axis=0, count=len(inside)).view(np.bool_)
 
     def _where(self) -> str:
         states, v = self._widest
