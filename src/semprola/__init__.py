@@ -17,6 +17,7 @@ _OPTIONAL = ("export", "lightning", "sklearn")
 """Modules that need an extra or take long to import, and are imported when they are asked for."""
 
 if TYPE_CHECKING:
+    from semprola import export as export
     from semprola import sklearn as sklearn
     from semprola._public import *  # noqa: F403
 else:

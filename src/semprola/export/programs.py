@@ -1,0 +1,226 @@
+"""`export.program` and `export.onnx`: a network with its layer and one query, ready to ship."""
+
+from __future__ import annotations
+
+import copy
+import json
+import logging
+import os
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from semprola._version import __version__
+from semprola.errors import SemprolaError
+from semprola.export.queries import Query
+from semprola.nn import SPL, ConstraintLayer, ProductSPL
+from semprola.nn.gate import split_outputs
+from semprola.nn.standardize import Standardize
+
+_OPSET = 18
+
+
+def module(model: Any, what: str = "mode") -> nn.Module:
+    """A network and one query as a module of standard torch operators that returns a tensor, ready for any exporter.
+
+    Args:
+        model: a network whose forward returns what its layer returns, such as ``nn.Sequential(..., sp.SPL(...))``; or a
+            fitted `SPLClassifier`.
+        what: "mode", "mean", "log_prob", or "hamming" for ``decode("hamming")``.
+
+    Returns:
+        A module of inputs x, and for "log_prob" of label vectors y [batch, labels].
+
+    Raises:
+        SemprolaError: the layer or the query has no such form, or the network is no such network.
+
+    Example:
+        >>> import semprola as sp
+        >>> module(sp.SPL(4, sp.one_hot(["a", "b"])), "mode")(torch.ones(3, 4)).sum(1)
+        tensor([1., 1., 1.])
+    """
+    return _plain(_network_of(model), what)
+
+
+def program(model: Any, what: str = "mode", *, example: Any = None) -> torch.export.ExportedProgram:
+    """A network as a `torch.export` program of standard operators, for any batch size.
+
+    The program takes inputs x (and for "log_prob" label vectors y) and returns a tensor. It can be saved with
+    ``torch.export.save`` and loaded where semprola is not installed.
+
+    Args:
+        model: a network whose forward returns what its layer returns, such as ``nn.Sequential(..., sp.SPL(...))``; or a
+            fitted `SPLClassifier`.
+        what: "mode", "mean", "log_prob", or "hamming" for ``decode("hamming")``.
+        example: inputs x of a batch of two or more rows, if the network does not begin with a layer that tells their
+            shape.
+
+    Raises:
+        SemprolaError: the layer or the query has no such form, or the network is no such network.
+
+    Example:
+        >>> import semprola as sp
+        >>> net = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), sp.SPL(8, "cat -> animal"))
+        >>> run = program(net, "mean").module()
+        >>> torch.allclose(run(torch.ones(7, 4)), net(torch.ones(7, 4)).mean)
+        True
+    """
+    made, inputs = _prepared(model, what, example)
+    shapes = tuple({0: torch.export.Dim("batch", min=1)} for _ in inputs)
+    with torch.no_grad(), _quiet():
+        return torch.export.export(made, inputs, dynamic_shapes=shapes)
+
+
+def onnx(
+    model: Any, path: str | os.PathLike[str], what: str = "mode", *, example: Any = None, constraint: Any = None
+) -> Path:
+    """Write a network as an ONNX file of standard operators, for any batch size. Needs the extra `onnx`.
+
+    Inputs are called "x" (and "y" for "log_prob"); the output has the name of the query. The file's metadata holds the
+    labels, the hash of the constraint's circuit and, if given, its text.
+
+    Args:
+        model: as for :func:`program`.
+        path: where to write; should end in .onnx.
+        what: "mode", "mean", "log_prob", or "hamming" for ``decode("hamming")``.
+        example: as for :func:`program`.
+        constraint: a formula or its text, to be kept in the file.
+
+    Returns:
+        The path.
+
+    Raises:
+        SemprolaError: the layer or the query has no such form, or onnx is not installed.
+    """
+    try:
+        import onnx as onnx_package
+        import onnxscript  # noqa: F401
+    except ImportError:
+        raise SemprolaError("writing ONNX files needs onnx and onnxscript: pip install 'semprola[onnx]'") from None
+    made, inputs = _prepared(model, what, example)
+    names = ["x", "y"][: len(inputs)]
+    shapes = tuple({0: torch.export.Dim("batch", min=1)} for _ in inputs)
+    with torch.no_grad(), _quiet():
+        written = torch.onnx.export(
+            made, inputs, dynamo=True, input_names=names, output_names=[what], dynamic_shapes=shapes,
+            opset_version=_OPSET, verbose=False,
+        )  # fmt: skip
+    if written is None:
+        raise SemprolaError("the ONNX exporter of torch gave no program")
+    proto = written.model_proto
+    circuit = made.query.structure.circuit
+    metadata = {
+        "semprola": __version__,
+        "query": what,
+        "labels": json.dumps(list(circuit.labels)),
+        "circuit_digest": circuit.digest,
+        "constraint": _text_of(model, constraint),
+    }
+    for key, value in metadata.items():
+        proto.metadata_props.add(key=key, value=value)
+    onnx_package.save(proto, os.fspath(path))
+    return Path(path)
+
+
+class _Exported(nn.Module):
+    """A network whose layer gives its parameters, and the query of them."""
+
+    def __init__(self, body: nn.Module, query: Query) -> None:
+        super().__init__()
+        self.body, self.query = body, query
+
+    def forward(self, x: Tensor, y: Tensor | None = None) -> Tensor:
+        parameters, mixing = self.body(x)
+        answer: Tensor = self.query(parameters, mixing, y)
+        return answer
+
+
+class _Parameters(nn.Module):
+    """Stands in for a layer: returns the parameters of its distribution in place of the distribution."""
+
+    def __init__(self, layer: nn.Module) -> None:
+        super().__init__()
+        self.gate = layer.gate if isinstance(layer, SPL | ProductSPL) else nn.Identity()
+        self.components = layer.components if isinstance(layer, SPL | ProductSPL) else 1
+        self.parameters_each = layer.num_parameters if isinstance(layer, SPL | ProductSPL) else 0
+
+    def forward(self, z: Tensor, given: Any = None) -> tuple[Tensor, Tensor | None]:
+        outputs = self.gate(z)
+        return split_outputs(outputs, self.components, self.parameters_each)
+
+
+def _prepared(model: Any, what: str, example: Any) -> tuple[_Exported, tuple[Tensor, ...]]:
+    """The module to trace, and inputs to trace it with."""
+    network = _network_of(model)
+    made = _plain(network, what)
+    x = _example(network, example)
+    rows = torch.zeros((len(x), made.query.labels), dtype=torch.float32, device=x.device)
+    return made, ((x, rows) if what == "log_prob" else (x,))
+
+
+def _network_of(model: Any) -> nn.Module:
+    network = getattr(model, "network_", model)
+    if not isinstance(network, nn.Module):
+        raise SemprolaError(f"export takes a torch module or a fitted SPLClassifier, not {type(model).__name__}")
+    return network if network is model else copy.deepcopy(network).float()
+
+
+def _plain(network: nn.Module, what: str) -> _Exported:
+    found = [(name, m) for name, m in network.named_modules() if isinstance(m, SPL | ProductSPL | ConstraintLayer)]
+    if len(found) != 1:
+        raise SemprolaError(f"export takes a network with one constrained layer, and this has {len(found)}")
+    name, layer = found[0]
+    query = Query(layer, what)
+    body = copy.deepcopy(network)
+    if not name:
+        return _Exported(_Parameters(body), query).eval()
+    owner, _, attribute = name.rpartition(".")
+    setattr(body.get_submodule(owner), attribute, _Parameters(body.get_submodule(name)))
+    return _Exported(body, query).eval()
+
+
+def _example(network: nn.Module, example: Any) -> Tensor:
+    like = next(network.parameters(), torch.zeros(1))
+    if example is not None:
+        x = torch.as_tensor(example)
+        if x.dim() < 2 or len(x) < 2:
+            raise SemprolaError(f"example must be a batch of two or more rows, not {list(x.shape)}")
+        return x
+    first = network
+    while isinstance(first, nn.Sequential) and len(first):
+        first = first[0]
+    width = getattr(first, "features", None) if isinstance(first, Standardize) else getattr(first, "in_features", None)
+    if isinstance(first, ConstraintLayer):
+        width = first.circuit.num_labels
+    if not isinstance(width, int):
+        raise SemprolaError(f"the shape of the inputs is not known for {type(first).__name__}: pass example=")
+    return torch.zeros((3, width), dtype=like.dtype, device=like.device)
+
+
+def _text_of(model: Any, constraint: Any) -> str:
+    if constraint is None and hasattr(model, "network_"):
+        constraint = model.constraint
+    if isinstance(constraint, str):
+        return constraint
+    return "" if constraint is None else str(constraint)
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Leave out what the exporters say of their own parts."""
+    loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir", "torch.export")]
+    levels = [logger.level for logger in loggers]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for logger in loggers:
+            logger.setLevel(logging.ERROR)
+        try:
+            yield
+        finally:
+            for logger, level in zip(loggers, levels, strict=True):
+                logger.setLevel(level)

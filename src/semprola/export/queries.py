@@ -1,0 +1,212 @@
+"""The queries that can be exported, on plain operations: mode, mean, log_prob and the decoder for Hamming loss."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+from semprola.engine import Literals, Structure, indicators, log_softmax
+from semprola.errors import SemprolaError
+from semprola.export.evaluation import PlainPlan
+from semprola.nn import SPL, ConstraintLayer, ProductSPL
+
+QUERIES = ("mode", "mean", "log_prob", "hamming")
+_LISTED = 2**12
+"""Models of a constraint up to which a mixture's mode is found by listing them, as `p.mode` does."""
+
+
+class Query(nn.Module):
+    """From the parameters of a layer to the answer.
+
+    Args:
+        layer: SPL with one unit per sum, ProductSPL with a factorised q, or ConstraintLayer.
+        what: one of `QUERIES`.
+
+    Raises:
+        SemprolaError: the layer or the query has no plain form.
+    """
+
+    def __init__(self, layer: nn.Module, what: str) -> None:
+        super().__init__()
+        if what not in QUERIES:
+            raise SemprolaError(f"what must be one of {', '.join(map(repr, QUERIES))}, not {what!r}")
+        self.what, self.is_local = what, isinstance(layer, SPL)
+        self.structure = _structure(layer)
+        self.components = layer.components if isinstance(layer, SPL | ProductSPL) else 1
+        self.labels = self.structure.circuit.num_labels
+        self.constraint_plan = self.structure.constraint_explicit
+        self.layer_plan = self.structure.layer_explicit if self.is_local else self.constraint_plan
+        self.constraint = PlainPlan(self.constraint_plan)
+        self.weighted = PlainPlan(self.layer_plan) if self.is_local else self.constraint
+        self._list_states()
+
+    def forward(self, parameters: Tensor, mixing: Tensor | None, y: Tensor | None = None) -> Tensor:
+        """The answer for parameters [batch, components, parameters] and mixing logits [batch, components].
+
+        Args:
+            parameters: what the gate gives.
+            mixing: None for one component.
+            y: the label vectors [batch, labels], for log_prob.
+
+        Returns:
+            [batch, labels]; for log_prob [batch]
+        """
+        columns = parameters.permute(2, 1, 0).flatten(1)  # the batch last, components before it
+        log_mixing = parameters.new_zeros(1, 1) if mixing is None else torch.log_softmax(mixing.T, 0)
+        if self.what == "log_prob":
+            if y is None:
+                raise SemprolaError("log_prob needs y")
+            return self._log_prob(columns, log_mixing, y.to(parameters.dtype).T)
+        if self.what == "mode":
+            return self._mode(columns, log_mixing).T
+        mean = self._mean(columns, log_mixing)
+        return mean.T if self.what == "mean" else self._best_total(2 * mean - 1).T
+
+    # probabilities ----------------------------------------------------------------------------------------------------
+
+    def _weights(self, columns: Tensor) -> Tensor:
+        return log_softmax(self.structure.layer, columns)
+
+    def _odds(self, columns: Tensor, maximize: bool = False) -> Literals:
+        return Literals.of(self.constraint_plan, F.logsigmoid(-columns), F.logsigmoid(columns), maximize=maximize)
+
+    def _log_z(self, columns: Tensor) -> Tensor:
+        """log Z of each component [components, batch]."""
+        literals = self._odds(columns)
+        value, _ = self.constraint.upward(None, literals.leaves, False)
+        return (value + literals.constant).reshape(self.components, -1)
+
+    def _mean(self, columns: Tensor, log_mixing: Tensor) -> Tensor:
+        """Marginals [labels, batch]."""
+        if self.is_local:
+            # local softmaxes are the posterior shares: below every sum lies a normalised circuit
+            flows, _ = self.weighted.downward(self._local_shares(columns))
+            mean, weight = flows[1::2], log_mixing
+        else:
+            literals = self._odds(columns)
+            value, shares = self.constraint.upward(None, literals.leaves, False)
+            flows, _ = self.constraint.downward(shares)
+            mean = literals.probability_of_one(flows)
+            weight = log_mixing + (value + literals.constant).reshape(self.components, -1)
+        mean = mean[: self.labels]
+        if self.components == 1:
+            return mean.clamp(0.0, 1.0)
+        mean = mean.reshape(self.labels, self.components, -1)
+        return (mean * torch.softmax(weight, 0)).sum(1).clamp(0.0, 1.0)
+
+    def _local_shares(self, columns: Tensor) -> list[Tensor]:
+        weights, sure = self._weights(columns).exp(), 1 + _blank_row(columns)
+        shares = []
+        for count, fan_in, first in self.weighted.steps:
+            start = first - self.weighted.num_fixed
+            if start < 0:
+                shares.append(sure.expand(count * fan_in, -1).reshape(count, fan_in, -1))
+            else:
+                shares.append(weights[start : start + count * fan_in].reshape(count, fan_in, -1))
+        return shares
+
+    def _scores(self, columns: Tensor, y: Tensor) -> Tensor:
+        """Log of each component's unnormalised value of y [labels, batch]: [components, batch]."""
+        repeated = y.repeat(1, self.components)
+        leaves = torch.stack(indicators(repeated, columns.dtype), dim=1).flatten(0, 1)
+        if self.is_local:
+            value, _ = self.weighted.upward(self._weights(columns), leaves, True)
+        else:
+            allowed, _ = self.constraint.upward(None, leaves, True)
+            value = allowed + F.logsigmoid(torch.where(repeated > 0.5, columns, -columns)).sum(0)
+        return value.reshape(self.components, -1)
+
+    def _log_prob(self, columns: Tensor, log_mixing: Tensor, y: Tensor) -> Tensor:
+        scores = self._scores(columns, y)
+        log_z = torch.zeros_like(scores) if self.is_local else self._log_z(columns)
+        total = _log_sum_exp(scores + log_mixing) - _log_sum_exp(log_z + log_mixing)
+        return total
+
+    # states -----------------------------------------------------------------------------------------------------------
+
+    def _mode(self, columns: Tensor, log_mixing: Tensor) -> Tensor:
+        """The most probable state [labels, batch]."""
+        if self.components == 1:
+            return self._component_modes(columns)
+        return self._best_listed(columns, log_mixing)
+
+    def _component_modes(self, columns: Tensor) -> Tensor:
+        """Each component's most probable state [labels, components * batch]."""
+        if self.is_local:
+            leaves = _blank_row(columns).expand(self.weighted.num_leaves, -1)
+            _, shares = self.weighted.upward(self._weights(columns), leaves, True)
+            flows, _ = self.weighted.downward(shares)
+            return flows[1::2][: self.labels]
+        return self._best_state(self._odds(columns, maximize=True))
+
+    def _best_total(self, gains: Tensor) -> Tensor:
+        """The state in the constraint of the largest sum of gains [labels, batch]."""
+        blank = torch.zeros_like(gains)
+        return self._best_state(Literals.of(self.constraint_plan, blank, gains, maximize=True))
+
+    def _best_state(self, literals: Literals) -> Tensor:
+        _, shares = self.constraint.upward(None, literals.leaves, True)
+        flows, _ = self.constraint.downward(shares)
+        zero, one = flows[0::2], flows[1::2]
+        return torch.where(zero + one < 0.5, literals.default, one)[: self.labels]
+
+    def _list_states(self) -> None:
+        """For a mixture's mode: all states [labels, states], and the parameters that they use [parameters, states]."""
+        if self.what != "mode" or self.components == 1:
+            return
+        circuit = self.structure.circuit
+        if circuit.model_count() > _LISTED:
+            raise SemprolaError(
+                f"the mode of a mixture over more than {_LISTED} models has no plain form: use components=1, or "
+                "what='hamming'"
+            )
+        states = torch.from_numpy(circuit.enumerate().copy()).to(torch.float32).T
+        uses = states
+        if self.is_local:
+            leaves = torch.stack(indicators(states, torch.float32), dim=1).flatten(0, 1)
+            weights = torch.zeros(self.layer_plan.num_weights, states.shape[1])
+            _, shares = self.weighted.upward(weights, leaves, True)
+            _, uses = self.weighted.downward(shares)
+        self.register_buffer("states", states, persistent=False)
+        self.register_buffer("uses", uses.contiguous(), persistent=False)
+
+    def _best_listed(self, columns: Tensor, log_mixing: Tensor) -> Tensor:
+        states, uses = (self.get_buffer(name).to(columns.dtype) for name in ("states", "uses"))
+        # of independent labels, log σ(odds) - log σ(-odds) = odds
+        scores = uses.T @ (self._weights(columns) if self.is_local else columns)
+        if not self.is_local:
+            scores = scores + F.logsigmoid(-columns).sum(0)
+        scores = scores.reshape(states.shape[1], self.components, -1)
+        top = (scores + log_mixing).amax(1)
+        total = top + (scores + log_mixing - top[:, None]).exp().sum(1).log()
+        return states.index_select(1, total.argmax(0))
+
+
+def _blank_row(columns: Tensor) -> Tensor:
+    """Zeros [1, columns]; a constraint with a single model has no parameters, and no row to take them from."""
+    return torch.zeros_like(columns.sum(0, keepdim=True))
+
+
+def _log_sum_exp(values: Tensor) -> Tensor:
+    """Over components [components, batch]; -inf where all are."""
+    if len(values) == 1:
+        return values[0]
+    top = values.amax(0)
+    finite = torch.where(top == float("-inf"), torch.zeros_like(top), top)
+    return finite + (values - finite).exp().sum(0).log()
+
+
+def _structure(layer: nn.Module) -> Structure:
+    if isinstance(layer, SPL):
+        if layer.units > 1:
+            raise SemprolaError("a layer with units > 1 has no plain form yet: use components= in its place")
+    elif isinstance(layer, ProductSPL):
+        if layer.q != "factorized":
+            raise SemprolaError(f"a layer with q={layer.q!r} has no plain form yet: use q='factorized'")
+    elif not isinstance(layer, ConstraintLayer):
+        raise SemprolaError(f"a {type(layer).__name__} cannot be exported")
+    if layer.circuit.given:
+        raise SemprolaError("a constraint with given inputs cannot be exported yet")
+    structure: Structure = layer.structure
+    return structure

@@ -1,0 +1,194 @@
+"""Networks for other runtimes: the same answers from standard operators, for any batch size."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+import semprola as sp
+from semprola import export
+
+ANIMALS = "(cat -> animal) & (dog -> animal)"
+CONSTRAINTS: dict[str, Any] = {
+    "formula": sp.parse(f"{ANIMALS} | bird"),
+    "free labels": sp.compile(sp.parse("a -> b"), labels=["a", "c", "b", "d"]),
+    "one model": sp.parse("a & ~b"),
+    "one hot": sp.one_hot(["a", "b", "c", "d"]),
+    "zero-suppressed": sp.constraints.permutation(3),
+    "cardinality": sp.constraints.cardinality([f"x{i}" for i in range(12)], at_least=2, at_most=5),
+    "sdd": sp.compile(sp.parse("(a | b) & (b | c) & (~a | d) & (c ^ e)"), backend="sdd"),
+    "top-down": sp.compile(sp.parse("(a | b) & (b | c) & (~a | d) & (c ^ e)"), backend="topdown"),
+}
+LAYERS: dict[str, Callable[[Any], nn.Module]] = {
+    "single": lambda K: sp.SPL(6, K),
+    "mixture": lambda K: sp.SPL(6, K, components=3, gate=(5,)),
+    "product": lambda K: sp.ProductSPL(6, K),
+    "product mixture": lambda K: sp.ProductSPL(6, K, components=2),
+}
+QUERIES: dict[str, Callable[[Any, Tensor], Tensor]] = {
+    "mode": lambda p, y: p.mode,
+    "mean": lambda p, y: p.mean,
+    "log_prob": lambda p, y: p.log_prob(y),
+    "hamming": lambda p, y: p.decode("hamming"),
+}
+
+
+def network(layer: nn.Module) -> nn.Module:
+    return nn.Sequential(nn.Linear(5, 6), nn.ReLU(), nn.Dropout(0.5), layer).eval()
+
+
+def inputs(net: nn.Module, count: int) -> tuple[Tensor, Tensor]:
+    """Inputs, and label vectors of which some violate the constraint."""
+    x = 3 * torch.randn(count, 5)
+    with torch.no_grad():
+        y = net(x).sample()
+    y[::3] = torch.randint(2, y[::3].shape).to(y)
+    return x, y
+
+
+def answer(run: Any, what: str, x: Tensor, y: Tensor) -> Tensor:
+    result: Tensor = run(x, y) if what == "log_prob" else run(x)
+    return result
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@pytest.mark.parametrize("kind", LAYERS)
+def test_plain_operators_give_the_same_answers(constraint: str, kind: str) -> None:
+    net = network(LAYERS[kind](CONSTRAINTS[constraint]))
+    x, y = inputs(net, 40)
+    with torch.no_grad():
+        for what, query in QUERIES.items():
+            got = answer(export.module(net, what), what, x, y)
+            torch.testing.assert_close(got, query(net(x), y), rtol=1e-4, atol=1e-5)
+
+
+def test_rules_for_logits() -> None:
+    net = nn.Sequential(nn.Linear(5, 3), sp.ConstraintLayer(ANIMALS)).double()
+    x = torch.randn(20, 5, dtype=torch.float64)
+    with torch.no_grad():
+        for what, query in QUERIES.items():
+            y = net(x).sample()
+            got = answer(export.module(net, what), what, x, y)
+            torch.testing.assert_close(got, query(net(x), y))
+    layer = sp.ConstraintLayer(ANIMALS)
+    assert torch.equal(export.module(layer, "mode")(x[:, :3]), layer(x[:, :3]).mode)
+
+
+def test_a_program_needs_no_semprola(tmp_path: Path) -> None:
+    net = network(sp.SPL(6, ANIMALS))
+    torch.export.save(export.program(net, "mode"), tmp_path / "mode.pt2")
+    x, _ = inputs(net, 9)
+    torch.save({"x": x, "expected": net(x).mode}, tmp_path / "data.pt")
+    code = """
+import sys, torch
+sys.modules["semprola"] = None
+run = torch.export.load(sys.argv[1] + "/mode.pt2").module()
+data = torch.load(sys.argv[1] + "/data.pt", weights_only=True)
+assert torch.equal(run(data["x"]), data["expected"])
+assert torch.equal(run(data["x"][:1]), data["expected"][:1])
+"""
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code, str(tmp_path)], check=True, timeout=240)
+
+
+def test_a_program_of_the_engines_operators_says_that_it_needs_semprola(tmp_path: Path) -> None:
+    """What `torch.export` makes of a network itself; torch's message names the operator, and that it is missing."""
+
+    class Net(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = sp.SPL(4, ANIMALS)
+
+        def forward(self, x: Tensor) -> Tensor:
+            mode: Tensor = self.layer(x).mode
+            return mode
+
+    torch.export.save(torch.export.export(Net(), (torch.zeros(3, 4),)), tmp_path / "own.pt2")
+    code = "import sys, torch; torch.export.load(sys.argv[1])"
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore", "-c", code, str(tmp_path / "own.pt2")], capture_output=True, text=True
+    )
+    assert done.returncode != 0
+    assert "torch.ops.semprola." in done.stderr
+    assert "not registered" in done.stderr
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "what"), [("single", "mode"), ("product", "hamming"), ("single", "log_prob"), ("product mixture", "mean")]
+)
+def test_onnx_runtime_gives_the_same_answers(kind: str, what: str, tmp_path: Path) -> None:
+    onnx = pytest.importorskip("onnx")
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    net = network(LAYERS[kind](sp.parse(ANIMALS)))
+    path = export.onnx(net, tmp_path / "net.onnx", what, constraint=sp.parse(ANIMALS))
+    content = onnx.load(path)
+    assert {node.domain for node in content.graph.node} == {""}
+    assert not content.functions
+    kept = {entry.key: entry.value for entry in content.metadata_props}
+    assert json.loads(kept["labels"]) == ["cat", "animal", "dog"]
+    assert kept["circuit_digest"] == net[3].circuit.digest
+    assert sp.parse(kept["constraint"]).labels() == sp.parse(ANIMALS).labels()
+    session = runtime.InferenceSession(str(path))
+    for count in (1, 2, 1000):
+        x, y = inputs(net, count)
+        feed = {"x": x.numpy(), "y": y.numpy()} if what == "log_prob" else {"x": x.numpy()}
+        with torch.no_grad():
+            expected = QUERIES[what](net(x), y).numpy()
+        np.testing.assert_allclose(session.run([what], feed)[0], expected, rtol=1e-4, atol=1e-5)
+    if what in ("mode", "hamming"):
+        states = session.run(None, {"x": 100 * torch.randn(10_000, 5).numpy()})[0]
+        assert bool(net[3].circuit.satisfied(states).all())
+
+
+@pytest.mark.slow
+def test_an_estimator_as_onnx(tmp_path: Path) -> None:
+    pytest.importorskip("sklearn")
+    runtime = pytest.importorskip("onnxruntime")
+    X = np.random.default_rng(0).normal(size=(60, 3)) * 5 + 2
+    y = np.stack([X[:, 0] > 4, X[:, 0] > 2], axis=1).astype(int)
+    model = sp.sklearn.SPLClassifier("hot -> warm", epochs=5, random_state=0).fit(X, y)
+    path = export.onnx(model, tmp_path / "model.onnx", "mean")
+    got = runtime.InferenceSession(str(path)).run(None, {"x": X.astype(np.float32)})[0]
+    np.testing.assert_allclose(got, model.predict_proba(X), atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("model", "what", "message"),
+    [
+        (sp.SPL(4, ANIMALS), "median", "what must be one of 'mode', 'mean', 'log_prob', 'hamming', not 'median'"),
+        (sp.SPL(4, ANIMALS, units=2), "mode", "units > 1 has no plain form"),
+        (sp.ProductSPL(4, sp.compile(sp.parse(ANIMALS), backend="sdd"), q="vtree"), "mode", "q='vtree' has no plain"),
+        (sp.SPL(4, sp.compile(sp.parse("a -> b"), given=["a"], labels=["b"])), "mode", "given inputs"),
+        (
+            sp.SPL(4, sp.constraints.cardinality([f"x{i}" for i in range(16)], at_least=3), components=2),
+            "mode",
+            "a mixture over more than 4096 models",
+        ),
+        (nn.Linear(3, 3), "mode", "one constrained layer, and this has 0"),
+        (3, "mode", "a torch module or a fitted SPLClassifier, not int"),
+    ],
+)
+def test_what_cannot_be_exported(model: Any, what: str, message: str) -> None:
+    with pytest.raises(sp.SemprolaError, match=message):
+        export.module(model, what)
+
+
+def test_inputs_of_unknown_shape() -> None:
+    net = nn.Sequential(nn.Flatten(), nn.Linear(6, 4), sp.SPL(4, ANIMALS))
+    with pytest.raises(sp.SemprolaError, match="not known for Flatten: pass example="):
+        export.program(net)
+    with pytest.raises(sp.SemprolaError, match="a batch of two or more rows"):
+        export.program(net, example=torch.zeros(1, 2, 3))
+    run = export.program(net, example=torch.zeros(2, 2, 3)).module()
+    x = torch.randn(5, 2, 3)
+    assert torch.equal(run(x), net(x).mode)
