@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from semprola.distributions.arguments import flat_columns, given_rows, normalized_mixing, with_components
 from semprola.distributions.base import ConstrainedDistribution
 from semprola.distributions.circuits import CircuitComponents
 from semprola.distributions.domain import Domain
-from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.numeric import remembered
-from semprola.distributions.product import check_given
+from semprola.distributions.product import product_evaluator
 from semprola.engine import CompatibleStructure, Plan
 
 _NEGATIVE_INFINITY = float("-inf")
@@ -25,13 +24,13 @@ class CompatibleCircuits(CircuitComponents):
     Args:
         structure: q's structure and its product with the constraint.
         domain: which states are allowed.
-        log_parameters: q's local log-probabilities [parameters, components * batch].
+        logits: q's parameters, before they are normalised [parameters, components * batch].
         count: number of components.
     """
 
-    def __init__(self, structure: CompatibleStructure, domain: Domain, log_parameters: Tensor, count: int) -> None:
+    def __init__(self, structure: CompatibleStructure, domain: Domain, logits: Tensor, count: int) -> None:
         self.domain, self.count = domain, count
-        self._structure, self._log_parameters = structure, log_parameters
+        self._structure, self._log_parameters = structure, structure.normalize(logits)
 
     @property
     def is_deterministic(self) -> bool:
@@ -52,8 +51,8 @@ class CompatibleCircuits(CircuitComponents):
         return self.log_values(plan, weights, y).masked_fill(violated[:, None], _NEGATIVE_INFINITY)
 
     def tempered(self, temperature: Tensor) -> Any:
-        parameters = self._structure.normalize(self.scaled(self._log_parameters, temperature))
-        return CompatibleCircuits(self._structure, self.domain, parameters, self.count)
+        logits = self.scaled(self._log_parameters, temperature)
+        return CompatibleCircuits(self._structure, self.domain, logits, self.count)
 
     def _taken(self, index: Tensor) -> Any:
         return CompatibleCircuits(self._structure, self.domain, self.columns(self._log_parameters, index), self.count)
@@ -81,12 +80,5 @@ class CompatibleDistribution(ConstrainedDistribution):
             raise ValueError(
                 f"logits must be [*batch, components, {structure.num_parameters}], not {tuple(logits.shape)}"
             )
-        logits = with_components(logits, mixing_logits)
-        *batch_shape, count, _ = logits.shape
-        columns = flat_columns(logits)
-        log_mixing = normalized_mixing(mixing_logits, count, batch_shape, columns)
-        observed = given_rows(structure.circuit, given, batch_shape, columns)
-        domain = Domain(structure, columns, log_mixing.shape[1], observed)
-        check_given(domain, batch_shape)
-        components = CompatibleCircuits(structure, domain, structure.normalize(columns), count)
-        super().__init__(Evaluator(components, log_mixing), batch_shape, validate_args)
+        made = product_evaluator(structure, logits, mixing_logits, given, partial(CompatibleCircuits, structure))
+        super().__init__(*made, validate_args)

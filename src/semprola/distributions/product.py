@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -11,6 +12,7 @@ from semprola.circuit import Circuit
 from semprola.distributions.arguments import flat_columns, given_rows, normalized_mixing, rows_named, with_components
 from semprola.distributions.base import ConstrainedDistribution
 from semprola.distributions.cached import structure_of
+from semprola.distributions.components import Components
 from semprola.distributions.domain import Domain
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.independent import IndependentLabels
@@ -43,13 +45,8 @@ class ProductDistribution(ConstrainedDistribution):
         labels = structure.circuit.num_labels
         if logits.dim() == 0 or logits.shape[-1] != labels:
             raise ValueError(f"logits must be [*batch, components, {labels}], not {tuple(logits.shape)}")
-        logits = with_components(logits, mixing_logits)
-        *batch_shape, count, _ = logits.shape
-        odds = flat_columns(logits)
-        log_mixing = normalized_mixing(mixing_logits, count, batch_shape, odds)
-        domain = Domain(structure, odds, log_mixing.shape[1], given_rows(structure.circuit, given, batch_shape, odds))
-        check_given(domain, batch_shape)
-        super().__init__(Evaluator(IndependentLabels(domain, odds, count), log_mixing), batch_shape, validate_args)
+        made = product_evaluator(structure, logits, mixing_logits, given, IndependentLabels)
+        super().__init__(*made, validate_args)
 
     @property
     def logits(self) -> Tensor:
@@ -61,7 +58,36 @@ class ProductDistribution(ConstrainedDistribution):
         return rows.reshape(*self.batch_shape, components.count, len(components.odds))
 
 
-def check_given(domain: Domain, batch_shape: Any) -> None:
+def product_evaluator(
+    structure: Structure,
+    logits: Tensor,
+    mixing_logits: Tensor | None,
+    given: Any,
+    components: Callable[[Domain, Tensor, int], Components],
+) -> tuple[Evaluator, Sequence[int]]:
+    """The evaluator of some q times the constraint, and its batch shape.
+
+    Args:
+        structure: plans of the constraint.
+        logits: parameters of q [*batch, components, parameters], or [*batch, parameters] for one component.
+        mixing_logits: one number for each component [*batch, components]; None for one.
+        given: values of the given variables [*batch, given].
+        components: makes the components from a domain, parameters [parameters, components * batch] and their number.
+
+    Raises:
+        UnsatisfiableError: a row of given inputs leaves no model; names the row.
+    """
+    logits = with_components(logits, mixing_logits)
+    *batch_shape, count, _ = logits.shape
+    columns = flat_columns(logits)
+    log_mixing = normalized_mixing(mixing_logits, count, batch_shape, columns)
+    observed = given_rows(structure.circuit, given, batch_shape, columns)
+    domain = Domain(structure, columns, log_mixing.shape[1], observed)
+    _check_given(domain, batch_shape)
+    return Evaluator(components(domain, columns, count), log_mixing), batch_shape
+
+
+def _check_given(domain: Domain, batch_shape: Any) -> None:
     """Refuse given inputs that leave no model, naming their rows."""
     if domain.observed is None or torch.compiler.is_compiling():
         return

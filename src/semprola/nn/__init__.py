@@ -3,5 +3,6 @@
 from semprola.nn.constraint import ConstraintLayer, constrain
 from semprola.nn.gate import Gate
 from semprola.nn.layers import SPL, ProductSPL
+from semprola.nn.q import Q
 
-__all__ = ["SPL", "ConstraintLayer", "Gate", "ProductSPL", "constrain"]
+__all__ = ["SPL", "ConstraintLayer", "Gate", "ProductSPL", "Q", "constrain"]

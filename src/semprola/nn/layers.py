@@ -9,20 +9,14 @@ import torch
 from torch import Tensor
 
 from semprola.circuit import Circuit
-from semprola.compiler import restructure
-from semprola.distributions import (
-    CompatibleDistribution,
-    EncodedStates,
-    MixtureDistribution,
-    ProductDistribution,
-    SPLDistribution,
-)
+from semprola.distributions import ConstrainedDistribution, EncodedStates, MixtureDistribution, SPLDistribution
 from semprola.distributions.ensembles import beside_known_states
-from semprola.engine import CompatibleStructure, Structure, logits_of
+from semprola.engine import Structure, logits_of
 from semprola.logic import Formula
 from semprola.nn.base import ConstrainedLayer, GateLike, as_circuit, one_name
 from semprola.nn.gate import positive
 from semprola.nn.known import KnownTable
+from semprola.nn.q import KINDS, Q
 from semprola.nn.starting import branch_weights, label_odds
 
 _APART = 0.5
@@ -145,7 +139,7 @@ class ProductSPL(ConstrainedLayer):
             structure that these need is rebuilt by PySDD (``layer.circuit.info["restructured"]`` says so); compile with
             ``backend="sdd"`` to have it at once.
         q: "factorized" (independent labels in each component), "hmm" (a hidden Markov model along the circuit's
-            variable order) or "vtree" (a circuit over the constraint's vtree).
+            variable order), "vtree" (a circuit over the constraint's vtree), or a subclass of `semprola.nn.Q`.
         gate: widths of the gate's hidden layers; or an `nn.Module` from z to [*batch, num_gate_outputs], used as it is;
             or a function that makes one from the widths of its input and output, such as ``nn.Linear``.
         dropout: probability of dropout in the gate, after each hidden layer.
@@ -170,7 +164,7 @@ class ProductSPL(ConstrainedLayer):
         *,
         components: int | None = None,
         units: int | None = None,
-        q: str = "factorized",
+        q: str | type[Q] = "factorized",
         gate: GateLike = (),
         dropout: float = 0.0,
         labels: Iterable[str] | None = None,
@@ -179,14 +173,16 @@ class ProductSPL(ConstrainedLayer):
         mixtures: int | None = None,
     ) -> None:
         components = one_name(components, "mixtures", mixtures)
-        structure, parameters = _product_structure(as_circuit(constraint, labels), q, units)
-        self.q = q
-        self.units = structure.width if isinstance(structure, CompatibleStructure) else 1
+        kind = KINDS.get(q) if isinstance(q, str) else q
+        if not (isinstance(kind, type) and issubclass(kind, Q)):
+            raise ValueError(f"q must be 'factorized', 'hmm' or 'vtree', not {q!r}")
+        made = kind(as_circuit(constraint, labels), units)
+        self.q, self.units, self._q = q, made.units, made
         super().__init__(
             in_features,
-            structure,
+            made.structure,
             components=components,
-            parameters=parameters,
+            parameters=made.num_parameters,
             gate=gate,
             dropout=dropout,
             device=device,
@@ -198,48 +194,20 @@ class ProductSPL(ConstrainedLayer):
         """Another word for `components`."""
         return self.components
 
-    def forward(self, z: Tensor, given: Any = None) -> ProductDistribution | CompatibleDistribution:
+    def forward(self, z: Tensor, given: Any = None) -> ConstrainedDistribution:
         """The distribution over y for features z [*batch, in_features] (and inputs [*batch, given])."""
-        parameters, mixing = self._gated(z)
-        if isinstance(self.structure, CompatibleStructure):
-            return CompatibleDistribution(self.structure, parameters, mixing, given)
-        return ProductDistribution(self.structure, parameters, mixing, given)
+        return self._q.distribution(*self._gated(z), given)
 
     def extra_repr(self) -> str:
         """What `repr` shows beside the gate."""
-        width = f", units={self.units}" if self.q != "factorized" else ""
-        return f"{self.circuit!r}, components={self.components}, q={self.q!r}{width}"
+        width = f", units={self.units}" if self._q.has_symmetry else ""
+        name = repr(self.q) if isinstance(self.q, str) else self.q.__name__
+        return f"{self.circuit!r}, components={self.components}, q={name}{width}"
 
     def _start(self) -> tuple[Tensor, float]:
         # log-odds of zero make q uniform, hence the layer uniform over the models
-        apart = self.components > 1 or self.q != "factorized"
+        apart = self.components > 1 or self._q.has_symmetry
         return torch.zeros(self.num_parameters), _APART if apart else 0.0
 
     def _fitted(self, y: Tensor, given: Tensor | None, smoothing: float) -> Tensor:
-        odds = label_odds(self.circuit, y, given, smoothing)
-        return self.structure.independent(odds) if isinstance(self.structure, CompatibleStructure) else odds
-
-
-def _product_structure(circuit: Circuit, q: str, units: int | None) -> tuple[Structure, int]:
-    """The plans of q times a constraint, and the number of q's parameters."""
-    if q == "factorized":
-        if units is not None:
-            raise ValueError("units are for q='hmm' and q='vtree': a factorized q has none, use components=")
-        structure = Structure(circuit)
-        structure.prepare_constraint()
-        return structure, circuit.num_labels
-    if q not in ("hmm", "vtree"):
-        raise ValueError(f"q must be 'factorized', 'hmm' or 'vtree', not {q!r}")
-    width = 2 if units is None else positive(units, "units")
-    compatible = CompatibleStructure(_structured(circuit, q), width, q)
-    compatible.prepare_layer()
-    return compatible, compatible.num_parameters
-
-
-def _structured(circuit: Circuit, q: str) -> Circuit:
-    """A circuit with the structure that q needs, rebuilt along a variable order or vtree if it has none."""
-    if q == "vtree" and circuit.is_structured:
-        return circuit
-    if q == "hmm" and circuit.vtree is not None and circuit.vtree.is_right_linear and circuit.is_structured:
-        return circuit
-    return restructure(circuit, linear=q == "hmm")
+        return self._q.independent(label_odds(self.circuit, y, given, smoothing))

@@ -84,6 +84,8 @@ def _describe_layer(layer: SPL | ProductSPL, circuits: list[Circuit]) -> dict[st
     options: dict[str, Any] = {"in_features": layer.in_features, "components": layer.components}
     if isinstance(layer, SPL):
         options |= {"units": layer.units, "mixing": layer.structure.mixing}
+    elif not isinstance(layer.q, str):
+        return None
     else:
         options |= {"q": layer.q} | ({} if layer.q == "factorized" else {"units": layer.units})
     gate = layer.gate
