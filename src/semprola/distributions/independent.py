@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from semprola.distributions.arguments import is_hidden
 from semprola.distributions.circuits import CircuitComponents
 from semprola.distributions.domain import Domain
 from semprola.engine import Literals, Plan, Structure
 
 _NEGATIVE_INFINITY = float("-inf")
+_MOST_NUMBERS = 2**24
+"""Largest tensor made to evaluate several samples at once; more are evaluated in several steps."""
+_LARGEST_ERROR = 1e-3
+"""Of a log-probability, by rounding log-odds, that is put up with."""
 
 
 class IndependentLabels(CircuitComponents):
@@ -44,18 +50,40 @@ class IndependentLabels(CircuitComponents):
         return torch.cat([F.logsigmoid(-self.odds), blank]), torch.cat([F.logsigmoid(self.odds), blank])
 
     def evaluation(self) -> tuple[Plan, Literals]:
-        if self.domain.observed is not None or self._tilt is not None:
-            return super().evaluation()
-        plan = self.plan(explicit=False)
-        return plan, Literals.of_odds(plan, self.odds)
+        if self.domain.observed is None and self._tilt is None and not self._is_extreme:
+            plan = self.plan(explicit=False)
+            return plan, Literals.of_odds(plan, self.odds)
+        plan = self.plan(explicit=self.domain.needs_explicit or self._is_extreme)
+        return plan, Literals.of(plan, *self.observed_scores())
 
     def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
         labels, samples, batch = y.shape
+        if self._is_extreme and samples:
+            return self._through_the_circuit(y)
         zeros, ones = (part[:labels].view(labels, 1, self.count, batch) for part in self.scores())
         total = torch.where(y[:, :, None] > 0.5, ones, zeros).sum(0)
         with torch.no_grad():
             violated = ~self.domain.satisfied(y)
         return total.masked_fill(violated.view(samples, 1, batch), _NEGATIVE_INFINITY)
+
+    @cached_property
+    def _is_extreme(self) -> bool:
+        """Whether log-odds are so large that their rounding errors are no longer small numbers."""
+        if is_hidden(self.odds) or not self.odds.numel():
+            return False
+        return float(self.odds.detach().abs().max()) * torch.finfo(self.odds.dtype).eps > _LARGEST_ERROR
+
+    def _through_the_circuit(self, y: Tensor) -> Tensor:
+        """What `log_scores` returns, evaluated like log Z: both are rounded in the same way, which then cancels."""
+        labels, _, batch = y.shape
+        parts = []
+        for some in y.split(max(1, _MOST_NUMBERS // max(1, self.size * batch)), dim=1):
+            repeated = torch.arange(batch, device=y.device).repeat(some.shape[1])
+            many = self.select(repeated)
+            domain, conflict = many.domain.observe(some.reshape(labels, repeated.numel()))
+            log_z = many.within(domain).log_z.masked_fill(conflict, _NEGATIVE_INFINITY)
+            parts.append(log_z.view(self.count, some.shape[1], batch).transpose(0, 1))
+        return torch.cat(parts)
 
     def under(self, structure: Structure) -> IndependentLabels:
         """The same labels under another constraint."""
