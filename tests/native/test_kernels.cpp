@@ -212,3 +212,51 @@ TEST(kernels_support_and_codes) {
     }
   });
 }
+
+// Log-likelihoods of all states under local softmaxes, and their gradients, by rows and by codes.
+TEST(kernels_likelihood_of_states) {
+  for_each_level([] {
+    std::mt19937 random(23);
+    const Plan plan = decision_diagram(7, 3, random);
+    const std::vector<Path> paths = all_paths(plan);
+    const Handle handle(plan);
+    const int64_t batch = 128, pairs = plan.num_weights / 2;  // every sum with weights has two
+    const Numbers<double> logits(pairs, batch, 0.0, false, random);
+    std::vector<double> rows(static_cast<size_t>(7 * batch)), value(static_cast<size_t>(batch));
+    for (int64_t c = 0; c < batch; ++c) {
+      for (int64_t v = 0; v < 7; ++v) rows[static_cast<size_t>(v * batch + c)] = double((c >> v) & 1);
+    }
+    int64_t longest = 0;
+    const auto encode = query<Encode<double>, double>("encode");
+    CHECK_EQUAL(encode(handle.get(), rows.data(), batch, 1, 7, batch, nullptr, 0, &longest), 0);
+    std::vector<int32_t> codes(static_cast<size_t>(batch * longest));
+    CHECK_EQUAL(encode(handle.get(), rows.data(), batch, 1, 7, batch, codes.data(), longest, &longest), 0);
+    for (const bool by_codes : {false, true}) {
+      std::vector<double> gradient(logits.data.size(), 7.0);
+      CHECK_EQUAL(
+          (query<Likelihood<double>, double>("likelihood")(
+              handle.get(), logits.data.data(), batch, 1, rows.data(), batch, 1, by_codes ? codes.data() : nullptr,
+              longest, 7, pairs, 1, 1, batch, value.data(), nullptr, gradient.data(), 2)),
+          0);
+      for (int64_t c = 0; c < batch; ++c) {
+        double expected = kNever;
+        std::vector<double> slopes(static_cast<size_t>(pairs), 0.0);
+        for (const Path& path : paths) {
+          const bool is = std::all_of(path.literals.begin(), path.literals.end(),
+                                      [&](int32_t l) { return ((c >> (l / 2)) & 1) == l % 2; });
+          if (!is) continue;
+          expected = 0;
+          for (const int32_t w : path.weights) {
+            const double x = logits.exact[static_cast<size_t>(w / 2 * batch + c)], p = 1 / (1 + std::exp(-x));
+            expected += w % 2 == 1 ? std::log(p) : std::log1p(-p);
+            slopes[static_cast<size_t>(w / 2)] = (w % 2 == 1 ? 1 : 0) - p;
+          }
+        }
+        CHECK_CLOSE(value[static_cast<size_t>(c)], expected, 1e-11);
+        for (int64_t r = 0; r < pairs; ++r) {
+          CHECK_CLOSE(gradient[static_cast<size_t>(r * batch + c)], slopes[static_cast<size_t>(r)], 1e-11);
+        }
+      }
+    }
+  });
+}

@@ -42,3 +42,28 @@ def test_what_failed_is_said() -> None:
     default = torch.zeros((plan.num_leaves // 2, 2))
     with pytest.raises(ValueError, match="sample: a column that does not exist"):
         NativeBackend().sample(plan, None, Literals(leaves, default[0], default), torch.tensor([0, 7]), None)
+
+
+@needs_native
+def test_shapes_and_types_are_checked_at_the_seam() -> None:
+    plan = Structure(sp.compile(sp.one_hot(list("abc")))).layer
+    backend = NativeBackend()
+    leaves, weights = torch.zeros((plan.num_leaves, 2)), torch.zeros((plan.num_weights, 2))
+    with pytest.raises(ValueError, match="leaves"):
+        backend.evaluate(plan, None, leaves[:-1], flows=False)
+    with pytest.raises(ValueError, match="weights"):
+        backend.evaluate(plan, weights[:, :1], leaves, flows=False)
+    with pytest.raises(ValueError, match="weights"):
+        backend.maximize(plan, weights.double(), leaves)
+    with pytest.raises(ValueError, match="default"):
+        backend.best_states(plan, weights, leaves, torch.zeros((1, 2)))
+    logits = torch.zeros((plan.num_weights - plan.num_pairs, 1, 2))
+    rows = torch.zeros((plan.num_leaves // 2, 1, 2))
+    with pytest.raises(ValueError, match="logits"):
+        backend.likelihood(plan, logits[1:], rows, None, 3)
+    with pytest.raises(ValueError, match="rows"):
+        backend.likelihood(plan, logits, rows[..., :1], None, 3)
+    with pytest.raises(ValueError, match="codes"):
+        backend.likelihood(plan, logits, rows, torch.zeros((1, 2, 1)), 3)
+    with pytest.raises(ValueError, match="cotangent"):
+        backend.likelihood(plan, logits, rows, None, 3, torch.zeros((1, 1, 1)))

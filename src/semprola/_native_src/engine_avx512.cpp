@@ -1,9 +1,9 @@
 // The kernels for processors with AVX-512. Everything between the pragmas is compiled for them, so nothing that other
-// files share may be defined there.
+// files share may be defined there. SEMPROLA_PLAIN_KERNELS leaves them out of a build.
 
 #include "engine_plan.hpp"
 
-#if (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__)
+#if (defined(__x86_64__) || defined(__i386__)) && defined(__GNUC__) && !defined(SEMPROLA_PLAIN_KERNELS)
 #define SEMPROLA_HAS_KERNELS
 #include <immintrin.h>
 #if defined(__clang__)

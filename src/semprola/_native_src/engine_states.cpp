@@ -271,6 +271,11 @@ class Likelihood {
 
 template <class T>
 void likelihood(const LikelihoodJob<T>& job, int threads) {
+  const Plan& c = *job.plan;
+  require(job.samples >= 0 && job.components >= 0 && job.batch >= 0 && job.width >= 0,
+          "likelihood: a negative number of samples, components, rows or codes");
+  require(job.labels >= 0 && 2 * int64_t(job.labels) <= c.num_leaves, "likelihood: more labels than variables");
+  require(job.pairs >= 0 && 2 * job.pairs <= c.num_weights, "likelihood: more pairs of weights than there are");
   const Kernels<T>& k = wide_kernels(job.logits.data);
   const int step = job.batch > kWordBits ? 2 * kWordBits : kWordBits;
   run_tiles(useful_threads(threads, *job.plan, job.samples * job.batch), (job.batch + step - 1) / step,
@@ -289,6 +294,7 @@ void likelihood(const LikelihoodJob<T>& job, int threads) {
 template <class T>
 void support(const Plan& c, const Matrix<const T>& leaves, int64_t columns, int edges, uint8_t* some, uint8_t* flags,
              int threads) {
+  require(columns >= 0, "support: a negative number of columns");
   const int64_t tiles = (columns + kWordBits - 1) / kWordBits;
   run_tiles(useful_threads(threads, c, columns / 8), tiles, [&](const auto& next) {
     Scratch words(2 * c.num_rows() * int64_t(sizeof(Word)));
@@ -319,6 +325,7 @@ void support(const Plan& c, const Matrix<const T>& leaves, int64_t columns, int 
 template <class T>
 int64_t encode(const Plan& c, const Matrix<const T>& rows, int32_t labels, int64_t columns, int32_t* codes,
                int64_t width) {
+  require(columns >= 0 && width >= 0, "encode: a negative number of columns or codes");
   const Kernels<T>& k = wide_kernels(rows.data);
   std::vector<Word> words(2 * c.num_rows());
   Bits bits{&c, words.data(), words.data() + c.num_rows()};

@@ -49,6 +49,7 @@ class NativeBackend(Backend):
     def evaluate(
         self, plan: Plan, weights: Tensor | None, leaves: Tensor, *, flows: bool
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        _check_inputs(plan, weights, leaves)
         columns = leaves.shape[1]
         value = leaves.new_empty(columns)
         literals = leaves.new_empty(leaves.shape) if flows else None
@@ -73,6 +74,7 @@ class NativeBackend(Backend):
     def rank(self, plan: Plan, weights: Tensor | None, leaves: Tensor, k: int) -> tuple[Tensor, Tensor]:
         if k > _MOST_RANKED:
             return merge_lists(plan, weights, leaves, k)
+        _check_inputs(plan, weights, leaves)
         columns = leaves.shape[1]
         states, values = leaves.new_zeros((len(leaves) // 2, k, columns)), leaves.new_empty((k, columns))
         _call(
@@ -85,6 +87,8 @@ class NativeBackend(Backend):
         self, plan: Plan, weights: Tensor | None, literals: Literals, column: Tensor, generator: Generator | None
     ) -> Tensor:
         leaves, default, column = literals.leaves, literals.default.contiguous(), column.contiguous()
+        _check_inputs(plan, weights, leaves, default)
+        _require(column.dtype == torch.int64 and column.dim() == 1, "column", column, "int64 [samples]")
         seed = int(torch.randint(2**63 - 1, (), generator=generator))
         states = leaves.new_empty((len(default), len(column)))
         _call(
@@ -94,6 +98,7 @@ class NativeBackend(Backend):
         return states
 
     def support(self, plan: Plan, leaves: Tensor, edges: str | None) -> tuple[Tensor, Tensor]:
+        _check_inputs(plan, None, leaves)
         columns = leaves.shape[1]
         some = torch.empty(columns, dtype=torch.bool)
         flags = torch.empty((plan.num_weights if edges else 0, columns), dtype=torch.bool)
@@ -105,6 +110,7 @@ class NativeBackend(Backend):
         return flags, some
 
     def encode(self, plan: Plan, rows: Tensor) -> Tensor:
+        _require(rows.dim() == 2 and len(rows) == plan.num_leaves // 2, "rows", rows, "[variables, columns]")
         columns, longest = rows.shape[1], ctypes.c_int64(1)
         arguments = ("encode", rows, _handle(plan), *_matrix(rows), rows.shape[0], columns)
         _call(*arguments, None, 0, ctypes.addressof(longest))
@@ -126,6 +132,7 @@ class NativeBackend(Backend):
     ) -> tuple[Tensor | None, Tensor | None]:
         _, components, batch = logits.shape
         samples = rows.shape[1]
+        _check_states(plan, logits, rows, codes, cotangent)
         if components > 1:
             logits = logits.contiguous()
         if samples > 1:
@@ -169,11 +176,43 @@ class NativeBackend(Backend):
 def _maximize(
     plan: Plan, weights: Tensor | None, leaves: Tensor, default: Tensor | None, value: Tensor, *outputs: Tensor | None
 ) -> None:
+    _check_inputs(plan, weights, leaves, default)
     if len(value):
         _call(
             *("maximize", leaves, _handle(plan), *_matrix(weights), *_matrix(leaves), _pointer(default), len(value)),
             *(value.data_ptr(), *map(_pointer, outputs), torch.get_num_threads()),
         )
+
+
+def _check_inputs(plan: Plan, weights: Tensor | None, leaves: Tensor, default: Tensor | None = None) -> None:
+    """Refuse what the kernels would read out of bounds."""
+    _require(leaves.dim() == 2 and len(leaves) == plan.num_leaves, "leaves", leaves, f"[{plan.num_leaves}, columns]")
+    columns = leaves.shape[1]
+    if weights is not None:
+        wanted = (plan.num_weights, columns)
+        _require(weights.shape == wanted and weights.dtype == leaves.dtype, "weights", weights, wanted)
+    if default is not None:
+        wanted = (plan.num_leaves // 2, columns)
+        _require(default.shape == wanted and default.dtype == leaves.dtype, "default", default, wanted)
+
+
+def _check_states(plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor | None, cotangent: Tensor | None) -> None:
+    (_, components, batch), samples = logits.shape, rows.shape[1]
+    wanted = (plan.num_weights - plan.num_pairs, components, batch)
+    _require(logits.shape == wanted, "logits", logits, wanted)
+    wanted = (plan.num_leaves // 2, samples, batch)
+    _require(rows.shape == wanted and rows.dtype == logits.dtype, "rows", rows, wanted)
+    if codes is not None:
+        fits = codes.dtype == torch.int32 and codes.numel() == samples * batch * codes.shape[-1]
+        _require(fits, "codes", codes, f"int32 [{samples}, {batch}, most]")
+    if cotangent is not None:
+        wanted = (samples, components, batch)
+        _require(cotangent.shape == wanted and cotangent.dtype == logits.dtype, "cotangent", cotangent, wanted)
+
+
+def _require(fits: bool, name: str, values: Tensor, wanted: object) -> None:
+    if not fits:
+        raise ValueError(f"{name}: {values.dtype} {tuple(values.shape)} where the circuit needs {wanted}")
 
 
 def _handle(plan: Plan) -> int:
