@@ -34,6 +34,7 @@ def hmlc(
     units: Annotated[int | None, typer.Option(help="k of the paper", min=1)] = None,
     mixing: Annotated[str, typer.Option(help="of units: elementwise, or cross")] = "",
     gates: Annotated[int | None, typer.Option(help="hidden layers of the gate, of width 256", min=0)] = None,
+    marginal_weight: Annotated[float | None, typer.Option(help="of the cross-entropy of marginals, for SPL")] = None,
     options: Annotated[bool | None, typer.Option(help="add what all training rows obey to the hierarchy")] = None,
     impute: Annotated[str, typer.Option(help="train, or file: as the released code, with means of test rows")] = "",
     report: Annotated[bool, typer.Option("--report", help="only make tables, picture and docs/hmlc.md")] = False,
@@ -58,6 +59,7 @@ def hmlc(
         return
     names = [find_set(name).name for name in _words(sets) or (_words(QUICK_SETS) if quick else TWELVE)]
     changes = _changes(circuit, components, units, mixing, gates, options, impute)
+    changes |= {} if marginal_weight is None else {"marginal_weight": marginal_weight}
     chosen = _methods(methods)
     folder = None if data is None else str(data)
     if quick:

@@ -6,15 +6,20 @@ from typing import Any
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional as F
 
 import semprola as sp
 from experiments.hmlc.settings import CIRCUITS, METHODS, Settings
 from semprola.baselines import FIL, HMCNN
 from semprola.circuit import Circuit
 from semprola.constraints import Hierarchy, hierarchy, suggest
+from semprola.distributions.encoding import EncodedStates
 from semprola.errors import SemprolaError
 from semprola.losses import SemanticLoss
 from semprola.nn import SPL, ProductSPL
+
+_EDGE = 1e-6
+"""Marginals are kept this far from 0 and 1 in a loss."""
 
 CONSTRAINED = ("spl", "spl-known", "product-spl")
 """Methods whose support is the constraint with its options."""
@@ -59,9 +64,18 @@ class Model(nn.Module):
         if isinstance(self.head, HMCNN):
             return torch.mean(p.loss(y))
         total: Tensor = -p.log_prob(y).mean()
+        if self.settings.marginal_weight:
+            states = y.states if isinstance(y, EncodedStates) else y
+            total = total + self.settings.marginal_weight * marginal_loss(p.mean, states)
         if self.penalty is not None:
             total = total + self.settings.semantic_weight * self.penalty(p.logits.squeeze(-2))
         return total
+
+
+def marginal_loss(mean: Tensor, y: Tensor) -> Tensor:
+    """Cross-entropy of labels y under marginals, both [rows, labels]: summed over labels, a mean over rows."""
+    inside = mean.clamp(_EDGE, 1 - _EDGE)
+    return F.binary_cross_entropy(inside, y.to(inside), reduction="none").sum(-1).mean()
 
 
 def network(in_features: int, width: int, features: int | None, dropout: float) -> nn.Sequential:

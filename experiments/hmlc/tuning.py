@@ -29,10 +29,11 @@ def candidates(method: str, name: str) -> list[dict[str, Any]]:
     tried: list[dict[str, Any]] = [{}, {"lr": 5e-4}, {"dropout": 0.5}]
     if method in ("spl", "spl-known", "product-spl"):
         tried.append({"components": 1 if base.components > 1 else 4})
+        tried.append({"marginal_weight": 1.0})
     elif method == "semantic-loss":
-        tried.append({"semantic_weight": 0.5})
+        tried += [{"semantic_weight": 0.5}, {"features": 128}]
     else:
-        tried.append({"features": 128})
+        tried += [{"features": 128}, {"features": 128, "dropout": 0.5}]
     return tried
 
 
