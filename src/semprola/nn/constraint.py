@@ -12,7 +12,6 @@ from semprola._names import is_named
 from semprola.circuit import Circuit
 from semprola.compiler import compile
 from semprola.distributions import ProductDistribution
-from semprola.distributions.arguments import check_finite
 from semprola.distributions.cached import structure_of
 from semprola.engine import Structure
 from semprola.errors import FormatError, LabelError
@@ -139,5 +138,4 @@ def _distribution(structure: Structure, logits: Tensor, given: Any) -> ProductDi
         raise LabelError(
             f"logits must be [*batch, {labels}], one column for each of {names}; not {tuple(logits.shape)}"
         )
-    check_finite(logits, logits.shape[:-1], "logits")
     return ProductDistribution(structure, logits.unsqueeze(-2), given=given)
