@@ -67,8 +67,10 @@ def is_deterministic(circuit: Circuit) -> bool:
     zero-suppressed, does not mention v at all. Any other pair (the primes of a sentential decision diagram) goes to
     a search for a contradiction that is sound: a circuit reported deterministic is.
     """
-    direct = _direct_literals(circuit)
     scope = scopes(circuit)
+    if _all_decisions(circuit, scope):
+        return True
+    direct = _direct_literals(circuit)
     zero = bits(circuit.zero_suppressed)
     search = _Contradictions(circuit, scope, direct)
     suppresses = bool(np.any(circuit.zero_suppressed))
@@ -98,6 +100,31 @@ def _edges(circuit: Circuit, kind: int) -> tuple[npt.NDArray[np.int64], npt.NDAr
     parents = np.repeat(np.arange(circuit.num_nodes), np.diff(circuit.child_start))
     chosen = circuit.kind[parents] == kind
     return parents[chosen], circuit.children[chosen]
+
+
+def _all_decisions(circuit: Circuit, scope: npt.NDArray[np.uint64]) -> bool:
+    """Whether every sum has two children of which one asserts a zero-suppressed label that the other leaves out.
+
+    Large circuits of families are mostly of this kind; this looks at all sums at once.
+    """
+    arity = np.diff(circuit.child_start)
+    sums = np.flatnonzero(circuit.kind == _SUM)
+    if not np.all(arity[sums] == 2):
+        return False
+    proven = np.zeros(circuit.num_nodes, np.bool_)
+    pairs = circuit.children[circuit.child_start[sums][:, None] + np.arange(2)]
+    for one, other in ((pairs[:, 0], pairs[:, 1]), (pairs[:, 1], pairs[:, 0])):
+        # the literals that a child is, or has as children if it is a product
+        width = np.where(circuit.kind[one] == _PRODUCT, arity[one], 0)
+        owner = np.repeat(np.arange(len(sums)), width)
+        offset = np.arange(len(owner)) - np.repeat(np.cumsum(width) - width, width)
+        below = circuit.literal[circuit.children[circuit.child_start[one][owner] + offset]]
+        place = np.concatenate([owner, np.arange(len(sums))])
+        variable = np.concatenate([below, circuit.literal[one]]).astype(np.int64) - 1
+        place, variable = place[variable >= 0], variable[variable >= 0]
+        mentioned = scope[other[place], variable // 64] >> (variable % 64).astype(np.uint64) & np.uint64(1)
+        proven[sums[place[(mentioned == 0) & circuit.zero_suppressed[variable]]]] = True
+    return bool(proven[sums].all())
 
 
 def _direct_literals(circuit: Circuit) -> list[frozenset[int]]:

@@ -54,6 +54,10 @@ def smooth(circuit: Circuit, variables: npt.NDArray[np.bool_] | None = None) -> 
     )
 
 
+_GAP_WORDS = 1 << 23
+"""Words of bit sets held at a time while gaps are looked for."""
+
+
 def gaps(
     circuit: Circuit, variables: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -66,14 +70,27 @@ def gaps(
     scope = scopes(circuit)
     chosen = bits(variables)
     parents = np.repeat(np.arange(circuit.num_nodes), np.diff(circuit.child_start))
-    missing = scope[parents] & ~scope[circuit.children] & chosen
-    missing[circuit.kind[parents] != SUM] = 0
-    touched = np.flatnonzero(missing.any(axis=1))
-    row, variable = members(missing[touched])
+    edges = np.flatnonzero(circuit.kind[parents] == SUM) if np.any(variables) else np.zeros(0, np.int64)
     counts = np.zeros(circuit.num_edges + 1, dtype=np.int64)
-    counts[1:][touched] = np.bincount(row, minlength=len(touched))
+    found = [np.zeros(0, np.int64)]
+    step = max(1, _GAP_WORDS // scope.shape[1])
+    for begin in range(0, len(edges), step):  # in parts: all edges at once would take more memory than the circuit
+        part = edges[begin : begin + step]
+        missing = scope[parents[part]] & ~scope[circuit.children[part]] & chosen
+        touched = np.flatnonzero(missing.any(axis=1))
+        row, variable = members(missing[touched])
+        counts[1:][part[touched]] = np.bincount(row, minlength=len(touched))
+        found.append(variable)
+    variable = np.concatenate(found)
     root_gap = members((chosen & ~scope[circuit.root])[None, :])[1]
     return np.cumsum(counts), variable, root_gap
+
+
+def mentions_all(circuit: Circuit, variables: npt.NDArray[np.bool_]) -> bool:
+    """Whether the circuit mentions all of some variables, anywhere."""
+    found = np.zeros(circuit.num_variables + 1, np.bool_)
+    found[np.abs(circuit.literal)] = True
+    return bool(np.all(found[1:] | ~variables))
 
 
 def condition(circuit: Circuit, values: Mapping[str, Any]) -> Circuit:

@@ -64,7 +64,7 @@ def cardinality(
 
 
 def one_hot(*groups: Iterable[str]) -> OneHot:
-    """Exactly one label of every group is on; one flat sum a group, so as many nodes as labels.
+    """Exactly one label of every group is on. Each group is one flat sum, so there are about as many nodes as labels.
 
     Args:
         *groups: names of the labels of each group; groups share no label.

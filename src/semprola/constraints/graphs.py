@@ -1,4 +1,4 @@
-"""Graphs as families of edge sets see them: numbered nodes, numbered edges, one label an edge."""
+"""Graphs as families of edge sets see them: numbered nodes and edges, and one label per edge."""
 
 from __future__ import annotations
 

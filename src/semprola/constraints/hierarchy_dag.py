@@ -167,7 +167,7 @@ class _Plan:
         return allowed, links
 
     def _nodes(self, builder: CircuitBuilder, v: int, allowed: Masks, children: list[Ids]) -> Ids:
-        """One circuit node a mask; masks under which the same follows share it."""
+        """One circuit node per mask; masks under which the same follows share it."""
         half = len(allowed) // 2
         table = np.stack([allowed[:half], allowed[half:], *(part for c in children for part in (c[:half], c[half:]))])
         for row in range(2, len(table)):

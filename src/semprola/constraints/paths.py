@@ -1,4 +1,4 @@
-"""Simple paths and simple cycles of a graph: a label an edge."""
+"""Simple paths and simple cycles of a graph, with one label per edge."""
 
 from __future__ import annotations
 

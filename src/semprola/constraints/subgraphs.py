@@ -1,4 +1,4 @@
-"""Spanning trees and matchings of a graph: a label an edge."""
+"""Spanning trees and matchings of a graph, with one label per edge."""
 
 from __future__ import annotations
 

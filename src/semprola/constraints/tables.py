@@ -25,7 +25,7 @@ def table(rows: Any, *, labels: Iterable[str]) -> Table:
     """Exactly these rows are allowed.
 
     The circuit is the smaller of the minimal ordered and the minimal zero-suppressed diagram in the order of the
-    labels: never more nodes than entries in the table, and no more than a few a row where rows have much in common.
+    labels: never more nodes than entries in the table, and only a few per row where rows have much in common.
 
     Args:
         rows: rows of 0 and 1, array, tensor or nested list of shape [rows, labels]; repeated rows count once.

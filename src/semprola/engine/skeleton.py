@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from semprola.circuit import LITERAL, PRODUCT, SUM, Circuit
 from semprola.circuit.levels import spans
-from semprola.circuit.transforms import gaps
+from semprola.circuit.transforms import gaps, mentions_all
 
 Index = npt.NDArray[np.int64]
 
@@ -83,7 +83,7 @@ def skeleton(circuit: Circuit, *, fill_free: bool, fill_suppressed: bool) -> Ske
     own = _own_products(circuit, parent)
     rows_of_node = np.flatnonzero(is_sum | own)
     # decided by all labels, filled or not, so that every skeleton of a circuit has the same sums
-    needs_top = not is_sum[circuit.root] or len(gaps(circuit, is_label)[2]) > 0
+    needs_top = not is_sum[circuit.root] or not mentions_all(circuit, is_label)
     row = np.full(circuit.num_nodes, -1, dtype=np.int64)
     row[rows_of_node] = np.arange(len(rows_of_node))
 

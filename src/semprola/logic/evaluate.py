@@ -54,7 +54,7 @@ def evaluate_columns(formula: Formula, columns: Mapping[str, Column], rows: int)
         rows: the number of rows.
 
     Returns:
-        One bool a row, ``[rows]``.
+        One bool per row, ``[rows]``.
 
     Example:
         >>> from semprola.logic import parse

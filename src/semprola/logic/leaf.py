@@ -89,7 +89,7 @@ class Leaf(Formula, ABC):
             rows: the number of rows.
 
         Returns:
-            One bool a row, ``[rows]``.
+            One bool per row, ``[rows]``.
         """
 
     @abstractmethod
