@@ -209,3 +209,26 @@ def test_bad_tables() -> None:
         model().fit(X, np.full((30, 3), "yes"))
     with pytest.raises(ValueError, match="NaN"):
         model().fit(np.where(X > 1, np.nan, X), y)
+
+
+def test_prediction_sets(tmp_path: Path) -> None:
+    X, y = data(800)
+    fitted = model(epochs=10).fit(X[:200], y[:200])
+    with pytest.raises(ValueError, match="call calibrate_sets first"):
+        fitted.predict_sets(X[500:])
+    fitted.calibrate_sets(X[200:500], y[200:500])
+    for coverage in (0.6, 0.9):
+        sets = fitted.predict_sets(X[500:], coverage)
+        assert all(obeys(found.states) for found in sets)
+        hits = np.mean([truth in found for truth, found in zip(y[500:], sets, strict=True)])
+        assert hits > coverage - 0.06
+    assert np.mean([len(found) for found in sets]) < 3
+    with pytest.raises(ValueError, match="300 calibration rows are too few for a coverage"):
+        fitted.predict_sets(X[500:], 0.999)
+    with pytest.raises(sp.LabelError, match="labels are all observed"):
+        fitted.calibrate_sets(X[:2], [[0, np.nan, 1], [0, 0, 0]])
+    pytest.importorskip("safetensors")
+    again = sp.load(sp.save(fitted, tmp_path / "model"))
+    assert [len(found) for found in again.predict_sets(X[500:])] == [
+        len(found) for found in fitted.predict_sets(X[500:])
+    ]

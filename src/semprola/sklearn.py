@@ -19,6 +19,7 @@ from semprola.nn.standardize import Standardize
 from semprola.training import FitSettings
 from semprola.training import fit as fit_network
 from semprola.training.rules import compile_rules, read_rules
+from semprola.training.sets import PredictionSet, conformal_threshold, grow_sets
 from semprola.training.targets import label_table
 
 try:
@@ -90,6 +91,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     circuit_: Circuit
     network_: nn.Module
     n_iter_: int
+    set_scores_: NDArray[np.float64]
 
     def __init__(
         self,
@@ -222,6 +224,53 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         drawn = [p.sample((n_samples,), generator=generator).cpu() for p in self._distributions(X)]
         return torch.cat(drawn, 1).numpy().astype(np.int64)
 
+    def calibrate_sets(self, X: Any, y: Any) -> SPLClassifier:
+        """Prepare `predict_sets` with rows that the model was not trained on.
+
+        Args:
+            X: inputs [rows, features].
+            y: labels without NaN [rows, labels], or one class for each row.
+        """
+        x = self._inputs(X)
+        truth = torch.from_numpy(self._labels_of(y, False, None)).to(x)
+        if bool(truth.isnan().any()):
+            raise LabelError("prediction sets are calibrated with rows whose labels are all observed")
+        parts = [p.log_prob(truth[i * _CHUNK : (i + 1) * _CHUNK]) for i, p in enumerate(self._distributions(X))]
+        self.set_scores_ = np.sort(_joined(parts).astype(np.float64))
+        return self
+
+    def predict_sets(self, X: Any, coverage: float = 0.9) -> list[PredictionSet]:
+        """Sets of consistent label vectors that hold the truth with at least the stated probability.
+
+        Each set has all states whose probability reaches a threshold that `calibrate_sets` has found (split-conformal
+        prediction); the guarantee holds on average over rows of the same source as the calibration rows.
+
+        Args:
+            X: inputs [rows, features].
+            coverage: how often a set is to hold the truth.
+
+        Raises:
+            ValueError: `calibrate_sets` was not called, or with too few rows for this coverage.
+            IntractableError: a set is too large to list.
+
+        Example:
+            >>> rng = np.random.default_rng(0)
+            >>> X = rng.normal(size=(300, 2))
+            >>> y = np.stack([X[:, 0] > 1, X[:, 0] > 0], axis=1).astype(int)
+            >>> model = SPLClassifier("a -> b", random_state=0, epochs=20).fit(X[:150], y[:150])
+            >>> sets = model.calibrate_sets(X[150:200], y[150:200]).predict_sets(X[200:], coverage=0.9)
+            >>> sum(truth in found for truth, found in zip(y[200:], sets)) >= 80
+            True
+        """
+        if not hasattr(self, "set_scores_"):
+            raise ValueError("call calibrate_sets first, with rows that the model was not trained on")
+        threshold = conformal_threshold(self.set_scores_, coverage)
+        if threshold == float("-inf"):
+            raise ValueError(f"{len(self.set_scores_)} calibration rows are too few for a coverage of {coverage}")
+        x = self._inputs(X)
+        with torch.no_grad():
+            return grow_sets(lambda rows: self.network_(x if rows is None else x[rows]), len(x), threshold)
+
     def broken_rows(self, y: NDArray[np.float32]) -> NDArray[np.bool_]:
         """Which rows of y (0, 1 and NaN [rows, labels]) break the constraint, however they are completed [rows]."""
         if not np.isnan(y).any():
@@ -261,6 +310,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             "features": int(self.n_features_in_),
             "feature_names": _plain(getattr(self, "feature_names_in_", None)),
             "epochs": int(self.n_iter_),
+            "set_scores": _plain(getattr(self, "set_scores_", None)),
         }
 
     @classmethod
@@ -278,6 +328,8 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         else:
             model.classes_ = np.array(state["classes"]["values"], dtype=np.dtype(state["classes"]["dtype"]))
         model.n_features_in_, model.n_iter_ = state["features"], state["epochs"]
+        if state["set_scores"] is not None:
+            model.set_scores_ = np.array(state["set_scores"])
         if state["feature_names"] is not None:
             model.feature_names_in_ = np.array(state["feature_names"], dtype=object)
         return model

@@ -3,6 +3,7 @@
 from semprola.training.calibration import Calibrated, Temperature, calibrate, calibration_report
 from semprola.training.fitting import evaluate, fit
 from semprola.training.progress import Progress
+from semprola.training.sets import PredictionSet, conformal_threshold, prediction_sets
 from semprola.training.settings import FitSettings, History, Look
 from semprola.training.trainer import TrainSettings, train
 
@@ -11,12 +12,15 @@ __all__ = [
     "FitSettings",
     "History",
     "Look",
+    "PredictionSet",
     "Progress",
     "Temperature",
     "TrainSettings",
     "calibrate",
     "calibration_report",
+    "conformal_threshold",
     "evaluate",
     "fit",
+    "prediction_sets",
     "train",
 ]
