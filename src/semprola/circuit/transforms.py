@@ -87,10 +87,8 @@ def gaps(
 
 
 def mentions_all(circuit: Circuit, variables: npt.NDArray[np.bool_]) -> bool:
-    """Whether the circuit mentions all of some variables, anywhere."""
-    found = np.zeros(circuit.num_variables + 1, np.bool_)
-    found[np.abs(circuit.literal)] = True
-    return bool(np.all(found[1:] | ~variables))
+    """Whether the root mentions all of some variables."""
+    return not np.any(bits(variables) & ~scopes(circuit)[circuit.root])
 
 
 def condition(circuit: Circuit, values: Mapping[str, Any]) -> Circuit:
