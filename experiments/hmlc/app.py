@@ -14,7 +14,7 @@ from semprola.errors import SemprolaError
 
 RESULTS = Path("results/hmlc")
 QUICK_SETS = "enron,eisen"
-MAIN_METHODS = "spl,fil,hmcnn"
+MAIN_METHODS = "spl,spl-known,hmcnn,fil"
 _QUICK = {"epochs": 30, "every": 3, "patience": 5}
 
 

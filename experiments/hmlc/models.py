@@ -142,11 +142,5 @@ def _head(settings: Settings, width: int, rule: Hierarchy, circuit: Circuit | No
         raise SemprolaError(f"no method {method!r}: choose from {', '.join(METHODS)}")
     if method == "product-spl":
         return ProductSPL(width, circuit, mixtures=m, gate=settings.gate)
-    known: dict[str, Any] = {"known_states": distinct(y)} if method == "spl-known" else {}
+    known: dict[str, Any] = {"known_states": y} if method == "spl-known" else {}
     return SPL(width, circuit, replicas=m, units=settings.units, gate=settings.gate, mixing=settings.mixing, **known)
-
-
-def distinct(y: Tensor) -> Tensor:
-    """The label sets that occur [sets, labels]."""
-    states: Tensor = torch.unique(y, dim=0)
-    return states

@@ -14,9 +14,10 @@ from semprola.errors import SemprolaError
 # Okabe–Ito: told apart by readers with any colour vision
 _SERIES = (
     ("SPL", "spl", "#0072b2", "o", -0.12),
-    ("FIL", "fil", "#7f7f7f", "s", 0.12),
+    ("SPL + known label sets", "spl-known", "#d55e00", "D", 0.12),
+    ("FIL", "fil", "#7f7f7f", "s", 0.3),
 )
-_KNOWN = ("SPL, known label sets", "#d55e00", "D", -0.3)
+_KNOWN = ("SPL, best known set", "#e69f00", "^", -0.3)
 _PANELS: tuple[tuple[str, Figures], ...] = (
     ("exact match (percentage points)", EXACT),
     ("Hamming score (percentage points)", HAMMING),
