@@ -70,6 +70,26 @@ CASES = {
         sp.UnsatisfiableError,
         "the evidence has probability zero in rows 0, 1",
     ),
+    "complex labels": (
+        lambda: single().log_prob(torch.zeros(2, 3, dtype=torch.complex64)),
+        TypeError,
+        "a tensor of 3 labels must hold real numbers, not torch.complex64",
+    ),
+    "complex evidence": (
+        lambda: single().condition(torch.zeros(2, 3, dtype=torch.complex64)),
+        TypeError,
+        "evidence must hold real numbers, not torch.complex64",
+    ),
+    "complex labels to encode": (
+        lambda: sp.SPL(4, CIRCUIT).encode(torch.zeros(2, 3, dtype=torch.complex64)),
+        TypeError,
+        "y must hold real numbers, not torch.complex64",
+    ),
+    "negative sample shape": (
+        lambda: single().sample((2, -1)),
+        ValueError,
+        "sample_shape must hold sizes of 0 or more, not (2, -1)",
+    ),
     "k": (lambda: single().top_k(0), ValueError, "k must be a positive whole number, not 0"),
     "decoder": (
         lambda: single().decode("best"),

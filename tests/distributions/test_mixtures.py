@@ -190,6 +190,16 @@ class TestKnownStates:
             optimizer.step()
         assert loss < 0.5 * first
 
+    def test_in_one_graph_and_under_transforms(self):
+        layer = self.layer(components=2)
+        z, y = torch.randn(3, 4), torch.eye(3)
+        for query in (lambda z: layer(z).log_prob(y), lambda z: layer(z).mode):
+            assert torch.equal(torch.compile(query, fullgraph=True)(z), query(z))
+        slopes = torch.func.vmap(torch.func.grad(lambda z, y: layer(z).log_prob(y)))(z, y)
+        z.requires_grad_()
+        layer(z).log_prob(y).sum().backward()
+        torch.testing.assert_close(slopes, z.grad)
+
     def test_rows_that_break_the_rules_are_named(self):
         with pytest.raises(ValueError, match=r"^y breaks the constraint in row 1: leave such rows out$"):
             sp.SPL(4, sp.one_hot(["a", "b"]), known_states=torch.tensor([[1.0, 0], [1, 1]]))

@@ -38,6 +38,7 @@ def given_rows(circuit: Circuit, given: Any, batch_shape: Sequence[int], like: T
         raise LabelError(
             f"given has shape {tuple(rows.shape)}, expected {expected}: one column for each given variable"
         )
+    _check_real(rows, "given")
     try:
         rows = rows.to(like.dtype).expand(expected)
     except RuntimeError:
@@ -49,6 +50,8 @@ def given_rows(circuit: Circuit, given: Any, batch_shape: Sequence[int], like: T
 
 
 def check_binary(value: Tensor, what: str) -> None:
+    """Refuse anything but zeros and ones."""
+    _check_real(value, what)
     if is_hidden(value):
         return
     # a tensor made inside of torch.func.grad is wrapped, and has no memory of its own to look at
@@ -59,6 +62,8 @@ def check_binary(value: Tensor, what: str) -> None:
 
 
 def check_evidence(value: Tensor) -> None:
+    """Refuse anything but zeros, ones and NaN."""
+    _check_real(value, "evidence")
     if is_hidden(value):
         return
     if value.dtype != torch.bool and not is_binary(torch.nan_to_num(value)):
@@ -86,8 +91,7 @@ def flat_rows(value: Tensor, labels: int, batch_shape: torch.Size, like: Tensor)
     """[labels, samples, batch] from [*sample, *batch, labels], and the shape [*sample, *batch]."""
     if not isinstance(value, Tensor):
         raise TypeError(f"expected a tensor of shape [*batch, {labels}], not {type(value).__name__}")
-    if value.is_complex():
-        raise TypeError(f"expected real numbers, not {value.dtype}")
+    _check_real(value, f"a tensor of {labels} labels")
     if value.dim() == 0 or value.shape[-1] != labels:
         raise ValueError(f"expected rows of {labels} labels, got a tensor of shape {tuple(value.shape)}")
     try:
@@ -157,6 +161,11 @@ def normalized_mixing(logits: Tensor | None, components: int, batch_shape: Seque
     check_finite(logits, batch_shape, "mixing logits")
     rows = _upcast(logits).reshape(math.prod(batch_shape), components)
     return torch.log_softmax(rows.T.to(like.dtype), 0)
+
+
+def _check_real(value: Tensor, what: str) -> None:
+    if value.is_complex():
+        raise TypeError(f"{what} must hold real numbers, not {value.dtype}")
 
 
 def _upcast(logits: Tensor) -> Tensor:

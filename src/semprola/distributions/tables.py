@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from random import Random
 from typing import Any
 
 import torch
@@ -25,8 +26,9 @@ class StateTable:
 
     def __init__(self, states: Tensor) -> None:
         self.states = states
-        code = torch.randint(-(2**62), 2**62, (states.shape[1],), generator=torch.Generator().manual_seed(0))
-        self._code = code.to(states.device)
+        random = Random(0)
+        code = [random.randrange(-(2**62), 2**62) for _ in range(states.shape[1])]
+        self._code = torch.tensor(code, device=states.device)
         self._sorted, self._order = self._keys(states.T).sort()
 
     def find(self, y: Tensor) -> Tensor:

@@ -13,6 +13,9 @@ from semprola.engine.backends import torch_passes as passes
 from semprola.engine.plan import Plan, Step
 from semprola.engine.skeleton import Index, Skeleton, binarize, expand, group_branches, skeleton
 
+_SMALL = 4096
+"""The models of a circuit with no more nodes than this are counted beforehand."""
+
 
 class Structure:
     """A circuit and the plans that evaluate it, for a layer with `units` copies of each sum.
@@ -38,10 +41,12 @@ class Structure:
     def prepare_constraint(self) -> None:
         """Make the plans of the constraint alone now: tracing compilers cannot follow the making of one."""
         _ = self.constraint, self.constraint_explicit
+        _ = self.circuit.num_nodes > _SMALL or self.model_count
 
     def prepare_layer(self) -> None:
         """The same for the plans of a single-circuit layer."""
         _ = self.layer, self.layer_explicit, None if self.is_deterministic else self.bound
+        _ = self.circuit.num_nodes > _SMALL or self.model_count
 
     @property
     def is_deterministic(self) -> bool:

@@ -36,7 +36,8 @@ class KnownTable(nn.Module):
         states, counts = torch.unique(rows.to(torch.uint8), dim=0, return_counts=True)
         self.register_buffer("states", states.to(device))
         self.register_buffer("counts", counts.to(device))
-        self._kept: StateTable | None = None
+        # made now: tracing compilers cannot follow the making of it
+        self._kept: StateTable | None = StateTable(self.states)
 
     @property
     def table(self) -> StateTable:
