@@ -41,7 +41,7 @@ struct Giant {
   explicit Giant(const Body&) {}
   Giant(Giant&&) = default;
   void join() {}
-  char size[size_t{1} << 40];
+  char size[size_t{1} << 58];
 };
 
 template <class Thrown>
