@@ -92,7 +92,8 @@ struct PlainOps {
   static SEMPROLA_INLINE V scale(V a, V power) {
     SEMPROLA_LANES {
       const bool tiny = !(power.x[i] > T(1 - kBias));
-      const T bounded = tiny ? T(0) : power.x[i];
+      // what is larger scales a zero, and only has to be a number
+      const T bounded = tiny ? T(0) : power.x[i] < T(kBias) ? power.x[i] : T(kBias);
       const Integer bits = (Integer(bounded) + kBias) << kMantissa;
       T factor;
       std::memcpy(&factor, &bits, sizeof(T));
