@@ -86,10 +86,10 @@ class Domain:
 
     def all_states(self) -> Tensor:
         """Every label vector that is a model for some input [states, labels]."""
+        if self.can_be_listed():
+            return self.structure.few_states.to(self.like)
         rows = torch.from_numpy(self.circuit.enumerate()[:, : self.circuit.num_labels].copy())
-        if self.circuit.given:
-            rows = torch.unique(rows, dim=0)
-        return rows.to(self.like)
+        return (torch.unique(rows, dim=0) if self.circuit.given else rows).to(self.like)
 
     def candidates(self) -> Tensor:
         """All states as candidates for each element of the batch [labels, states, batch]."""

@@ -14,7 +14,7 @@ from semprola.engine.plan import Plan, Step
 from semprola.engine.skeleton import Index, Skeleton, binarize, expand, group_branches, skeleton
 
 _SMALL = 4096
-"""The models of a circuit with no more nodes than this are counted beforehand."""
+"""The models of a circuit with no more nodes than this are counted beforehand, and listed if they are no more."""
 
 
 class Structure:
@@ -41,16 +41,26 @@ class Structure:
     def prepare_constraint(self) -> None:
         """Make the plans of the constraint alone now: tracing compilers cannot follow the making of one."""
         _ = self.constraint, self.constraint_explicit
-        _ = self.circuit.num_nodes > _SMALL or self.model_count
+        self._prepare_states()
 
     def prepare_layer(self) -> None:
         """The same for the plans of a single-circuit layer."""
         _ = self.layer, self.layer_explicit, None if self.is_deterministic else self.bound
-        _ = self.circuit.num_nodes > _SMALL or self.model_count
+        self._prepare_states()
+
+    def _prepare_states(self) -> None:
+        if self.circuit.num_nodes <= _SMALL and self.model_count <= _SMALL:
+            _ = self.few_states
 
     @property
     def is_deterministic(self) -> bool:
         return self.units == 1
+
+    @cached_property
+    def few_states(self) -> torch.Tensor:
+        """Every label vector that is a model for some input [states, labels], uint8; for circuits with few models."""
+        rows = torch.from_numpy(self.circuit.enumerate()[:, : self.circuit.num_labels].copy())
+        return torch.unique(rows, dim=0) if self.circuit.given else rows
 
     @cached_property
     def model_count(self) -> int:
