@@ -44,25 +44,30 @@ def band(edges: int) -> Skeleton:
     """
     width = max(2, round((edges / 2) ** 0.5 / 2))
     layers = max(1, round(edges / 2 / width))
-    leaves = 2 * layers
-    layer, place = np.divmod(np.arange(layers * width), width)
-    last = layer == layers - 1
-    below = leaves + (layer + 1) * width
-    low = np.where(last, -1, below + place)
-    high = np.where(last, -1, below + (place + 1) % width)
-    factors = np.stack([2 * layer, low, 2 * layer + 1, high], axis=1)
-    counts = np.repeat(np.where(last, 1, 2), 2)
+    leaves, sums = 2 * layers, layers * width
+    layer, place = np.divmod(np.arange(sums, dtype=np.int32), width)
+    factors = np.empty((sums, 4), dtype=np.int32)
+    factors[:, 0], factors[:, 2] = 2 * layer, 2 * layer + 1
+    factors[:, 1] = leaves + (layer + 1) * width + place
+    factors[:, 3] = leaves + (layer + 1) * width + (place + 1) % width
+    del layer, place
+    # the edges of the last layer have no sum below them
+    whole = sums - width
+    counts = np.full(2 * sums, 2, dtype=np.int32)
+    counts[2 * whole :] = 1
+    factor_start = np.zeros(2 * sums + 1, dtype=np.int32)
+    np.cumsum(counts, out=factor_start[1:])
     return Skeleton(
         num_variables=layers,
-        edge_start=2 * np.arange(layers * width + 1),
-        factor_start=np.concatenate([[0], np.cumsum(counts)]),
-        factors=factors[factors >= 0],
+        edge_start=np.arange(0, 2 * sums + 1, 2, dtype=np.int32),
+        factor_start=factor_start,
+        factors=np.concatenate([factors[:whole].ravel(), factors[whole:, ::2].ravel()]),
         root=0,
-        origin=np.arange(2 * layers * width),
-        node=np.arange(layers * width),
+        origin=np.arange(2 * sums, dtype=np.int32),
+        node=np.arange(sums, dtype=np.int32),
         mentioned=np.ones(layers, dtype=bool),
         suppressed=np.zeros(layers, dtype=bool),
-        combo=np.zeros(2 * layers * width, dtype=np.int64),
+        combo=np.broadcast_to(np.int32(0), 2 * sums),
     )
 
 

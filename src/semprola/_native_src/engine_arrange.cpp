@@ -15,6 +15,11 @@ struct Lists {
   std::vector<int32_t> start{0}, items;
 
   void close() { start.push_back(int32_t(items.size())); }
+  // Vectors that grow by themselves take up to three times the memory of what they hold in the end.
+  void reserve(int32_t lists, int32_t numbers) {
+    start.reserve(size_t(lists) + 1);
+    items.reserve(numbers);
+  }
   int32_t length(int32_t i) const { return start[i + 1] - start[i]; }
 };
 
@@ -27,6 +32,7 @@ class Arranger {
     count_parents();
     decide();
     expand();
+    resolved_ = {};
     return renumber();
   }
 
@@ -39,6 +45,7 @@ class Arranger {
 
   // A sum that is nothing but one row stands for that row; one that is true stands for nothing.
   void skip_aliases() {
+    resolved_.reserve(c_.num_edges, c_.factor_start[c_.num_edges]);
     std::vector<int32_t> stands_for(c_.num_rows());
     std::iota(stands_for.begin(), stands_for.end(), 0);
     for (int32_t s = 0; s < c_.num_sums; ++s) {
@@ -84,6 +91,7 @@ class Arranger {
 
   // The edges of every sum that is kept, with those of the others in their place.
   void expand() {
+    factors_.reserve(c_.num_edges, c_.factor_start[c_.num_edges]);
     std::vector<int32_t> edges, rows;  // what is still to be done, last first
     for (int32_t s = 0; s < c_.num_sums; ++s) {
       if (kind_[s] != kKept) continue;
@@ -138,6 +146,10 @@ class Arranger {
     std::iota(row_of.begin(), row_of.begin() + c_.num_leaves, 0);
     for (int32_t i = 0; i < sums; ++i) row_of[c_.num_leaves + kept_[order[i]]] = c_.num_leaves + i;
     OwnedPlan made;
+    made.edge_start.reserve(size_t(sums) + 1);
+    made.first_weight.reserve(sums);
+    made.factor_start.reserve(factors_.start.size());
+    made.factors.reserve(factors_.items.size());
     made.edge_start.push_back(0);
     made.factor_start.push_back(0);
     for (const int32_t i : order) {

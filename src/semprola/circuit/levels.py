@@ -30,7 +30,9 @@ def heights(child_start: npt.NDArray[np.int64], children: npt.NDArray[np.int32])
     height = np.zeros(n, dtype=np.int64)
     remaining = counts.copy()
     by_child = np.argsort(children, kind="stable")
-    parent_of = np.repeat(np.arange(n), counts)[by_child]
+    # half of 64 bits is enough, and there may be many million edges
+    parent_of = np.repeat(np.arange(n, dtype=np.int32 if n < 2**31 else np.int64), counts)[by_child]
+    del by_child
     parent_start = np.concatenate([[0], np.cumsum(np.bincount(children, minlength=n))])
     frontier = np.flatnonzero(counts == 0)
     level = 0

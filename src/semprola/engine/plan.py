@@ -21,6 +21,8 @@ from semprola.errors import SemprolaError
 
 _plans: WeakValueDictionary[int, Plan] = WeakValueDictionary()
 _lock = threading.Lock()
+_PART = 2**19
+"""So many rows are gathered at once."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +69,7 @@ class Plan:
     def __init__(
         self, shape: Skeleton, is_choice: npt.NDArray[np.bool_] | None = None, *, weigh_all: bool = False
     ) -> None:
-        self.shape = shape
+        self.shape = shape = shape.compact()
         self.weigh_all = weigh_all
         self._choice = np.zeros(shape.num_sums, bool) if is_choice is None else is_choice
         self._lay_out()
@@ -195,17 +197,21 @@ class Plan:
         fan_in = np.diff(shape.edge_start)
         level = self._levels()
         # copies of one sum stay together, so that a choice can be made for all of them at once
-        copies = np.bincount(shape.node[shape.node >= 0], minlength=shape.num_sums)
-        self._copies = np.where(self._choice & (shape.node >= 0), copies[np.maximum(shape.node, 0)], 1)
+        self._copies = np.broadcast_to(np.int32(1), shape.num_sums)
+        if self._choice.any():
+            copies = np.bincount(shape.node[shape.node >= 0], minlength=shape.num_sums)
+            self._copies = np.where(self._choice & (shape.node >= 0), copies[np.maximum(shape.node, 0)], 1)
         order = np.lexsort((np.arange(shape.num_sums), self._copies, ~self._choice, fan_in, level))
-        self.row_of_sum: Index = np.empty(shape.num_sums, dtype=np.int64)
-        self.row_of_sum[order] = shape.num_leaves + np.arange(shape.num_sums)
-        self.sum_order, self._level = order, level
+        kind = shape.factors.dtype  # half of 64 bits where that is enough: there may be many million edges
+        order = order.astype(kind)
+        self.row_of_sum: Index = np.empty(shape.num_sums, dtype=kind)
+        self.row_of_sum[order] = shape.num_leaves + np.arange(shape.num_sums, dtype=kind)
+        self.sum_order, self._level = order, level.astype(kind)
         by_edges = np.lexsort((self.row_of_sum, fan_in))
-        self.edge_order: Index = spans(shape.edge_start, by_edges)
+        self.edge_order: Index = gathered(np.arange(shape.num_edges, dtype=kind), shape.edge_start, by_edges)
         """For each edge of the plan, the edge of the skeleton."""
-        self.edge_position: Index = np.empty(shape.num_edges, dtype=np.int64)
-        self.edge_position[self.edge_order] = np.arange(shape.num_edges)
+        self.edge_position: Index = np.empty(shape.num_edges, dtype=kind)
+        self.edge_position[self.edge_order] = np.arange(shape.num_edges, dtype=kind)
         self.num_fixed = 0 if self.weigh_all else int((fan_in == 1).sum())
         self.root_row = int(self.row_of_sum[shape.root])
         self.blocks = self._blocks(fan_in)
@@ -222,12 +228,24 @@ class Plan:
 
     def _levels(self) -> Index:
         shape = self.shape
-        owner = np.repeat(np.arange(shape.num_sums), np.diff(shape.edge_start))
-        edge_of_factor = np.repeat(np.arange(shape.num_edges), np.diff(shape.factor_start))
         inner = shape.factors >= shape.num_leaves
-        parent, child = owner[edge_of_factor[inner]], shape.factors[inner] - shape.num_leaves
-        start = np.concatenate([[0], np.cumsum(np.bincount(parent, minlength=shape.num_sums))])
-        return heights(start, child.astype(np.int32))
+        # the factors of a sum lie side by side
+        before = np.concatenate([[0], np.cumsum(inner, dtype=shape.factors.dtype)])
+        start = before[shape.factor_start[shape.edge_start]].astype(np.int64)
+        del before
+        return heights(start, (shape.factors[inner] - shape.num_leaves).astype(np.int32, copy=False))
+
+
+def gathered(values: Index, start: Index, rows: Index) -> Index:
+    """The values of some rows of a CSR array one after the other; in parts, since indices take much memory."""
+    counts = start[rows + 1] - start[rows]
+    ends = np.cumsum(counts, dtype=np.int64)
+    result = np.empty(int(ends[-1]) if len(ends) else 0, dtype=values.dtype)
+    for first in range(0, len(rows), _PART):
+        part = rows[first : first + _PART]
+        last = min(first + _PART, len(rows)) - 1
+        result[int(ends[first] - counts[first]) : int(ends[last])] = values[spans(start, part)]
+    return result
 
 
 class Steps:
@@ -286,4 +304,4 @@ class Steps:
         return self._tensor(values[spans(start, bags)]), offsets
 
     def _tensor(self, values: Index) -> Tensor:
-        return torch.from_numpy(np.ascontiguousarray(values)).to(self._device)
+        return torch.from_numpy(np.ascontiguousarray(values, dtype=np.int64)).to(self._device)

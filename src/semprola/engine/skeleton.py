@@ -7,6 +7,7 @@ A circuit is turned into a skeleton once. What a layer adds to it (own Bernoulli
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -63,6 +64,20 @@ class Skeleton:
     @property
     def num_leaves(self) -> int:
         return 2 * self.num_variables
+
+    def compact(self) -> Skeleton:
+        """The same with indices of half the size, where they fit: circuits may have many million edges."""
+        if len(self.factors) + self.num_leaves >= 2**31:
+            return self
+        return self._with_type(np.dtype(np.int32))
+
+    def wide(self) -> Skeleton:
+        """The same with indices of 64 bits, to be computed with."""
+        return self._with_type(np.dtype(np.int64))
+
+    def _with_type(self, kind: np.dtype[Any]) -> Skeleton:
+        names = ("edge_start", "factor_start", "factors", "origin", "node", "combo")
+        return replace(self, **{name: getattr(self, name).astype(kind, copy=False) for name in names})
 
 
 def skeleton(circuit: Circuit, *, fill_free: bool, fill_suppressed: bool) -> Skeleton:
@@ -132,6 +147,7 @@ def binarize(shape: Skeleton) -> Skeleton:
     Longer products become balanced trees of sums with one edge each, so that with `units` > 1 every pair of factors
     is mixed (the alternating layers that Algorithm 1 of the paper presupposes).
     """
+    shape = shape.wide()
     leaves = shape.num_leaves
     edge_of_factor = np.repeat(np.arange(shape.num_edges), np.diff(shape.factor_start))
     sums_in_edge = np.bincount(edge_of_factor[shape.factors >= leaves], minlength=shape.num_edges)
@@ -180,6 +196,7 @@ def expand(shape: Skeleton, units: int, *, diagonal: bool = False, split_single:
         diagonal: pair equal units of two inputs only, in place of their cross product.
         split_single: copy sums with a single edge of literals too (they would be equal unless edges carry weights).
     """
+    shape = shape.wide()
     leaves, sums = shape.num_leaves, shape.num_sums
     is_sum = shape.factors >= leaves
     edge_of_factor = np.repeat(np.arange(shape.num_edges), np.diff(shape.factor_start))
@@ -239,6 +256,7 @@ def group_branches(shape: Skeleton) -> tuple[Skeleton, npt.NDArray[np.bool_]]:
         The skeleton, whose edges have as `origin` the edge of `shape` that they carry (-1 for choices), and which of
         its sums are choices. The first sums are those of `shape`, in order.
     """
+    shape = shape.wide()
     owner = np.repeat(np.arange(shape.num_sums), np.diff(shape.edge_start))
     new_branch = np.ones(shape.num_edges, dtype=bool)
     new_branch[1:] = (owner[1:] != owner[:-1]) | (shape.origin[1:] != shape.origin[:-1])

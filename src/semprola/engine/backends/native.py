@@ -14,17 +14,19 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import torch
 from torch import Generator, Tensor
 
-from semprola.circuit.levels import spans
 from semprola.engine.backends.base import Backend
 from semprola.engine.backends.library import library
 from semprola.engine.backends.torch_ranking import merge_lists
 from semprola.engine.literals import Literals
-from semprola.engine.plan import Plan
+from semprola.engine.plan import Plan, gathered
 from semprola.errors import SemprolaError
 
+_PART = 2**20
+"""So many indices are worked on at once."""
 _TYPES = (torch.float32, torch.float64)
 _MOST_RANKED = 2**31 - 1
 """The native module counts states in 32 bits."""
@@ -230,20 +232,17 @@ def _create(plan: Plan) -> int:
     native = library()
     assert native is not None
     shape, order = plan.shape, plan.sum_order
-    edges = spans(shape.edge_start, order)
-    counts = np.diff(shape.factor_start)[edges]
-    factors = shape.factors[spans(shape.factor_start, edges)]
-    inner = factors >= shape.num_leaves
-    factors[inner] = plan.row_of_sum[factors[inner] - shape.num_leaves]
-    edge_start = np.concatenate([[0], np.cumsum(np.diff(shape.edge_start)[order])])
-    first_weight = np.maximum(plan.edge_position[shape.edge_start[:-1][order]] - plan.num_fixed, -1)
-    if len(factors) >= 2**31 or len(edges) >= 2**31:
+    if len(shape.factors) >= 2**31:
         raise MemoryError("the circuit has more than two thousand million edges")
-    arrays = [
-        np.ascontiguousarray(array, dtype=np.int32)
-        for array in (edge_start, first_weight, np.concatenate([[0], np.cumsum(counts)]), factors)
+    edges = gathered(np.arange(shape.num_edges, dtype=np.int32), shape.edge_start, order)
+    row = np.concatenate([np.arange(shape.num_leaves, dtype=np.int32), plan.row_of_sum.astype(np.int32, copy=False)])
+    arrays: list[npt.NDArray[Any]] = [
+        _from_zero(np.diff(shape.edge_start)[order]),
+        np.maximum(plan.edge_position[shape.edge_start[:-1][order]] - plan.num_fixed, -1).astype(np.int32, copy=False),
+        _from_zero(np.diff(shape.factor_start)[edges]),
+        _renamed(gathered(shape.factors, shape.factor_start, edges), row),
+        np.ascontiguousarray(~(shape.mentioned | shape.suppressed), dtype=np.uint8),
     ]
-    arrays.append(np.ascontiguousarray(~(shape.mentioned | shape.suppressed), dtype=np.uint8))
     handle: int | None = native.semprola_plan_create(
         *(shape.num_leaves, shape.num_sums, shape.num_edges, plan.num_weights, plan.root_row),
         *(array.ctypes.data for array in arrays),
@@ -251,6 +250,21 @@ def _create(plan: Plan) -> int:
     if handle is None:
         raise _failure(native, native.semprola_engine_status(), f"a circuit of {shape.num_edges} edges")
     return handle
+
+
+def _from_zero(counts: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
+    """Where each of some runs starts, and where the last one ends."""
+    start = np.zeros(len(counts) + 1, dtype=np.int32)
+    np.cumsum(counts, out=start[1:])
+    return start
+
+
+def _renamed(rows: npt.NDArray[Any], name: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+    """name[rows], in parts, since indices take much memory."""
+    result = np.empty(len(rows), dtype=np.int32)
+    for first in range(0, len(rows), _PART):
+        result[first : first + _PART] = name[rows[first : first + _PART]]
+    return result
 
 
 def _call(name: str, like: Tensor, *arguments: object) -> None:
