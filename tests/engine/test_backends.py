@@ -73,7 +73,7 @@ def test_maximize_and_rank(backend: Backend, plan: Plan, dtype: torch.dtype) -> 
 
 def test_samples_have_the_right_frequencies(backend: Backend, plan: Plan) -> None:
     weights, leaves = numbers(plan, 2)
-    literals = Literals(leaves, torch.zeros(2), torch.full((plan.shape.num_variables, 2), 0.25))
+    literals = Literals(leaves, torch.zeros(2), torch.full((plan.shape.num_variables, 2), 0.25, dtype=leaves.dtype))
     column = torch.arange(2).repeat(3000)
     drawn = backend.sample(plan, weights, literals, column, torch.Generator().manual_seed(0))
     again = backend.sample(plan, weights, literals, column, torch.Generator().manual_seed(0))
