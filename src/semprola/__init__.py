@@ -18,6 +18,7 @@ _OPTIONAL = ("export", "lightning", "sklearn")
 
 if TYPE_CHECKING:
     from semprola import export as export
+    from semprola import lightning as lightning
     from semprola import sklearn as sklearn
     from semprola._public import *  # noqa: F403
 else:
