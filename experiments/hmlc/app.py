@@ -49,8 +49,9 @@ def hmlc(
     # here and not above: --help need not wait for torch
     from experiments.hmlc.campaign import plan_jobs, work
     from experiments.hmlc.data import load_raw
-    from experiments.hmlc.report import print_summary, write_report
+    from experiments.hmlc.report import write_report
     from experiments.hmlc.sets import TWELVE, find_set
+    from experiments.hmlc.tables import print_summary
     from experiments.hmlc.tuning import tune as tune_settings
 
     if report:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from experiments_hmlc_made import made_set
 
-from experiments.hmlc import campaign, report
+from experiments.hmlc import campaign, report, tables
 from experiments.hmlc.campaign import Job, find_result, plan_jobs, variant_name, work
 from experiments.hmlc.collecting import EXACT, Campaign, rank_sum, update_ensembles
 from experiments.hmlc.settings import Settings
@@ -118,14 +118,14 @@ def test_variants_do_not_mix_with_the_campaign(tmp_path: Path) -> None:
     assert found.seeds("enron", "spl") == 0
     assert list(found.variants) == [("enron", "spl", "components2")]
     assert update_ensembles(found, tmp_path, None) == {}
-    assert "| enron | SPL | components2 |" in report.variants(found)
+    assert "| enron | SPL | components2 |" in tables.variants(found)
 
 
 @pytest.mark.usefixtures("small")
 def test_the_gene_ontology_has_a_table(tmp_path: Path) -> None:
-    assert "Not run yet" in report.gene_ontology(Campaign(tmp_path))
+    assert "Not run yet" in tables.gene_ontology(Campaign(tmp_path))
     work(plan_jobs(["cellcycle-go"], ["hmcnn"], range(1), tuned=tmp_path), tmp_path, say=lambda text: None)
-    assert "| HMCNN, tuned |" in report.gene_ontology(Campaign(tmp_path))
+    assert "| HMCNN, tuned |" in tables.gene_ontology(Campaign(tmp_path))
 
 
 def test_rank_sum_needs_a_few_values() -> None:

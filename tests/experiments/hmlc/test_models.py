@@ -130,6 +130,9 @@ def test_known_label_sets() -> None:
     assert scores.shape == (len(rows.test), len(sets.states))
     one = model(rows.test.x[3:4]).log_prob(sets.states[2:3])
     assert torch.allclose(scores[3, 2], one[0], atol=1e-5)
+    ranked, _ = model(rows.test.x).rescore(sets.states, sets.log_ratio, 0.5)
+    right = 100 * float((ranked[:, 0] == rows.test.y).all(1).double().mean())
+    assert sets.exact(scores, rows.test.y, 0.5) == pytest.approx(right)
     heavy = sets.exact(scores, rows.test.y, 1e6)  # the prior decides: the most frequent set for every row
     most = sets.states[sets.log_ratio.argmax()]
     assert heavy == pytest.approx(100 * float((rows.test.y == most).all(1).double().mean()))

@@ -1,0 +1,203 @@
+"""Tables of results beside the published figures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from experiments.hmlc import published
+from experiments.hmlc.collecting import (
+    AUPRC,
+    CALIBRATION,
+    CONSISTENT,
+    EXACT,
+    HAMMING,
+    HAMMING_DECODER,
+    HAMMING_MODE,
+    KNOWN,
+    MODE_CALIBRATION,
+    Campaign,
+    rank_sum,
+    spread,
+)
+from experiments.hmlc.sets import TWELVE
+from experiments.hmlc.settings import TITLES
+
+_ONTOLOGY = ((EXACT, 2), (HAMMING, 3), (AUPRC, 3), (CONSISTENT, 1))
+_SHOWN = ("hmcnn", "fil", "spl", "spl-known")
+_ENSEMBLED = {"SPL": "spl", "SPL + known sets": "spl-known", "HMCNN": "hmcnn"}
+_VALID = (("exact", 2), ("auprc", 4))
+
+Table = tuple[Sequence[str], Sequence[Sequence[str]]]
+
+
+def exact_table(campaign: Campaign, column: str) -> Table:
+    """Exact match beside the paper's."""
+    head = (
+        "",
+        "paper: HMCNN",
+        "paper: SPL",
+        "HMCNN",
+        "FIL",
+        "SPL, mode",
+        "SPL, known sets",
+        "p to HMCNN",
+        "seeds",
+    )
+    rows = []
+    for name in TWELVE:
+        runs = {method: campaign.of(name, method) for method in _SHOWN}
+        figures = {method: EXACT.of(found, column) for method, found in runs.items()}
+        p = rank_sum(figures["spl"], figures["hmcnn"])
+        rows.append(
+            (
+                name,
+                _published(published.EXACT["HMCNN"][name]),
+                _published(published.EXACT["SPL"][name]),
+                *(spread(figures[method], 2) for method in ("hmcnn", "fil", "spl")),
+                spread(KNOWN.of(runs["spl"], column), 2),
+                spread(EXACT.of(runs["spl-known"], column), 2),
+                "–" if p is None else f"{p:.4f}",
+                _seeds(runs),
+            )
+        )
+    return head, rows
+
+
+def hamming_table(campaign: Campaign, column: str) -> Table:
+    """Hamming scores of modes and decoders beside the paper's."""
+    head = (
+        "",
+        "paper: HMCNN",
+        "paper: SPL",
+        "HMCNN",
+        "FIL",
+        "SPL, mode",
+        "SPL, decoder in K",
+        "SPL, decoder",
+        "SPL + known sets",
+        "seeds",
+    )
+    rows = []
+    for name in TWELVE:
+        runs = {method: campaign.of(name, method) for method in _SHOWN}
+        rows.append(
+            (
+                name,
+                _published(published.HAMMING["HMCNN"][name]),
+                _published(published.HAMMING["SPL"][name]),
+                spread(HAMMING.of(runs["hmcnn"], column), 3),
+                spread(HAMMING.of(runs["fil"], column), 3),
+                spread(HAMMING_MODE.of(runs["spl"], column), 3),
+                spread(HAMMING_DECODER.of(runs["spl"], column), 3),
+                spread(HAMMING.of(runs["spl"], column), 3),
+                spread(HAMMING.of(runs["spl-known"], column), 3),
+                _seeds(runs),
+            )
+        )
+    return head, rows
+
+
+def auprc_table(campaign: Campaign, ensembles: dict[str, Any]) -> Table:
+    """AU(PRC) beside what others published."""
+    head = (
+        "",
+        *published.AUPRC,
+        "HMCNN",
+        "FIL",
+        "SPL",
+        "SPL + known sets",
+        *(f"{name}, ensemble" for name in _ENSEMBLED),
+    )
+    rows = []
+    for name in TWELVE:
+        runs = {method: campaign.of(name, method) for method in _SHOWN}
+        rows.append(
+            (
+                name,
+                *(f"{values[name]:.3f}" for values in published.AUPRC.values()),
+                *(spread(AUPRC.of(runs[method], "retrained"), 3) for method in _SHOWN),
+                *(_ensemble(ensembles, name, method) for method in _ENSEMBLED.values()),
+            )
+        )
+    return head, rows
+
+
+def other_table(campaign: Campaign) -> Table:
+    """Calibration of marginals and of the mode's probability, consistency of predictions, seconds per epoch."""
+    head = (
+        "", "calibration error: SPL", "HMCNN", "FIL", "of p(mode): SPL", "FIL", "consistent: SPL", "HMCNN", "FIL",
+        "s per epoch: SPL", "HMCNN", "FIL",
+    )  # fmt: skip
+    rows = []
+    for name in TWELVE:
+        runs = {method: campaign.of(name, method) for method in ("spl", "hmcnn", "fil")}
+        rows.append(
+            (
+                name,
+                *(spread(CALIBRATION.of(found, "retrained"), 4) for found in runs.values()),
+                *(spread(MODE_CALIBRATION.of(runs[method], "retrained"), 3) for method in ("spl", "fil")),
+                *(spread(CONSISTENT.of(found, "retrained"), 1) for found in runs.values()),
+                *(spread([run["seconds"]["epoch"] for run in found], 2) for found in runs.values()),
+            )
+        )
+    return head, rows
+
+
+def gene_ontology(campaign: Campaign, name: str = "cellcycle-go") -> str:
+    """The methods that were run on a set of the Gene Ontology, retrained."""
+    rows = []
+    for method, title in TITLES.items():
+        if runs := campaign.of(name, method):
+            figures = [spread(figure.of(runs, "retrained"), digits) for figure, digits in _ONTOLOGY]
+            rows.append((title, *figures, str(len(runs))))
+    if not rows:
+        return f"Not run yet: `python -m experiments hmlc --sets {name}`."
+    return markdown((("", "exact match", "Hamming score", "AU(PRC)", "consistent", "seeds"), rows))
+
+
+def variants(campaign: Campaign) -> str:
+    """Runs with other settings: the best figures on validation rows, and exact match on test rows."""
+    rows = []
+    for (name, method, variant), runs in campaign.variants.items():
+        valid = [spread([run["valid"][figure] for run in runs], digits) for figure, digits in _VALID]
+        rows.append((name, TITLES[method], variant, *valid, spread(EXACT.of(runs, "retrained"), 2), str(len(runs))))
+    if not rows:
+        return "None yet. `--components`, `--units`, `--mixing`, `--gates` and `--circuit` make them."
+    head = ("", "method", "settings that differ", "valid: exact", "valid: AU(PRC)", "test: exact, retrained", "seeds")
+    return markdown((head, rows))
+
+
+def print_summary(results: Sequence[dict[str, Any]]) -> None:
+    """A table of runs in the terminal: means over seeds, retrained."""
+    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    for run in results:
+        groups.setdefault((run["set"], run["method"]), []).append(run)
+    print(f"{'':14}{'':24}{'exact':>14}{'known sets':>12}{'Hamming':>16}{'AU(PRC)':>16}{'s per epoch':>13}")
+    for (name, method), runs in groups.items():
+        cells = [spread(figure.of(runs, "retrained"), 2) for figure in (EXACT, KNOWN)]
+        cells += [spread(HAMMING.of(runs, "retrained"), 3), spread(AUPRC.of(runs, "retrained"), 4)]
+        seconds = spread([run["seconds"]["epoch"] for run in runs], 2)
+        print(f"{name:14}{TITLES[method]:24}{cells[0]:>14}{cells[1]:>12}{cells[2]:>16}{cells[3]:>16}{seconds:>13}")
+    print("Percent of test rows, retrained on train + valid rows; epochs chosen on validation rows.")
+
+
+def markdown(table: Table) -> str:
+    """A table in Markdown."""
+    head, rows = table
+    lines = [list(head), ["---"] * len(head), *map(list, rows)]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def _published(value: published.Spread) -> str:
+    return f"{value[0]:.2f} ± {value[1]:.2f}"
+
+
+def _ensemble(ensembles: dict[str, Any], name: str, method: str) -> str:
+    entry = ensembles.get(f"{name}/{method}")
+    return "–" if entry is None else f"{entry['auprc']:.3f} (of {len(entry['seeds'])})"
+
+
+def _seeds(runs: dict[str, list[dict[str, Any]]]) -> str:
+    counts = [len(found) for found in runs.values()]
+    return str(counts[0]) if len(set(counts)) == 1 else " / ".join(map(str, counts))
