@@ -14,7 +14,7 @@ from semprola.distributions.ensembles import beside_known_states
 from semprola.engine import Structure, logits_of
 from semprola.logic import Formula
 from semprola.nn.base import ConstrainedLayer, GateLike, as_circuit, one_name
-from semprola.nn.gate import positive
+from semprola.nn.gate import positive, split_columns
 from semprola.nn.known import KnownTable
 from semprola.nn.q import KINDS, Q
 from semprola.nn.starting import branch_weights, label_odds
@@ -103,7 +103,7 @@ class SPL(ConstrainedLayer):
         if self.known is None:
             parameters, mixing = self._gated(z)
             return SPLDistribution(self.structure, parameters, mixing, given)
-        own, odds, mixing = self._outputs(z).split(self._widths, dim=-1)
+        own, odds, mixing = split_columns(self._outputs(z), self._widths)
         parameters = own.unflatten(-1, (self.num_parameters, self.components)).transpose(-1, -2)
         return beside_known_states(self.structure, parameters, mixing, self.known.table, odds, self.known.bias, given)
 
