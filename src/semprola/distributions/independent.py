@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -12,6 +11,7 @@ from torch.nn import functional as F
 from semprola.distributions.arguments import is_hidden
 from semprola.distributions.circuits import CircuitComponents
 from semprola.distributions.domain import Domain
+from semprola.distributions.numeric import remembered
 from semprola.engine import Literals, Plan, Structure
 
 _NEGATIVE_INFINITY = float("-inf")
@@ -66,7 +66,7 @@ class IndependentLabels(CircuitComponents):
             violated = ~self.domain.satisfied(y)
         return total.masked_fill(violated.view(samples, 1, batch), _NEGATIVE_INFINITY)
 
-    @cached_property
+    @remembered  # torch.compile cannot follow functools.cached_property
     def _is_extreme(self) -> bool:
         """Whether log-odds are so large that their rounding errors are no longer small numbers."""
         if is_hidden(self.odds) or not self.odds.numel():
