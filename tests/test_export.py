@@ -167,6 +167,7 @@ def test_an_estimator_as_onnx(tmp_path: Path) -> None:
     [
         (sp.SPL(4, ANIMALS), "median", "what must be one of 'mode', 'mean', 'log_prob', 'hamming', not 'median'"),
         (sp.SPL(4, ANIMALS, units=2), "mode", "units > 1 has no plain form"),
+        (sp.SPL(4, ANIMALS, known_states=torch.zeros(1, 3)), "mode", "known_states has no plain form"),
         (sp.ProductSPL(4, sp.compile(sp.parse(ANIMALS), backend="sdd"), q="vtree"), "mode", "q='vtree' has no plain"),
         (sp.SPL(4, sp.compile(sp.parse("a -> b"), given=["a"], labels=["b"])), "mode", "given inputs"),
         (

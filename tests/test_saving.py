@@ -30,6 +30,7 @@ def network(**options: Any) -> nn.Module:
         network(),
         network(components=2, units=2, mixing="elementwise", gate=(5, 6), dropout=0.2),
         network().double(),
+        network(known_states=torch.tensor([[1, 1, 0], [0, 0, 0], [1, 1, 0]])),
         nn.Sequential(nn.Linear(4, 3), sp.ConstraintLayer(RULES)),
         sp.ProductSPL(4, RULES, components=3),
         sp.ProductSPL(4, sp.compile(sp.parse(RULES), backend="sdd"), q="vtree", units=2),

@@ -145,6 +145,19 @@ def test_weights_of_any_size(run: Any) -> None:
     assert result["weight"] == f"1/1{'0' * 6000}"
 
 
+def test_weights_of_large_circuits(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not exact there, and still neither zero nor infinite."""
+    from semprola.cli import weights
+
+    monkeypatch.setattr(weights, "_MOST_EXACT_EDGES", 0)
+    lines = [f"c p weight {v} 1/{10**60} 0\nc p weight -{v} 0 0" for v in range(1, 101)]
+    Path("tiny.cnf").write_text("\n".join(["p cnf 100 1", *lines, "1 2 0", ""]))
+    result = json.loads(run("count", "tiny.cnf", "--weighted", "--json").stdout)
+    assert "weight" not in result
+    assert result["log10"] == pytest.approx(-6000)
+    assert str(result["about"]).lower().endswith("e-6000")
+
+
 def test_a_byte_order_mark_and_blank_lines(run: Any) -> None:
     Path("mark.csv").write_bytes(b"\xef\xbb\xbfa,b\r\n1,0\r\n\r\n0,1\r\n")
     result = json.loads(run("check", "a | b", "mark.csv", "--json").stdout)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -33,8 +34,6 @@ def weighted_result(circuit: Circuit, cnf: Cnf) -> dict[str, Any]:
     shown = {name: pair for name, pair in weights_of(cnf).items() if name in known}
     exact = circuit.num_edges <= _MOST_EXACT_EDGES
     total = weighted_count(circuit, shown, exact=exact)
-    if not exact and (total == 0 or abs(total) == math.inf):
-        exact, total = True, weighted_count(circuit, shown)  # outside the range of floating-point numbers
     result = {"about": scientific(total), "log10": log10(total)}
     return {"weight": str(total), **result} if exact else result
 
@@ -43,8 +42,8 @@ def log10(value: Any) -> float | None:
     """The decimal logarithm of a positive number of any size; None for others."""
     if value <= 0:
         return None
-    if isinstance(value, float):
-        return math.log10(value)
+    if isinstance(value, float | Decimal):
+        return float(Decimal(value).log10())
     return math.log10(value.numerator) - math.log10(value.denominator)
 
 
@@ -58,5 +57,7 @@ def scientific(value: Any) -> float | str:
     size = log10(abs(value))
     if size is None or -300 < size < 300:
         return float(value)
+    if isinstance(value, Decimal):
+        return f"{value:.10e}"
     exponent = math.floor(size)
     return f"{'-' if value < 0 else ''}{10 ** (size - exponent):.10g}e{exponent:+d}"

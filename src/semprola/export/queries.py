@@ -201,6 +201,8 @@ def _structure(layer: nn.Module) -> Structure:
     if isinstance(layer, SPL):
         if layer.units > 1:
             raise SemprolaError("a layer with units > 1 has no plain form yet: use components= in its place")
+        if layer.known is not None:
+            raise SemprolaError("a layer with known_states has no plain form yet")
     elif isinstance(layer, ProductSPL):
         if layer.q != "factorized":
             raise SemprolaError(f"a layer with q={layer.q!r} has no plain form yet: use q='factorized'")
