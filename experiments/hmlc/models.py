@@ -21,6 +21,9 @@ from semprola.nn import SPL, ProductSPL
 _EDGE = 1e-6
 """Marginals are kept this far from 0 and 1 in a loss."""
 
+_MOST_WEIGHTS = 500_000_000
+"""Of a gate, 2 GB."""
+
 CONSTRAINED = ("spl", "spl-known", "product-spl")
 """Methods whose support is the constraint with its options."""
 
@@ -142,5 +145,11 @@ def _head(settings: Settings, width: int, rule: Hierarchy, circuit: Circuit | No
         raise SemprolaError(f"no method {method!r}: choose from {', '.join(METHODS)}")
     if method == "product-spl":
         return ProductSPL(width, circuit, mixtures=m, gate=settings.gate)
+    size = m * (settings.gate[-1] if settings.gate else width) * circuit.num_edges
+    if settings.units == 1 and size > _MOST_WEIGHTS:
+        raise SemprolaError(
+            f"the gate of a circuit with {circuit.num_edges:,} edges would have some {size:.0e} weights: "
+            "use product-spl or hmcnn, whose gates have one output per label"
+        )
     known: dict[str, Any] = {"known_states": y} if method == "spl-known" else {}
     return SPL(width, circuit, replicas=m, units=settings.units, gate=settings.gate, mixing=settings.mixing, **known)

@@ -28,6 +28,7 @@ from experiments.hmlc.tables import (
     hamming_table,
     markdown,
     other_table,
+    timing_table,
     variants,
 )
 from semprola._files import write_atomically
@@ -83,8 +84,10 @@ def sections(campaign: Campaign, ensembles: dict[str, Any], picture: str) -> lis
         markdown(hamming_table(campaign, "retrained")),
         "### AU(PRC), retrained on train + valid",
         markdown(auprc_table(campaign, ensembles)),
-        "### Calibration, consistency and time",
+        "### Calibration and consistency",
         markdown(other_table(campaign)),
+        "### Time",
+        timing_table(campaign.folder / "timing.json"),
         "### Gene Ontology: cellcycle, 4,125 labels in a DAG",
         gene_ontology(campaign),
         "### Variants",

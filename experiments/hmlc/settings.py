@@ -100,6 +100,8 @@ def default_settings(method: str, name: str) -> Settings:
     made = Settings(method=method, width=entry.width)
     if method not in ("spl", "product-spl") or name in _PATHS:
         made = replace(made, components=1)
+    if entry.is_go and method in ("product-spl", "semantic-loss"):
+        made = replace(made, components=1, batch=16)  # millions of edges times the batch have to fit into memory
     if method == "hmcnn-published":
         made = replace(
             made, batch=4, lr=entry.published_lr, epochs=entry.published_epochs, average=0.0, start=False, choose=False

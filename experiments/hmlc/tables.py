@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 from experiments.hmlc import published
@@ -22,6 +23,7 @@ from experiments.hmlc.collecting import (
 )
 from experiments.hmlc.sets import TWELVE
 from experiments.hmlc.settings import TITLES
+from experiments.provenance import read_json
 
 _ONTOLOGY = ((EXACT, 2), (HAMMING, 3), (AUPRC, 3), (CONSISTENT, 1))
 _SHOWN = ("hmcnn", "fil", "spl", "spl-known")
@@ -115,11 +117,14 @@ def auprc_table(campaign: Campaign, ensembles: dict[str, Any]) -> Table:
 
 
 def other_table(campaign: Campaign) -> Table:
-    """Calibration of marginals and of the mode's probability, consistency of predictions, seconds per epoch."""
+    """Calibration of marginals and of the mode's probability, consistency of predictions."""
+    methods = ("SPL", "HMCNN", "FIL")
     head = (
-        "", "calibration error: SPL", "HMCNN", "FIL", "of p(mode): SPL", "FIL", "consistent: SPL", "HMCNN", "FIL",
-        "s per epoch: SPL", "HMCNN", "FIL",
-    )  # fmt: skip
+        "",
+        *(f"calibration error: {name}" for name in methods),
+        *(f"of p(mode): {name}" for name in ("SPL", "FIL")),
+        *(f"consistent: {name}" for name in methods),
+    )
     rows = []
     for name in TWELVE:
         runs = {method: campaign.of(name, method) for method in ("spl", "hmcnn", "fil")}
@@ -129,10 +134,18 @@ def other_table(campaign: Campaign) -> Table:
                 *(spread(CALIBRATION.of(found, "retrained"), 4) for found in runs.values()),
                 *(spread(MODE_CALIBRATION.of(runs[method], "retrained"), 3) for method in ("spl", "fil")),
                 *(spread(CONSISTENT.of(found, "retrained"), 1) for found in runs.values()),
-                *(spread([run["seconds"]["epoch"] for run in found], 2) for found in runs.values()),
             )
         )
     return head, rows
+
+
+def timing_table(path: Path) -> str:
+    """Processor seconds of an epoch, measured by turns in one process."""
+    if not path.is_file():
+        return "Not measured yet: `python -m experiments.hmlc.timing`."
+    content = read_json(path)
+    rows = [(case["case"], f"{case['seconds']:.3f}", f"{case['times_fil']:.2f}") for case in content["cases"]]
+    return markdown(((content["set"], "processor seconds per epoch", "× FIL"), rows))
 
 
 def gene_ontology(campaign: Campaign, name: str = "cellcycle-go") -> str:
@@ -143,7 +156,7 @@ def gene_ontology(campaign: Campaign, name: str = "cellcycle-go") -> str:
             figures = [spread(figure.of(runs, "retrained"), digits) for figure, digits in _ONTOLOGY]
             rows.append((title, *figures, str(len(runs))))
     if not rows:
-        return f"Not run yet: `python -m experiments hmlc --sets {name}`."
+        return f"Not run yet: `python -m experiments hmlc --sets {name} --methods hmcnn,fil`."
     return markdown((("", "exact match", "Hamming score", "AU(PRC)", "consistent", "seeds"), rows))
 
 

@@ -135,7 +135,8 @@ def test_rank_sum_needs_a_few_values() -> None:
     assert p > 0.9
 
 
-def test_epochs_are_timed_by_turns() -> None:
+def test_epochs_are_timed_by_turns(tmp_path: Path) -> None:
+    assert "Not measured yet" in tables.timing_table(tmp_path / "timing.json")
     cases = {name: replace(Settings(method=name), **SMALL) for name in ("fil", "spl")}
     seconds = epoch_seconds(made_set(), cases, rounds=2)
     assert [len(values) for values in seconds.values()] == [2, 2]

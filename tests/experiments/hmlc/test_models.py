@@ -85,6 +85,12 @@ def test_the_circuit_of_the_paper() -> None:
         make("spl", circuit="bdd")
 
 
+def test_a_gate_that_is_too_large_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("experiments.hmlc.models._MOST_WEIGHTS", 10)
+    with pytest.raises(SemprolaError, match="use product-spl or hmcnn"):
+        make("spl")
+
+
 def test_epochs_are_chosen_on_validation_rows() -> None:
     model, rows, _ = make("fil", epochs=30, patience=3)
     calls = []
