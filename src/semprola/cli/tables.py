@@ -77,7 +77,7 @@ def find_columns(path: Path, header: Sequence[str], names: Sequence[str]) -> lis
     missing = [name for name in names if name not in place]
     if not missing:
         return [place[name] for name in names]
-    separator = guess_separator(",".join(header)) if len(header) < len(names) else None
+    separator = guess_separator(",".join(header)) if len(header) < max(2, len(names)) else None
     if separator is not None:
         shown = "tabs" if separator == "\t" else "spaces" if separator == " " else repr(separator)
         raise FormatError(f"{path}:1: the columns seem to be separated by {shown}: separate them by commas")

@@ -13,11 +13,12 @@ from torch import Tensor, nn
 
 from semprola.circuit import Circuit
 from semprola.errors import LabelError, SemprolaError
-from semprola.logic import Formula, one_hot, parse
-from semprola.nn import SPL, ProductSPL, constrain
-from semprola.nn.standardize import Standardize
+from semprola.logic import one_hot
+from semprola.nn import constrain
+from semprola.sklearn.state import restored, state_of
 from semprola.training import FitSettings
 from semprola.training import fit as fit_network
+from semprola.training.networks import tabular_network
 from semprola.training.rules import compile_rules, read_rules
 from semprola.training.sets import PredictionSet, conformal_threshold, grow_sets
 from semprola.training.targets import label_table
@@ -158,7 +159,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(seed)
-            self.network_ = self._network(x, table, weight)
+            self.network_ = self._new_network(x, table, weight)
             held_out = self._held_out(len(x))
         rows = _take((x, table, None, weight), ~held_out)
         valid = _take((x, table), held_out) if bool(held_out.any()) else None
@@ -186,7 +187,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.n_iter_ = 0
             with torch.random.fork_rng(devices=[]):
                 torch.manual_seed(seed)
-                self.network_ = self._network(x, table, weight)
+                self.network_ = self._new_network(x, table, weight)
         rows = (x, table, None, weight)
         settings = self._settings(epochs=1)
         self.network_.float()
@@ -297,42 +298,13 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def saved_state(self) -> dict[str, Any]:
         """Everything but the network, as plain data; for :func:`semprola.save`."""
         check_is_fitted(self, "network_")
-        parameters = self.get_params()
-        rules = read_rules(parameters.pop("constraint"))
-        texts = [str(rule) for rule in rules if isinstance(rule, Formula) and _has_text(rule)]
-        parameters["random_state"] = None if not isinstance(self.random_state, int) else self.random_state
-        classes = None if self._is_multilabel else np.asarray(self.classes_)
-        return {
-            "parameters": {name: _plain(value) for name, value in parameters.items()},
-            "rules": texts if len(texts) == len(rules) else None,
-            "labels": list(self.labels_),
-            "classes": None if classes is None else {"dtype": classes.dtype.str, "values": _plain(classes.tolist())},
-            "features": int(self.n_features_in_),
-            "feature_names": _plain(getattr(self, "feature_names_in_", None)),
-            "epochs": int(self.n_iter_),
-            "set_scores": _plain(getattr(self, "set_scores_", None)),
-        }
+        return state_of(self)
 
     @classmethod
     def from_saved(cls, state: Mapping[str, Any], network: nn.Module, circuit: Circuit) -> SPLClassifier:
         """The estimator with such a state; for :func:`semprola.load`."""
-        rules = state["rules"]
-        constraint: Any = circuit if rules is None else "\n".join(rules) or None
-        if state["classes"] is not None:
-            constraint = None
-        model = cls(**{"constraint": constraint, **state["parameters"]})
-        model.network_, model.circuit_, model.labels_ = network, circuit, tuple(state["labels"])
-        model._is_multilabel = state["classes"] is None
-        if state["classes"] is None:
-            model.classes_ = [np.array([0, 1]) for _ in model.labels_]
-        else:
-            model.classes_ = np.array(state["classes"]["values"], dtype=np.dtype(state["classes"]["dtype"]))
-        model.n_features_in_, model.n_iter_ = state["features"], state["epochs"]
-        if state["set_scores"] is not None:
-            model.set_scores_ = np.array(state["set_scores"])
-        if state["feature_names"] is not None:
-            model.feature_names_in_ = np.array(state["feature_names"], dtype=object)
-        return model
+        estimator: SPLClassifier = restored(cls, state, network, circuit)
+        return estimator
 
     def __sklearn_tags__(self) -> Any:
         """What the estimator can do."""
@@ -393,7 +365,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             names = tuple(str(i) for i in range(table.shape[1]))
         self.circuit_ = compile_rules(rules, names)
         self.labels_ = self.circuit_.labels
-        self._is_multilabel = True
+        self.is_multilabel_ = True
         self.classes_ = [np.array([0, 1]) for _ in self.labels_]
         return label_table(y, self.labels_)[0]
 
@@ -407,28 +379,18 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.classes_ = np.unique(y if classes is None else classes)
             self.labels_ = tuple(str(name) for name in self.classes_)
             self.circuit_ = compile_rules([one_hot(self.labels_)], self.labels_)
-            self._is_multilabel = False
+            self.is_multilabel_ = False
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
             raise ValueError(f"y has the class {unknown[0]!r}, which is not one of classes")
         table: NDArray[np.float32] = (y[:, None] == self.classes_[None, :]).astype(np.float32)
         return table
 
-    def _network(self, x: Tensor, y: Tensor, weight: Tensor | None) -> nn.Sequential:
-        modules: list[nn.Module] = [Standardize(x.shape[1]).measure(x, weight)]
-        width = x.shape[1]
-        for size in self.hidden:
-            modules += [nn.Linear(width, size), nn.ReLU()]
-            modules += [nn.Dropout(self.dropout)] if self.dropout else []
-            width = size
-        if self.layer == "single":
-            last: Any = SPL(width, self.circuit_, components=self.components, units=self.units)
-        else:
-            last = ProductSPL(width, self.circuit_, components=self.components)
-        complete = ~y.isnan().any(1)
-        if bool(complete.any()):
-            last.start_at(y[complete], scale=1.0)
-        return nn.Sequential(*modules, last).to(self.device)
+    def _new_network(self, x: Tensor, y: Tensor, weight: Tensor | None) -> nn.Sequential:
+        return tabular_network(
+            x, y, weight, self.circuit_, hidden=self.hidden, dropout=self.dropout, layer=self.layer,
+            components=self.components, units=self.units,
+        ).to(self.device)  # fmt: skip
 
     def _held_out(self, count: int) -> Tensor:
         """Which rows early stopping looks at [rows]; none of a small table."""
@@ -463,26 +425,11 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 yield self.network_(x[first : first + _CHUNK])
 
     def _classes_of(self, states: NDArray[Any]) -> NDArray[Any]:
-        return states if self._is_multilabel else self.classes_[states.argmax(1)]
+        return states if self.is_multilabel_ else self.classes_[states.argmax(1)]
 
 
 def _take(rows: tuple[Tensor | None, ...], which: Tensor) -> Any:
     return tuple(None if part is None else part[which] for part in rows)
-
-
-def _has_text(rule: Formula) -> bool:
-    """Whether the text of a formula says it all; that of a family does not."""
-    try:
-        return set(parse(str(rule)).labels()) == set(rule.labels())
-    except SemprolaError:
-        return False
-
-
-def _plain(value: Any) -> Any:
-    """Lists and numbers of Python, from those of NumPy."""
-    if isinstance(value, np.ndarray | tuple | list):
-        return [_plain(part) for part in value]
-    return value.item() if isinstance(value, np.generic) else value
 
 
 def _joined(parts: Any) -> NDArray[Any]:
