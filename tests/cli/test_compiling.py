@@ -42,7 +42,8 @@ def test_every_command_has_help_with_an_example(run: Any) -> None:
 
 @pytest.mark.parametrize("name", ["a.sp", "a.nnf", "a.d4", "a.sdd", "a.dot"])
 def test_compile_writes_what_count_reads(run: Any, name: str) -> None:
-    answer = run("compile", "(cat -> animal) & (dog -> animal)", "--out", name, "--json")
+    words = ["compile", "(cat -> animal) & (dog -> animal)", "--out", name, "--backend", "sdd", "--json"]
+    answer = run(*words)
     assert answer.exit_code == 0, answer.output
     result = json.loads(answer.stdout)
     assert result["labels"] == 3
