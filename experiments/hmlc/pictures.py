@@ -26,7 +26,7 @@ _PANELS: tuple[tuple[str, Figures], ...] = (
 
 
 def difference_picture(campaign: Campaign, path: Path) -> None:
-    """Write an SVG: difference to our tuned HMCNN, with the standard deviation of the difference of two runs.
+    """Write an SVG: difference to our HMCNN, with the standard deviation of the difference of two runs.
 
     Raises:
         SemprolaError: matplotlib is not installed.
@@ -55,7 +55,7 @@ def difference_picture(campaign: Campaign, path: Path) -> None:
     panels[0].set_yticks(range(len(TWELVE)), TWELVE)
     panels[0].set_ylim(len(TWELVE) - 0.5, -0.5)
     panels[0].legend(fontsize=8, loc="lower right")
-    figure.suptitle("Difference to our tuned HMCNN, test rows, retrained on train + valid", fontsize=11)
+    figure.suptitle("Difference to our HMCNN, test rows, retrained on train + valid", fontsize=11)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -10,6 +10,7 @@ from experiments.hmlc import published
 from experiments.hmlc.collecting import (
     AUPRC,
     CONSISTENT,
+    ENSEMBLE_SIZE,
     EXACT,
     HAMMING,
     KNOWN,
@@ -75,7 +76,7 @@ def sections(campaign: Campaign, ensembles: dict[str, Any], picture: str) -> lis
     return [
         progress(campaign),
         verdicts(campaign, ensembles),
-        f"![Difference to our tuned HMCNN on twelve sets]({picture})",
+        f"![Difference to our HMCNN on twelve sets]({picture})",
         "### Exact match (%), retrained on train + valid",
         markdown(exact_table(campaign, "retrained")),
         "### Exact match (%), trained on train only",
@@ -141,7 +142,7 @@ def verdicts(campaign: Campaign, ensembles: dict[str, Any]) -> str:
 
     def area(method: str) -> Callable[[str], bool | None]:
         def test(name: str) -> bool | None:
-            ours = _best_area(campaign, ensembles, name, method)
+            ours = _area(campaign, ensembles, name, method)
             return None if ours is None else round(ours, 3) >= published.AUPRC["C-HMCNN"][name]
 
         return test
@@ -156,11 +157,15 @@ def verdicts(campaign: Campaign, ensembles: dict[str, Any]) -> str:
     ours = ("spl", "spl-known")
     rows = [
         ("exact match of the mode ≥ the paper's SPL", "11", *(count(beats_paper(EXACT, m)) for m in ours)),
-        ("… significantly above our tuned HMCNN (p < 0.05)", "10", *(count(significant(m)) for m in ours)),
+        ("… significantly above our HMCNN (p < 0.05)", "10", *(count(significant(m)) for m in ours)),
         ("exact match of the best known set ≥ the paper's SPL", "12", count(beats_paper(KNOWN, "spl")), "–"),
-        ("Hamming score of the decoder ≥ our tuned HMCNN", "11", *(count(hamming(m, 0.0)) for m in ours)),
-        ("… at most 0.02 below our tuned HMCNN", "12", *(count(hamming(m, 0.02)) for m in ours)),
-        ("AU(PRC), better of single and ensemble, ≥ C-HMCNN as published", "8", *(count(area(m)) for m in ours)),
+        ("Hamming score of the decoder ≥ our HMCNN", "11", *(count(hamming(m, 0.0)) for m in ours)),
+        ("… at most 0.02 below our HMCNN", "12", *(count(hamming(m, 0.02)) for m in ours)),
+        (
+            "AU(PRC), of the ensemble of five if there is one, ≥ C-HMCNN as published",
+            "8",
+            *(count(area(m)) for m in ours),
+        ),
         ("all test predictions consistent", "12", *(count(consistent(m)) for m in ours)),
     ]
     head = ("retrained; counted over the sets with runs", "aim, of 12", "SPL", "SPL + known sets")
@@ -171,8 +176,9 @@ def _mean(values: Sequence[float]) -> float | None:
     return sum(values) / len(values) if values else None
 
 
-def _best_area(campaign: Campaign, ensembles: dict[str, Any], name: str, method: str) -> float | None:
-    single = _mean(AUPRC.of(campaign.of(name, method), "retrained"))
-    several = ensembles.get(f"{name}/{method}", {}).get("auprc")
-    found = [value for value in (single, several) if value is not None]
-    return max(found) if found else None
+def _area(campaign: Campaign, ensembles: dict[str, Any], name: str, method: str) -> float | None:
+    """AU(PRC) of the ensemble if it is complete, else the mean of single models: never the better of the two."""
+    entry = ensembles.get(f"{name}/{method}", {})
+    if len(entry.get("seeds", ())) >= ENSEMBLE_SIZE:
+        return float(entry["auprc"])
+    return _mean(AUPRC.of(campaign.of(name, method), "retrained"))
