@@ -18,7 +18,7 @@ from semprola.compiler.backends.topdown.native import native_library
 from semprola.compiler.budget import Budget
 from semprola.logic import And, Bool, Cnf, Or, exactly, one_hot
 
-BACKENDS = ["sdd", "topdown", "line", "bdd", "zdd", "auto"]
+BACKENDS = [*portfolio.BACKENDS, "auto"]
 native = pytest.mark.skipif(native_library() is None, reason="needs the native module")
 
 

@@ -22,7 +22,7 @@ from semprola.logic.messages import brief
 
 _CONFLICTS = 1_500
 _ROUNDS = 4
-_MOST_HITTING_WORK = 60_000
+_MOST_HITTING_WORK = 30_000
 """Rules times assignments that are looked at in search of a smaller contradiction."""
 _MOST_STATES = 400_000
 _SHOWN, _WIDTH = 8, 160

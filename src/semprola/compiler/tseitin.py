@@ -114,6 +114,10 @@ class _Encoder:
         if isinstance(formula, Cnf):
             listed = (_clause(map(self._renumbered, literals)) for literals in formula.clauses)
             return [clause for clause in listed if clause is not None]
+        plain = self._plain(formula)
+        if plain is not None:
+            clause = _clause(plain)
+            return [] if clause is None else [clause]
         if formula.kind is Kind.CARDINALITY:
             self._settle([(arg, True) for arg in formula.args])
             counted = [self._literal(self._known[arg, True]) for arg in formula.args]
@@ -122,6 +126,23 @@ class _Encoder:
             self._settle(self._parts(formula, True))
             found = self._combine(formula, True)
         return [clause for literals in found if (clause := _clause(literals)) is not None]
+
+    def _plain(self, formula: Formula) -> list[int] | None:
+        """The literals of a formula that is a clause as it stands; most rules are."""
+        if formula.kind is Kind.OR:
+            parts = [(arg, True) for arg in formula.args]
+        elif formula.kind is Kind.IMPLIES:
+            parts = [(formula.args[0], False), (formula.args[1], True)]
+        else:
+            return None
+        literals = []
+        for part, sign in parts:
+            if part.kind is Kind.NOT:
+                part, sign = part.args[0], not sign
+            if part.kind is not Kind.ATOM:
+                return None
+            literals.append(self.index[part.name] if sign else -self.index[part.name])
+        return literals
 
     # one part at a time ---------------------------------------------------------------------------------------------
 
