@@ -2,12 +2,13 @@
 
 The top-down compiler is asked for by name; counting alone, as `semprola count` does it, is measured beside. Seconds are
 those of the processor, so that other work on the machine does not count. Compares every count with the published one.
-Ganak only counts, it makes no circuit; it runs in a process of its own. Writes results/compile_competition.json and the
-table in docs/compile.md.
+Ganak only counts, it makes no circuit; d4 compiles. Both run in processes of their own. Writes
+results/compile_competition.json and the table in docs/compile.md.
 
-    python benchmarks/compile_competition.py FOLDER [--seconds 60] [--peers PYTHON]
+    python benchmarks/compile_competition.py FOLDER [--seconds 60] [--peers PYTHON] [--add-d4]
 
-FOLDER holds mc2022/*.cnf.gz and mc2022_counts.json; PYTHON is an interpreter that has pyganak (extra `bench`).
+FOLDER holds mc2022/*.cnf.gz and mc2022_counts.json; PYTHON is an interpreter that has pyganak and d4Solver (no part of
+the project: the wheel bundles a part with a non-commercial licence).
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import math
 import statistics
 import subprocess
 import time
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -54,12 +56,31 @@ print(json.dumps({"seconds": time.process_time() - began}))
 """
 
 
+D4 = """
+import gzip, json, resource, sys, time
+limit = int(sys.argv[2])
+resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+import py_d4
+lines = [line.split() for line in gzip.open(sys.argv[1], "rt") if line.strip()]
+clauses = [[int(x) for x in line[:-1]] for line in lines if line[0] not in ("c", "p")]
+count = int(next(line for line in lines if line[0] == "p")[2])
+began = time.process_time()
+made = py_d4.Solver(clauses, count).compile()
+seconds = time.process_time() - began
+print(json.dumps({"seconds": seconds, "nodes": made.getNbNodes(), "edges": made.getNbEdges()}))
+"""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seconds", type=float, default=60.0)
-    parser.add_argument("--peers", help="a Python that has pyganak")
+    parser.add_argument("--peers", help="a Python that has pyganak and d4Solver")
+    parser.add_argument("--add-d4", action="store_true", help="measure only d4, beside the results that there are")
     options = parser.parse_args()
+    if options.add_d4:
+        add_d4(options.folder, options.peers)
+        return
     sp.compile("a | b", backend="topdown", cache=False)  # loads the native module
     entries = []
     for row in json.loads((options.folder / "mc2022_counts.json").read_text()):
@@ -68,11 +89,22 @@ def main() -> None:
         entry["count"] = counted(path, row, options.seconds)
         if options.peers:
             entry["ganak"] = ganak(options.peers, path, options.seconds)
+            entry["d4"] = d4(options.peers, path, options.seconds)
         entries.append(entry)
         print(json.dumps(entry), flush=True)
     summary = summarized(entries)
     print(json.dumps(summary))
     write_json(RESULTS, {"provenance": provenance(), "limit": options.seconds, **summary, "entries": entries})
+    update_page()
+
+
+def add_d4(folder: Path, python: str) -> None:
+    """Put the column of d4 into the results."""
+    results = json.loads(RESULTS.read_text())
+    for entry in results["entries"]:
+        entry["d4"] = d4(python, folder / "mc2022" / f"{entry['name']}.cnf.gz", results["limit"])
+        print(entry["name"], entry["d4"], flush=True)
+    write_json(RESULTS, {**results, **summarized(results["entries"])})
     update_page()
 
 
@@ -116,10 +148,14 @@ def is_right(circuit: sp.Circuit, cnf: Cnf, row: dict[str, Any]) -> bool:
     if row["weighted"]:
         numbers = [int(name) for name in circuit.variables]
         weights = {str(v): (cnf.weights.get(-v, one), cnf.weights.get(v, one)) for v in numbers}
-        log10 = math.log10(weighted_count(circuit, weights, exact=False))
+        log10 = _log10(weighted_count(circuit, weights, exact=False))
     else:
         log10 = math.log10(circuit.model_count())
     return abs(log10 - float(row["published_log10"])) < 1e-6
+
+
+def _log10(value: float | Decimal) -> float:
+    return float(value.log10()) if isinstance(value, Decimal) else math.log10(value)
 
 
 def ganak(python: str, path: Path, seconds: float) -> float | None:
@@ -131,6 +167,17 @@ def ganak(python: str, path: Path, seconds: float) -> float | None:
     except (subprocess.TimeoutExpired, ValueError, IndexError):
         return None
     return round(answer, 4)
+
+
+def d4(python: str, path: Path, seconds: float) -> dict[str, Any] | None:
+    """Seconds, nodes and edges of the peer's compiler; None if it needs more time."""
+    command = [python, "-c", D4, str(path), str(math.ceil(seconds))]
+    done = subprocess.run(command, capture_output=True, text=True)
+    try:
+        found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    except (ValueError, IndexError):
+        return None
+    return {**found, "seconds": round(found["seconds"], 4)} if found["seconds"] <= seconds else None
 
 
 def summarized(entries: list[dict[str, Any]]) -> dict[str, Any]:
@@ -145,6 +192,7 @@ def summarized(entries: list[dict[str, Any]]) -> dict[str, Any]:
         "of these compiled": sum(entry["seconds"] is not None for entry in quick),
         "median ratio of seconds": round(statistics.median(both), 3) if both else None,
         "counted": sum(entry["count"] is not None for entry in entries),
+        "compiled by d4": sum(entry.get("d4") is not None for entry in entries) if "d4" in entries[0] else None,
     }
 
 
@@ -168,17 +216,41 @@ def table(results: dict[str, Any]) -> str:
         "ganak leaves out variables that others define, and so counts where a circuit over all variables would be "
         f"too large, counts {results['counted']}, all of them right (made by "
         "`python benchmarks/compile_competition.py`).",
+        *_about_d4(results),
         "",
-        "| instance | nodes | edges | compile, seconds | count, seconds | ganak, seconds (count) |",
-        "|---|---|---|---|---|---|",
+        "| instance | nodes | edges | compile, s | count, s | d4, s (nodes) | ganak, s (count) |",
+        "|---|---|---|---|---|---|---|",
     ]
     for entry in results["entries"]:
         name = entry["name"].removeprefix("mc2022_") + (" (weighted)" if entry["weighted"] else "")
-        columns = [entry["seconds"], entry["count"], entry.get("ganak")]
-        seconds = " | ".join(f"> {limit}" if spent is None else f"{spent:.2f}" for spent in columns)
+        columns = [f"> {limit}" if spent is None else f"{spent:.2f}" for spent in (entry["seconds"], entry["count"])]
+        peer = entry.get("d4")
+        columns.append("" if "d4" not in entry else f"> {limit}" if peer is None else _d4_cell(peer))
+        columns.append(f"> {limit}" if entry.get("ganak") is None else f"{entry['ganak']:.2f}")
+        seconds = " | ".join(columns)
         size = " | " if entry["seconds"] is None else f"{entry['nodes']:,} | {entry['edges']:,}"
         lines.append(f"| {name} | {size} | {seconds} |")
     return "\n".join(lines) + "\n"
+
+
+def _about_d4(results: dict[str, Any]) -> list[str]:
+    done = results.get("compiled by d4")
+    if done is None:
+        return []
+    both = [
+        entry["seconds"] / entry["d4"]["seconds"]
+        for entry in results["entries"]
+        if entry["seconds"] and entry.get("d4") and max(entry["seconds"], entry["d4"]["seconds"]) >= 1
+    ]
+    said = f"d4 (the wheel `d4Solver`, for comparison only) compiles {done} of them"
+    if both:
+        middle = statistics.median(both)
+        said += f"; where one of us takes a second or more, the median of our seconds over d4's is {middle:.2f}"
+    return ["", f"{said}."]
+
+
+def _d4_cell(peer: dict[str, Any]) -> str:
+    return f"{peer['seconds']:.2f} ({peer['nodes']:,})"
 
 
 if __name__ == "__main__":

@@ -171,7 +171,7 @@ class _Trial:
         """The circuit of one back end, if it has at most so many nodes."""
         self.budget.tried.append(name)
         if name == "line" and self.choice.line is not None:
-            return self.choice.line.compile(most if most is not None else self.budget.max_nodes)
+            return self.choice.line.compile(self.budget.max_nodes if most is None else most, final=most is None)
         return BACKENDS[name]([self.component], self.budget if most is None else self.budget.limited(most))
 
     def round(self, most: int | None) -> tuple[Circuit, str] | None:

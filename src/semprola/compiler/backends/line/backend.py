@@ -69,6 +69,7 @@ class Line:
         self._orders: list[tuple[float, list[int]]] | None = None
         self._products: dict[int, Product] = {}
         self._machines: Machines | None = None
+        self._failed = False
 
     @property
     def orders(self) -> list[tuple[float, list[int]]]:
@@ -78,14 +79,19 @@ class Line:
             self._orders = candidate_orders(len(self.names), self.scopes, check)
         return self._orders
 
-    def compile(self, max_nodes: int | None) -> Circuit:
+    def compile(self, max_nodes: int | None, final: bool = True) -> Circuit:
         """The circuit, if it has at most so many nodes; may be called again with more, and goes on where it stopped.
+
+        Args:
+            max_nodes: the limit, if there is one.
+            final: whether there is no other call, so that every order is tried now.
 
         Raises:
             UnsatisfiableError: there is no model.
             CompilationBudgetError: there are too many joint states, or the budget ran out.
         """
         most = MOST_STATES if max_nodes is None else min(MOST_STATES, 8 * max_nodes, 2 * max_nodes + _MANY)
+        self._failed |= final
         try:
             return self._circuit(self._expanded(most))
         except TooWideError:
@@ -121,6 +127,10 @@ class Line:
                 for size in growing(product, limit):
                     self.budget.watch("following all rules along an order", size)
             except TooWideError:
+                if not self._failed:
+                    # other back ends may be quicker than a second order; if they are not, there is another call
+                    self._failed = True
+                    break
                 continue
             best, limit = product, product.size - 1
             if limit <= _CLEAR:
