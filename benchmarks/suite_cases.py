@@ -378,7 +378,7 @@ def mixtures() -> Iterator[Case]:
         "sum and clauses",
         lambda: And(
             [
-                C.linear({f"x{i}": 1 + i % 5 for i in range(30)}, "==", 30),
+                C.linear({f"x{i}": 1 + i % 5 for i in range(30)}, "==", 60),
                 *(Bool(f"x{i}") | Bool(f"x{(i * 7 + 3) % 30}") for i in range(0, 30, 2)),
             ]
         ),

@@ -200,7 +200,7 @@ def test_rules_added_to_a_roster(name: str) -> None:
 
 
 def test_goes_on_where_it_stopped() -> None:
-    line = Line([*roster(), sp.at_most(2, of_nurse(0)), sp.at_most(2, of_nurse(1))], Budget())
+    line = Line([*roster(), *(sp.at_most(3, of_nurse(n)) for n in range(5))], Budget())
     with pytest.raises(sp.CompilationBudgetError) as caught:
         line.compile(50)
     assert caught.value.resource == "nodes"

@@ -56,6 +56,7 @@ class Budget:
             and then), False (silence) or a function of a :class:`Progress`.
 
     Attributes:
+        max_decisions: steps that a search may take, or None; running out of them counts as running out of nodes.
         what: what is being made, as errors name it.
         tried: the back ends that have been started, as errors name them.
 
@@ -83,6 +84,7 @@ class Budget:
         self.memory = _bytes(memory)
         if not (progress is None or isinstance(progress, bool) or callable(progress)):
             raise ValueError(f"progress must be None, True or a function, not {progress!r}")
+        self.max_decisions: int | None = None
         self.what = "the compilation"
         self.tried: list[str] = []
         self._advice = ""
@@ -119,9 +121,10 @@ class Budget:
         made._by_memory = made.max_nodes is not None and made.max_nodes == by_memory != self.max_nodes
         return made
 
-    def limited(self, most: int) -> Budget:
-        """The same budget with at most this many nodes, for an attempt that may fail."""
+    def limited(self, most: int, decisions: int | None = None) -> Budget:
+        """The same budget with at most this many nodes, and steps of a search, for an attempt that may fail."""
         made = copy.copy(self)
+        made.max_decisions = decisions
         made.max_nodes = most if self.max_nodes is None else min(most, self.max_nodes)
         return made
 

@@ -52,13 +52,17 @@ _LABORIOUS = 1.25
 """A search that has taken this many steps per node before it failed is not asked whether it can do better: it takes
 about one where it is good."""
 _PROBE = 500
-_LIKELY, _POSSIBLE = 26.0, 40.0
+_STEPS, _FEW_STEPS = 20, 2_000
+"""Steps that a search may take per node that it may make; and some, if it is only asked whether it can do better."""
+_WASTE = {"line": 1, "topdown": 3, "sdd": 2}
+"""How many times the nodes of its result a back end may make on the way."""
+_CERTAIN, _LIKELY, _POSSIBLE = 16.0, 28.0, 40.0
 """Up to so many joint states, as a power of two and as if rules were independent, following them along an order is the
-first choice, and one worth trying."""
+first choice even for narrow formulas, the first choice for others, and one worth trying."""
 _REFUTE_SECONDS = 2.0
 _LATE = 300_000
 """Beyond that, it is tried only when others have failed with so many nodes."""
-_EASY = {"line": 6, "topdown": 6, "sdd": 15}
+_EASY = {"line": 2, "topdown": 2.5, "sdd": 12}
 """With at most this many nodes per variable, this back end is not asked whether it can do better."""
 
 
@@ -167,12 +171,13 @@ class _Trial:
         self._laborious: set[str] = set()
         self._failed: CompilationBudgetError | None = None
 
-    def run(self, name: str, most: int | None) -> Circuit:
-        """The circuit of one back end, if it has at most so many nodes."""
+    def run(self, name: str, most: int | None, steps: int | None = None) -> Circuit:
+        """The circuit of one back end, if it has at most so many nodes, and a search takes at most so many steps."""
         self.budget.tried.append(name)
         if name == "line" and self.choice.line is not None:
             return self.choice.line.compile(self.budget.max_nodes if most is None else most, final=most is None)
-        return BACKENDS[name]([self.component], self.budget if most is None else self.budget.limited(most))
+        budget = self.budget if most is None else self.budget.limited(most, steps)
+        return BACKENDS[name]([self.component], budget)
 
     def round(self, most: int | None) -> tuple[Circuit, str] | None:
         """Let each back end try with so many nodes; once one is done, the others with half of what that one needs."""
@@ -181,7 +186,7 @@ class _Trial:
             if name == "line" and self.choice.bits > _POSSIBLE and most is not None and most < _LATE:
                 continue
             if best is None:
-                circuit = self._attempt(name, most)
+                circuit = self._attempt(name, most, None if most is None else _STEPS * most)
                 best = None if circuit is None else (circuit, name)
             elif (better := self._better(name, best[0].num_nodes)) is not None:
                 self.remarks.append(f"{best[1]} needs {best[0].num_nodes:,} nodes")
@@ -202,16 +207,16 @@ class _Trial:
             if name in self._laborious:
                 self.remarks.append(f"{name} takes too many steps")
                 return None
-            circuit = self._attempt(name, most)
+            circuit = self._attempt(name, _WASTE[name] * most, _FEW_STEPS + 4 * most)
             if circuit is not None:
                 return circuit if circuit.num_nodes <= limit else None
         self.remarks.append(f"{name} needs more than {limit:,} nodes")
         return None
 
-    def _attempt(self, name: str, most: int | None) -> Circuit | None:
+    def _attempt(self, name: str, most: int | None, steps: int | None) -> Circuit | None:
         """The circuit of a back end; None if it needs more nodes."""
         try:
-            return self.run(name, most)
+            return self.run(name, most, steps)
         except CompilationBudgetError as error:
             if error.resource != "nodes":
                 raise
@@ -232,9 +237,10 @@ def _choose(component: Sequence[Formula], budget: Budget) -> _Choice:
     native = native_library() is not None
     width, shape = _narrow(component, names, check)
     backends = [name for name, wanted in (("topdown", native), ("sdd", width is not None or not native)) if wanted]
-    if not listed or (width is not None and width <= _VERY_NARROW):
+    very_narrow = width is not None and width <= _VERY_NARROW
+    if not listed or very_narrow:
         backends.reverse()  # PySDD is quick there, and its circuits have a vtree
-    if listed and bits <= _LIKELY:
+    if listed and bits <= (_CERTAIN if very_narrow else _LIKELY):
         backends.insert(0, "line")
     elif listed:
         backends.insert(1, "line")

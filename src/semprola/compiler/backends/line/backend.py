@@ -19,6 +19,8 @@ from semprola.logic import Formula
 
 MOST_STATES = 20_000_000
 """Joint states that are followed unless the budget says fewer."""
+_FREE = 20_000
+"""So many joint states take no time, whatever the limit on nodes."""
 _MANY = 600_000
 """There may be eight times as many joint states as nodes, but at most so many more than twice as many."""
 _MOST_RULE = 20_000
@@ -90,7 +92,9 @@ class Line:
             UnsatisfiableError: there is no model.
             CompilationBudgetError: there are too many joint states, or the budget ran out.
         """
-        most = MOST_STATES if max_nodes is None else min(MOST_STATES, 8 * max_nodes, 2 * max_nodes + _MANY)
+        most = MOST_STATES
+        if max_nodes is not None:
+            most = min(MOST_STATES, max(_FREE, 8 * max_nodes), 2 * max_nodes + _MANY)
         self._failed |= final
         try:
             return self._circuit(self._expanded(most))

@@ -131,6 +131,7 @@ def _run_native(library: ctypes.CDLL, task: _Task) -> Ddnnf:
     budget = task.budget
 
     def report() -> None:
+        _check_decisions(shared, budget)
         details = {name: getattr(shared, name) for name in _DETAILS}
         budget.watch(f"compiling top-down ({_PHASES[shared.phase]})", shared.nodes, details)
 
@@ -164,7 +165,14 @@ def _run_native(library: ctypes.CDLL, task: _Task) -> Ddnnf:
         library.semprola_ddnnf_copy(handle, *(array.ctypes.data for array in arrays))
     finally:
         library.semprola_ddnnf_free(handle)
+    _check_decisions(shared, budget)
     return circuit
+
+
+def _check_decisions(shared: Shared, budget: Budget) -> None:
+    """Refuse a search that takes too many steps: whether it is seen on the way or at the end makes no difference."""
+    if budget.max_decisions is not None and shared.decisions > budget.max_decisions:
+        raise budget.error("nodes", shared.nodes, shared.decisions)
 
 
 def _run_python(task: _Task) -> Ddnnf:
