@@ -20,6 +20,9 @@ from semprola.errors import CompilationBudgetError, UnsatisfiableError
 from semprola.logic import Cnf, Formula, Kind, Leaf
 from semprola.logic.messages import brief
 
+_SECONDS = 8.0
+_MOST_RULES, _MOST_FOLLOWED = 30_000, 500
+"""Rules beyond which no contradiction is looked for, and none along an order."""
 _CONFLICTS = 1_500
 _ROUNDS = 4
 _MOST_HITTING_WORK = 30_000
@@ -53,9 +56,9 @@ def explained(constraint: Formula, budget: Budget) -> UnsatisfiableError:
     """
     rules = written_rules(constraint)
     found = None
-    if len(rules) > 1:
+    if 1 < len(rules) <= _MOST_RULES:
         try:
-            found = contradiction(rules, budget)
+            found = contradiction(rules, budget.within(_SECONDS))
         except CompilationBudgetError:
             found = None  # how it cannot hold is not known, that it cannot is
     if found is None:
@@ -93,14 +96,14 @@ def contradiction(rules: Sequence[Formula], budget: Budget) -> Contradiction | N
 
     Example:
         >>> from semprola.logic import parse
-        >>> found = contradiction([parse(text) for text in ("a | b", "~a", "~b", "a & ~a | b")], Budget())
+        >>> found = contradiction([parse(text) for text in ("a | b", "~a", "~b", "c -> a")], Budget())
         >>> found.rules, found.smallest
-        ((~a, ~b, a | b), True)
+        ((a | b, ~a, ~b), True)
     """
     search = _Search(rules, budget)
     core = search.first()
     if core is None:
-        return _by_states(rules, budget)
+        return _by_states(rules, budget) if len(rules) <= _MOST_FOLLOWED else None
     core, minimal = search.without_needless(core)
     smaller, smallest = search.smallest(core) if minimal else (core, False)
     chosen = sorted(smaller)

@@ -7,7 +7,7 @@ variable becomes ``low or (v and high)``, that of any other ``(not v and low) or
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
@@ -159,16 +159,20 @@ def reduce_levels(
     return diagram.circuit(root, order)
 
 
-def smallest_diagram(levels: Levels, labels: Sequence[str], budget: Budget) -> Circuit:
-    """The circuit of an unreduced diagram over labels in the order of reading, binary or zero-suppressed.
+def smallest_diagram(levels: Levels, names: Sequence[str], budget: Budget, inputs: Collection[str] = ()) -> Circuit:
+    """The circuit of an unreduced diagram, binary or zero-suppressed.
 
     Args:
         levels: the diagram.
-        labels: names of the labels, in the order of reading.
+        names: the variables in the order of reading.
         budget: limits on nodes and seconds.
+        inputs: those of them that are never zero-suppressed; they are the given variables of the circuit.
     """
-    order = range(len(labels))
-    made = [_reduced(levels, Diagram(labels, (), suppressed, budget), order) for suppressed in (True, False)]
+    labels = [name for name in names if name not in inputs]
+    given = [name for name in names if name in inputs]
+    index = {name: v for v, name in enumerate([*labels, *given])}
+    order = [index[name] for name in names]
+    made = [_reduced(levels, Diagram(labels, given, suppressed, budget), order) for suppressed in (True, False)]
     # in a circuit a node of a zero-suppressed diagram is a sum and a product, any other a sum and two products
     diagram, root = made[0] if 2 * made[0][0].num_nodes <= 3 * made[1][0].num_nodes else made[1]
     return diagram.circuit(root, order)

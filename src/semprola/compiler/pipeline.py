@@ -127,7 +127,7 @@ def _compile(
 ) -> Circuit:
     if isinstance(constraint, Circuit):
         return join_circuits([constraint], {}, labels, given, constraint.info)
-    parts, facts, used, reason = _parts(constraint, backend, budget)
+    parts, facts, used, reason = _parts(constraint, backend, budget, given)
     budget.watch("joining the parts", sum(part.num_nodes for part in parts))
     circuit = join_circuits(parts, facts, labels, given)
     about = parts[0].info if len(parts) == 1 else {}
@@ -137,7 +137,9 @@ def _compile(
     )
 
 
-def _parts(constraint: Formula, backend: str, budget: Budget) -> tuple[list[Circuit], dict[str, bool], str, str]:
+def _parts(
+    constraint: Formula, backend: str, budget: Budget, given: tuple[str, ...]
+) -> tuple[list[Circuit], dict[str, bool], str, str]:
     """Circuits and facts whose conjunction is the constraint, and who made them, and why."""
     if isinstance(constraint, Cnf) and backend in ("auto", "topdown"):
         budget.check("choosing a back end")
@@ -153,7 +155,7 @@ def _parts(constraint: Formula, backend: str, budget: Budget) -> tuple[list[Circ
     parts = list(work.circuits)
     if not work.components:
         return parts, work.facts, "direct", "a direct construction" if parts else "literals only"
-    general = compile_components(work.components, backend, budget)
+    general = compile_components(work.components, backend, budget, given)
     reason = general.reason
     if parts:
         reason += f"; {len(parts)} independent parts have a direct construction"

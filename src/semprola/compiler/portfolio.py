@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from semprola.circuit import Circuit
@@ -48,6 +48,8 @@ _MOST_RULES, _MOST_VARIABLES = 3000, 1200
 _MOST_MEASURED = 200_000
 """Literals beyond which even measuring a width takes long."""
 _STAGES = (3_000, 30_000, 300_000, 3_000_000)
+_TINY = 60
+"""A circuit of so few nodes is not worth giving up its vtree for a smaller one."""
 _LABORIOUS = 1.25
 """A search that has taken this many steps per node before it failed is not asked whether it can do better: it takes
 about one where it is good."""
@@ -86,13 +88,14 @@ def check_backend(backend: str) -> None:
         raise ValueError(f"unknown backend {backend!r}: choose one of {known}, or a compiler of yours as 'd4:/path'")
 
 
-def compile_components(components: Components, backend: str, budget: Budget) -> Made:
+def compile_components(components: Components, backend: str, budget: Budget, inputs: Collection[str] = ()) -> Made:
     """Compile groups of conjuncts by the back end that is named, or by the best for each.
 
     Args:
         components: groups of conjuncts; no two groups share a variable.
         backend: "auto", a key of `BACKENDS`, or a compiler outside such as "d4:/path".
         budget: what may be used.
+        inputs: variables that are given.
 
     Raises:
         UnsatisfiableError: there is no model.
@@ -100,13 +103,14 @@ def compile_components(components: Components, backend: str, budget: Budget) -> 
     """
     if backend in BACKENDS:
         budget.tried.append(backend)
-        return Made([BACKENDS[backend](components, budget)], backend, "chosen by the caller")
+        made = compile_line(components, budget, inputs) if backend == "line" else BACKENDS[backend](components, budget)
+        return Made([made], backend, "chosen by the caller")
     if backend != "auto":
         return Made([compile_external(components, backend, budget)], backend, "chosen by the caller")
-    made = [_best(component, budget) for component in components]
-    reasons = dict.fromkeys(reason for _, _, reason in made)
-    backends = sorted({name for _, name, _ in made})
-    return Made([circuit for circuit, _, _ in made], "+".join(backends), "; ".join(reasons))
+    parts = [_best(component, budget, inputs) for component in components]
+    reasons = dict.fromkeys(reason for _, _, reason in parts)
+    backends = sorted({name for _, name, _ in parts})
+    return Made([circuit for circuit, _, _ in parts], "+".join(backends), "; ".join(reasons))
 
 
 def prefers_clauses(cnf: Cnf, budget: Budget) -> str | None:
@@ -126,9 +130,9 @@ def prefers_clauses(cnf: Cnf, budget: Budget) -> str | None:
     return f"topdown: {cnf.num_vars} variables, wider than {_NARROW}" if found is None else None
 
 
-def _best(component: Sequence[Formula], budget: Budget) -> tuple[Circuit, str, str]:
+def _best(component: Sequence[Formula], budget: Budget, inputs: Collection[str]) -> tuple[Circuit, str, str]:
     """The circuit of one group of rules, the back end that made it, and why."""
-    choice = _choose(component, budget)
+    choice = _choose(component, budget, inputs)
     trial = _Trial(component, choice, budget)
     if len(choice.backends) == 1:
         (name,) = choice.backends
@@ -199,7 +203,7 @@ class _Trial:
 
     def _better(self, name: str, nodes: int) -> Circuit | None:
         """The circuit of another back end if it has at most half as many nodes, and there is hope."""
-        unlikely = name == "line" and self.choice.bits > _POSSIBLE
+        unlikely = nodes <= _TINY if name == "topdown" else name == "line" and self.choice.bits > _POSSIBLE
         if unlikely or nodes <= _EASY[name] * self.choice.variables:
             return None
         limit = max(1, nodes // 2)
@@ -226,13 +230,13 @@ class _Trial:
             return None
 
 
-def _choose(component: Sequence[Formula], budget: Budget) -> _Choice:
+def _choose(component: Sequence[Formula], budget: Budget, inputs: Collection[str] = ()) -> _Choice:
     check = budget.checker("choosing a back end")
     check()
     names = dict.fromkeys(name for conjunct in watched(component, check) for name in conjunct.labels())
     count = len(names)
     listed = len(component) <= _MOST_RULES and count <= _MOST_VARIABLES
-    line = Line(component, budget) if listed else None
+    line = Line(component, budget, inputs) if listed else None
     bits = line.orders[0][0] if line is not None else float("inf")
     native = native_library() is not None
     width, shape = _narrow(component, names, check)

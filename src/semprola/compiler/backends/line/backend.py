@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from semprola.compiler.join import join_circuits
 from semprola.errors import UnsatisfiableError
 from semprola.logic import Formula
 
-MOST_STATES = 20_000_000
+MOST_STATES = 8_000_000
 """Joint states that are followed unless the budget says fewer."""
 _FREE = 20_000
 """So many joint states take no time, whatever the limit on nodes."""
@@ -34,12 +34,13 @@ _MARGIN = 6.0
 """Orders whose cost, a power of two, is this much above the best are not tried."""
 
 
-def compile_line(components: Sequence[Sequence[Formula]], budget: Budget) -> Circuit:
+def compile_line(components: Sequence[Sequence[Formula]], budget: Budget, inputs: Collection[str] = ()) -> Circuit:
     """A circuit that is a decision diagram, binary or zero-suppressed, whichever is smaller.
 
     Args:
         components: groups of conjuncts; no two groups share a variable.
         budget: what may be used.
+        inputs: variables that are given, and so never zero-suppressed.
 
     Returns:
         A circuit structured by a variable order; it leaves out variables on which nothing depends.
@@ -48,7 +49,7 @@ def compile_line(components: Sequence[Sequence[Formula]], budget: Budget) -> Cir
         UnsatisfiableError: there is no model.
         CompilationBudgetError: the budget ran out.
     """
-    parts = [Line(component, budget).compile(budget.max_nodes) for component in components]
+    parts = [Line(component, budget, inputs).compile(budget.max_nodes) for component in components]
     names = tuple(dict.fromkeys(name for part in parts for name in part.variables))
     return parts[0] if len(parts) == 1 else join_circuits(parts, {}, names)
 
@@ -59,10 +60,11 @@ class Line:
     Args:
         conjuncts: the rules.
         budget: what may be used.
+        inputs: variables that are given, and so never zero-suppressed.
     """
 
-    def __init__(self, conjuncts: Sequence[Formula], budget: Budget) -> None:
-        self.budget = budget
+    def __init__(self, conjuncts: Sequence[Formula], budget: Budget, inputs: Collection[str] = ()) -> None:
+        self.budget, self.inputs = budget, frozenset(inputs)
         self.rules = list(dict.fromkeys(conjuncts))
         self.names = tuple(dict.fromkeys(name for rule in self.rules for name in rule.labels()))
         self.index = {name: v for v, name in enumerate(self.names)}
@@ -152,7 +154,7 @@ class Line:
         if not rows:
             raise UnsatisfiableError("the constraint has no model")
         names = [self.names[v] for v in levels.variables]
-        return smallest_diagram(ends, names, self.budget.part("the diagram of all rules", most=None))
+        return smallest_diagram(ends, names, self.budget.part("the diagram of all rules", most=None), self.inputs)
 
     def _reader(self, order: list[int]) -> Machines:
         place = [0] * len(order)
