@@ -93,7 +93,13 @@ def _run(case: Case, backend: str, seconds: float) -> dict[str, Any]:
     began = time.process_time()
     try:
         circuit = compile_constraint(
-            constraint, labels=case.labels, backend=backend, cache=False, memory=MEMORY, timeout=PATIENCE * seconds
+            constraint,
+            labels=case.labels,
+            backend=backend,
+            cache=False,
+            memory=MEMORY,
+            timeout=PATIENCE * seconds,
+            progress=False,
         )
     except sp.CompilationBudgetError as error:
         close_worker()

@@ -20,6 +20,7 @@ from pathlib import Path
 from semprola.circuit import Circuit, CircuitBuilder
 from semprola.circuit.fold import fold
 from semprola.circuit.nnf_files import read_nnf
+from semprola.circuit.transforms import smooth
 from semprola.compiler.budget import Budget
 from semprola.compiler.clausal import compile_clauses, encoded
 from semprola.compiler.tseitin import Encoding
@@ -98,6 +99,8 @@ def entails(circuit: Circuit, clauses: Sequence[Sequence[int]], check: Callable[
         >>> entails(circuit, [(1, 2), (-2,)]), entails(circuit, [(2,)])
         (True, False)
     """
+    if circuit.zero_suppressed.any():
+        circuit = smooth(circuit, circuit.zero_suppressed)
     for first in range(0, len(clauses), _BLOCK):
         block = clauses[first : first + _BLOCK]
         whole = (1 << len(block)) - 1
