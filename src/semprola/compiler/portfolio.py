@@ -56,8 +56,8 @@ about one where it is good."""
 _PROBE = 500
 _STEPS, _FEW_STEPS = 20, 2_000
 """Steps that a search may take per node that it may make; and some, if it is only asked whether it can do better."""
-_WASTE = {"line": 1, "topdown": 3, "sdd": 2}
-"""How many times the nodes of its result a back end may make on the way."""
+_WASTE, _SMALL_RESULT = 3, 2_000
+"""How many times the nodes of a small result a search may make on the way."""
 _CERTAIN, _LIKELY, _POSSIBLE = 16.0, 28.0, 40.0
 """Up to so many joint states, as a power of two and as if rules were independent, following them along an order is the
 first choice even for narrow formulas, the first choice for others, and one worth trying."""
@@ -211,7 +211,8 @@ class _Trial:
             if name in self._laborious:
                 self.remarks.append(f"{name} takes too many steps")
                 return None
-            circuit = self._attempt(name, _WASTE[name] * most, _FEW_STEPS + 4 * most)
+            waste = _WASTE if name == "topdown" and most <= _SMALL_RESULT else 1
+            circuit = self._attempt(name, waste * most, _FEW_STEPS + 2 * most)
             if circuit is not None:
                 return circuit if circuit.num_nodes <= limit else None
         self.remarks.append(f"{name} needs more than {limit:,} nodes")
