@@ -12,7 +12,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from semprola.sklearn import SPLClassifier
 
-ESTIMATORS = [SPLClassifier(epochs=60, lr=0.03)]
+ESTIMATORS = [SPLClassifier(epochs=25, lr=0.05, hidden=(16,))]
 
 
 # Rows are drawn into minibatches and held out for early stopping, so a row of weight 2 and the same row twice give
