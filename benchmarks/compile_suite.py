@@ -4,7 +4,7 @@ Each run has a process of its own, with limits on memory and on the time of the 
 machine does not count). All counts of models are compared. Writes results/compile_suite.json and the table in
 docs/compile.md.
 
-    python -m benchmarks.compile_suite [--seconds 4] [--only roster]
+    python -m benchmarks.compile_suite [--seconds 4] [--only roster] [--backends auto line]
 """
 
 from __future__ import annotations
@@ -41,23 +41,26 @@ def main() -> None:
         "--seconds", type=float, default=4.0, help="of the processor, for each run; auto has three times"
     )
     parser.add_argument("--only", default="", help="constraints whose kind or name contains this")
+    parser.add_argument("--backends", nargs="*", default=BACKENDS, help="measure these, keep what is known of others")
     options = parser.parse_args()
-    chosen = [case for case in cases() if options.only in f"{case.kind}: {case.name}"]
-    entries = []
-    for case in chosen:
-        entry: dict[str, Any] = {"kind": case.kind, "name": case.name}
-        for backend in BACKENDS:
-            entry[backend] = measured(case, backend, options.seconds * (3 if backend == "auto" else 1))
-        counts = {entry[backend].pop("models", None) for backend in BACKENDS} - {None}
-        if len(counts) > 1:
-            raise SystemExit(f"the back ends disagree on {case.kind}: {case.name}: {counts}")
-        entry["models"] = next(iter(counts), None)
-        entries.append(entry)
-        print(json.dumps(entry, ensure_ascii=False), flush=True)
-    if options.only:
-        return
     from experiments.provenance import provenance, write_json
 
+    known = {}
+    if RESULTS.is_file():
+        known = {(entry["kind"], entry["name"]): entry for entry in json.loads(RESULTS.read_text())["entries"]}
+    entries = []
+    for case in cases():
+        entry: dict[str, Any] = known.get((case.kind, case.name), {"kind": case.kind, "name": case.name})
+        if options.only in f"{case.kind}: {case.name}":
+            for backend in options.backends:
+                entry[backend] = measured(case, backend, options.seconds * (3 if backend == "auto" else 1))
+            counts = {entry[backend].pop("models", None) for backend in options.backends} | {entry.get("models")}
+            if len(counts - {None}) > 1:
+                raise SystemExit(f"the back ends disagree on {case.kind}: {case.name}: {counts}")
+            entry["models"] = next(iter(counts - {None}), None)
+            print(json.dumps(entry, ensure_ascii=False), flush=True)
+        if all(backend in entry for backend in BACKENDS):
+            entries.append(entry)
     write_json(RESULTS, {"provenance": provenance(), "seconds": options.seconds, "entries": entries})
     update_page()
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib.util
 import itertools
 import random
+import subprocess
+import sys
 from typing import Any
 
 import networkx as nx
@@ -193,3 +195,31 @@ class TestBudgets:
 def wide() -> Any:
     rng = random.Random(7)
     return And([Or([Bool(f"v{v}") ^ (rng.random() < 0.5) for v in rng.sample(range(40), 3)]) for _ in range(120)])
+
+
+def test_the_same_circuit_whatever_the_load() -> None:
+    """Two processes, one of which is slowed down between all steps, make the same circuit."""
+    script = """
+import sys, time
+import semprola as sp
+from semprola.compiler.budget import Budget
+if len(sys.argv) > 1:
+    watch = Budget.watch
+    def slow(self, *args, **kwargs):
+        time.sleep(0.001)
+        return watch(self, *args, **kwargs)
+    Budget.watch = slow
+one = [sp.one_hot([f"n{n}d{d}" for n in range(5)]) for d in range(6)]
+few = [sp.constraints.cardinality([f"n{n}d{d}" for d in range(6)], at_most=2) for n in range(3)]
+odd = sp.constraints.linear({f"n{n}d{d}": 1 + (n + d) % 3 for n in range(5) for d in range(6)}, "<=", 11)
+v = [sp.Bool(f"v{i}") for i in range(41)]
+wide = [sp.Or([v[3 * i % 41], v[7 * i % 41], ~v[10 * i % 41]]) for i in range(1, 90)]
+for rules in ([*one, *few, odd], wide):
+    print(sp.compile(sp.And(rules), cache=False, timeout=100).digest)
+"""
+    runs = [
+        subprocess.run([sys.executable, "-c", script, *more], capture_output=True, text=True, check=True).stdout
+        for more in ([], ["slowly"])
+    ]
+    assert runs[0] == runs[1]
+    assert len(runs[0].split()) == 2

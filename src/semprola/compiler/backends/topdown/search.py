@@ -144,7 +144,8 @@ def _run_native(library: ctypes.CDLL, task: _Task) -> Ddnnf:
         task.literals.ctypes.data,
         task.hidden.ctypes.data,
         int(task.determined),
-        -1.0 if budget.seconds_left is None else budget.seconds_left,
+        # all of the time, not what is left: the search for an order depends on it, and must not on the machine's load
+        -1.0 if budget.timeout is None else budget.timeout,
         -1 if budget.max_nodes is None else budget.max_nodes,
         _default_memory() if budget.memory is None else budget.memory,
         ctypes.byref(shared),
