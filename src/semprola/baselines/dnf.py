@@ -26,7 +26,7 @@ def terms_of(formula: Formula, most: int) -> list[Term]:
         >>> [sorted(term) for term in terms_of(parse("a -> b & c"), 10)]
         [[('a', False)], [('b', True), ('c', True)]]
     """
-    families, counting, writing = FamilyReader(formula), _Counting(), _Writing(most)
+    families, counting, writing = FamilyReader(), _Counting(), _Writing(most)
     try:
         terms = read(formula, writing, families.through(writing))
     except _TooMany:

@@ -10,33 +10,27 @@ from semprola.circuit.fold import fold
 from semprola.circuit.transforms import smooth
 from semprola.compiler.pipeline import compile
 from semprola.errors import UnsatisfiableError
-from semprola.logic import Formula, Leaf, Not
+from semprola.logic import Formula, Not
 from semprola.logic.reading import Algebra
 
 Value = TypeVar("Value")
 
 
 class FamilyReader:
-    """Reads the families of a formula through their circuits, which are compiled once.
+    """Reads families through their circuits, each of which is compiled once, when it is first needed."""
 
-    Args:
-        formula: what they are part of.
-    """
+    def __init__(self) -> None:
+        self._circuits: dict[tuple[Formula, bool], Circuit | None] = {}
 
-    def __init__(self, formula: Formula) -> None:
-        leaves = [node for node in formula.nodes() if isinstance(node, Leaf)]
-        self._circuits: dict[Formula, tuple[Circuit | None, Circuit | None]] = {
-            leaf: (_spelled_out(leaf), _spelled_out(Not(leaf))) for leaf in leaves
-        }
+    def through(self, algebra: Algebra[Value]) -> Callable[[Formula, bool], Value]:
+        """What `semprola.logic.reading.read` asks of a family: its value, or that of its negation."""
 
-    def through(self, algebra: Algebra[Value]) -> Callable[[Formula], tuple[Value, Value]]:
-        """What `semprola.logic.reading.read` asks of a family: its value and that of its negation."""
+        def value(leaf: Formula, positive: bool) -> Value:
+            if (leaf, positive) not in self._circuits:
+                self._circuits[leaf, positive] = _spelled_out(leaf if positive else Not(leaf))
+            return _value(self._circuits[leaf, positive], algebra)
 
-        def values(leaf: Formula) -> tuple[Value, Value]:
-            positive, negative = self._circuits[leaf]
-            return _value(positive, algebra), _value(negative, algebra)
-
-        return values
+        return value
 
 
 def _spelled_out(formula: Formula) -> Circuit | None:

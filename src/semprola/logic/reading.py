@@ -6,13 +6,13 @@ Fuzzy losses, normal forms and counts of terms differ in nothing but the algebra
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import reduce
 from typing import Generic, Protocol, TypeVar
 
 from semprola.logic.formula import Formula, Kind
 
 Value = TypeVar("Value")
-Pair = tuple[Value, Value]
+Signed = tuple[Formula, bool]
+"""A node, or (False) its negation."""
 
 
 class Algebra(Protocol[Value]):
@@ -36,16 +36,16 @@ class Algebra(Protocol[Value]):
         """The value of a disjunction of at least one part."""
 
 
-def read(formula: Formula, algebra: Algebra[Value], leaf: Callable[[Formula], Pair[Value]]) -> Value:
+def read(formula: Formula, algebra: Algebra[Value], leaf: Callable[[Formula, bool], Value]) -> Value:
     """The value of a formula.
 
-    Each distinct node is read once, as itself and as its negation. Exclusive or, equivalence and counting are spelled
-    out by deciding one operand after the other.
+    Each distinct node is read at most twice: as itself, and as its negation where a negation reaches it. Exclusive or,
+    equivalence and counting are spelled out by deciding one operand after the other.
 
     Args:
         formula: any formula.
         algebra: what to read it as.
-        leaf: the values of a family and of its negation.
+        leaf: the value of a family, or (False) of its negation.
 
     Example:
         >>> from semprola.logic import parse
@@ -61,61 +61,75 @@ def read(formula: Formula, algebra: Algebra[Value], leaf: Callable[[Formula], Pa
         '(((~a | b) & ~c) | ((a & ~b) & c))'
     """
     reading = _Reading(algebra, leaf)
-    found: dict[Formula, Pair[Value]] = {}
-    for node in formula.nodes():
-        found[node] = reading.node(node, [found[part] for part in node.args])
-    return found[formula][0]
+    pending: list[Signed] = [(formula, True)]
+    while pending:
+        node = pending[-1]
+        waiting = [part for part in _needed(*node) if part not in reading.found]
+        if waiting:
+            pending += waiting
+            continue
+        pending.pop()
+        if node not in reading.found:
+            reading.found[node] = reading.value(*node)
+    return reading.found[formula, True]
+
+
+def _needed(node: Formula, positive: bool) -> list[Signed]:
+    """What the value of a node, or of its negation, is made from."""
+    kind, args = node.kind, node.args
+    if kind is Kind.NOT:
+        return [(args[0], not positive)]
+    if kind is Kind.IMPLIES:
+        return [(args[0], not positive), (args[1], positive)]
+    if kind in (Kind.AND, Kind.OR):
+        return [(part, positive) for part in args]
+    return [(part, sign) for part in args for sign in (True, False)]
 
 
 class _Reading(Generic[Value]):
-    """Values of nodes and of their negations, from those of their operands."""
+    """Values of nodes and of negated nodes, from those of their operands."""
 
-    def __init__(self, algebra: Algebra[Value], leaf: Callable[[Formula], Pair[Value]]) -> None:
+    def __init__(self, algebra: Algebra[Value], leaf: Callable[[Formula, bool], Value]) -> None:
         self.algebra, self.leaf = algebra, leaf
+        self.found: dict[Signed, Value] = {}
 
-    def node(self, node: Formula, parts: list[Pair[Value]]) -> Pair[Value]:
+    def value(self, node: Formula, positive: bool) -> Value:
         algebra, kind = self.algebra, node.kind
         if kind is Kind.ATOM:
-            return algebra.literal(node.name, True), algebra.literal(node.name, False)
-        if kind is Kind.TRUE:
-            return algebra.true, algebra.false
-        if kind is Kind.FALSE:
-            return algebra.false, algebra.true
-        if kind is Kind.NOT:
-            return parts[0][::-1]
+            return algebra.literal(node.name, positive)
+        if kind in (Kind.TRUE, Kind.FALSE):
+            return algebra.true if (kind is Kind.TRUE) == positive else algebra.false
         if kind is Kind.CUSTOM:
-            return self.leaf(node)
+            return self.leaf(node, positive)
         if kind is Kind.CARDINALITY:
             least, most = node.bounds
-            inside = [least <= count <= most for count in range(len(parts) + 1)]
-            return self._counted(parts, inside), self._counted(parts, [not allowed for allowed in inside])
-        if kind is Kind.IMPLIES:
-            return self._either([parts[0][::-1], parts[1]])
-        if kind is Kind.AND:
-            return self._both(parts)
-        if kind is Kind.OR:
-            return self._either(parts)
-        pair = reduce(self._differ, parts)
-        return pair if kind is Kind.XOR else pair[::-1]
-
-    def _both(self, parts: Sequence[Pair[Value]]) -> Pair[Value]:
+            allowed = [(least <= count <= most) == positive for count in range(len(node.args) + 1)]
+            return self._counted(node.args, allowed)
+        if kind in (Kind.XOR, Kind.IFF):
+            return self._parity(node.args, odd=(kind is Kind.XOR) == positive)
+        parts = [self.found[part] for part in _needed(node, positive)]
+        if kind is Kind.NOT:
+            return parts[0]
+        conjunction = (kind is Kind.AND) == positive
         if not parts:
-            return self.algebra.true, self.algebra.false
-        return self.algebra.both([yes for yes, _ in parts]), self.algebra.either([no for _, no in parts])
+            return algebra.true if conjunction else algebra.false
+        return algebra.both(parts) if conjunction else algebra.either(parts)
 
-    def _either(self, parts: Sequence[Pair[Value]]) -> Pair[Value]:
-        return self._both([part[::-1] for part in parts])[::-1]
-
-    def _differ(self, a: Pair[Value], b: Pair[Value]) -> Pair[Value]:
-        """One of the two and not the other; its negation is both or neither."""
+    def _parity(self, args: Sequence[Formula], odd: bool) -> Value:
+        """An odd (or even) number of operands holds, two values at a time from the left."""
         both, either = self.algebra.both, self.algebra.either
-        return either([both([a[0], b[1]]), both([a[1], b[0]])]), either([both([a[0], b[0]]), both([a[1], b[1]])])
+        yes, no = self.found[args[0], True], self.found[args[0], False]
+        for part in args[1:]:
+            on, off = self.found[part, True], self.found[part, False]
+            yes, no = either([both([yes, off]), both([no, on])]), either([both([yes, on]), both([no, off])])
+        return yes if odd else no
 
-    def _counted(self, parts: list[Pair[Value]], allowed: list[bool]) -> Value:
+    def _counted(self, args: Sequence[Formula], allowed: list[bool]) -> Value:
         """Value of: the number of operands that hold is one of those allowed."""
         # what is decided already stays a bool, so that constants do not reach the algebra
         level: list[tuple[Value | None, bool]] = [(None, each) for each in allowed]
-        for yes, no in reversed(parts):
+        for part in reversed(args):
+            yes, no = self.found[part, True], self.found[part, False]
             level = [self._decide(yes, no, level[n + 1], level[n]) for n in range(len(level) - 1)]
         ((value, constant),) = level
         if value is None:

@@ -79,7 +79,7 @@ class DL2(nn.Module):
         unknown = [name for name in formula.labels() if name not in set(self.labels)]
         if unknown:
             raise LabelError(f"the constraint speaks of {unknown[0]!r}, which is not among the labels")
-        self._families = FamilyReader(formula)
+        self._families = FamilyReader()
 
     def forward(self, logits: Tensor) -> Tensor:
         """The loss of label log-odds [*batch, labels]."""

@@ -200,7 +200,10 @@ def _shares(plan: Plan, weights: Tensor | None, leaves: Tensor, rule: passes.Rul
 
 
 def _weighted(plan: Plan, weights: Tensor | None, flows: Tensor) -> Tensor:
-    return flows[plan.num_fixed :] if weights is not None else torch.empty_like(flows[:0])
+    if weights is None:
+        return torch.empty_like(flows[:0])
+    # an operator's result must own its memory, so a part of another tensor is copied
+    return flows[plan.num_fixed :].clone() if plan.num_fixed else flows
 
 
 def _draw(plan: Plan, shares: Tensor, column: Tensor, generator: Generator | None) -> Tensor:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from semprola.compiler import sorting
 from semprola.compiler.sorting import distinct
-from semprola.constraints import sorting
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 100, 1 << 18])
