@@ -207,6 +207,7 @@ def update_page() -> None:
 def table(results: dict[str, Any]) -> str:
     """The results in Markdown: what came out, and a line for each instance."""
     limit = f"{results['limit']:g} s"
+    measured = results.get("compiled by d4") is not None
     lines = [
         f"Of {results['instances']} CNFs of the model-counting competition 2022, {results['compiled']} compile within "
         f"{limit} (of the processor) each, and {results['right']} of these have the published (weighted) count. Of the "
@@ -218,14 +219,15 @@ def table(results: dict[str, Any]) -> str:
         "`python benchmarks/compile_competition.py`).",
         *_about_d4(results),
         "",
-        "| instance | nodes | edges | compile, s | count, s | d4, s (nodes) | ganak, s (count) |",
-        "|---|---|---|---|---|---|---|",
+        f"| instance | nodes | edges | compile, s | count, s |{' d4, s (nodes) |' if measured else ''} ganak, s |",
+        f"|---|---|---|---|---|{'---|' if measured else ''}---|",
     ]
     for entry in results["entries"]:
         name = entry["name"].removeprefix("mc2022_") + (" (weighted)" if entry["weighted"] else "")
         columns = [f"> {limit}" if spent is None else f"{spent:.2f}" for spent in (entry["seconds"], entry["count"])]
         peer = entry.get("d4")
-        columns.append("" if "d4" not in entry else f"> {limit}" if peer is None else _d4_cell(peer))
+        if measured:
+            columns.append(f"> {limit}" if peer is None else _d4_cell(peer))
         columns.append(f"> {limit}" if entry.get("ganak") is None else f"{entry['ganak']:.2f}")
         seconds = " | ".join(columns)
         size = " | " if entry["seconds"] is None else f"{entry['nodes']:,} | {entry['edges']:,}"
