@@ -135,6 +135,7 @@ def _run_native(library: ctypes.CDLL, task: _Task) -> Ddnnf:
         details = {name: getattr(shared, name) for name in _DETAILS}
         budget.watch(f"compiling top-down ({_PHASES[shared.phase]})", shared.nodes, details)
 
+    report()  # an error must say what was being done, however soon it comes
     status = call_interruptibly(
         library.semprola_ddnnf_compile,
         shared,
