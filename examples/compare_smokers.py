@@ -1,0 +1,71 @@
+"""All methods on "smokers and friends": `python examples/compare_smokers.py`. Takes about two minutes.
+
+Four people: who smokes, who are friends, who has asthma, who sees a doctor? Friends of smokers smoke, and smokers with
+asthma see a doctor. The rules are written once for all people. Questionnaires are noisy; the true answers obey.
+"""
+
+from __future__ import annotations
+
+import argparse
+from itertools import combinations
+
+import numpy as np
+
+import semprola as sp
+
+PEOPLE = ["ann", "bob", "eve", "dan"]
+smokes, asthma, doctor, friends = (sp.Predicate(name) for name in ("smokes", "asthma", "doctor", "friends"))
+
+
+def rules() -> sp.Formula:
+    """Friends of smokers smoke, both ways; smokers with asthma see a doctor."""
+    together = sp.forall(
+        PEOPLE,
+        PEOPLE,
+        lambda a, b: (friends(*sorted((a, b))) & smokes(a)) >> smokes(b),
+        where=lambda a, b: a != b,
+    )
+    return together & sp.forall(PEOPLE, lambda a: (smokes(a) & asthma(a)) >> doctor(a))
+
+
+def world(random: np.random.Generator) -> dict[str, bool]:
+    """Friends at random; circles of friends smoke or not; some have asthma."""
+    true = {str(friends(a, b).name): bool(random.random() < 0.3) for a, b in combinations(sorted(PEOPLE), 2)}
+    smokers = {a for a in PEOPLE if random.random() < 0.3}
+    for _ in PEOPLE:
+        smokers |= {b for a in smokers for b in PEOPLE if a != b and true[friends(*sorted((a, b))).name]}
+    for a in PEOPLE:
+        sick = random.random() < 0.4
+        true |= {smokes(a).name: a in smokers, asthma(a).name: sick}
+        true[doctor(a).name] = sick and (a in smokers or random.random() < 0.3)
+    return true
+
+
+def rows(count: int = 900, noise: float = 0.9) -> tuple[np.ndarray, np.ndarray, list[str]]:
+    """Noisy answers to all questions, the true ones, and their names."""
+    random = np.random.default_rng(0)
+    labels = list(rules().labels())
+    worlds = [world(random) for _ in range(count)]
+    y = np.array([[true[name] for name in labels] for true in worlds], float)
+    return y + noise * random.normal(size=y.shape), y, labels
+
+
+def main() -> None:
+    """Compare, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--epochs", type=int, default=30)
+    parser.add_argument("--folds", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=900)
+    parser.add_argument("--out", default=None, help="folder for the report")
+    options = parser.parse_args()
+    x, y, labels = rows(options.rows)
+    result = sp.compare_methods(x, y, rules(), labels=labels, epochs=options.epochs, folds=options.folds, say=print)
+    print(f"\n{result}")
+    if options.out is not None:
+        from semprola.comparison.report import write_report
+
+        write_report(result, f"{options.out}/report.html")
+
+
+if __name__ == "__main__":
+    main()

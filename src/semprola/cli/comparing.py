@@ -1,0 +1,95 @@
+"""`semprola compare`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from semprola.cli.output import emit, keep
+
+
+def compare_command(
+    data: Annotated[Path, typer.Argument(help="a .csv, .arff, .parquet or .npz table")],
+    labels: Annotated[str, typer.Option(help="comma-separated: the columns to predict, of 0 and 1")],
+    rules: Annotated[str, typer.Option(help="a file with one rule on each line, or a formula")],
+    methods: Annotated[str, typer.Option(help="comma-separated; all by default")] = "",
+    ignore: Annotated[str, typer.Option(help="comma-separated: columns not to learn from")] = "",
+    hidden: Annotated[str, typer.Option(help="comma-separated: widths of the backbone's layers")] = "64,64",
+    folds: Annotated[int, typer.Option(help="parts of the rows, each held out once", min=2)] = 3,
+    epochs: Annotated[int, typer.Option(help="most passes over the rows", min=1)] = 60,
+    components: Annotated[int, typer.Option(help="mixture components of the SPLs", min=1)] = 1,
+    seed: Annotated[int, typer.Option(help="of folds, parameters and the order of rows")] = 0,
+    out: Annotated[Path, typer.Option("--out", "-o", help="folder for the report and finished folds")] = Path(
+        "compare"
+    ),
+    skip_inconsistent: Annotated[
+        bool, typer.Option("--skip-inconsistent", help="leave out rows that break the rules")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
+) -> None:
+    """Train all methods that respect rules on your table, and print what each reaches on held-out rows.
+
+    Every method has the same backbone, folds and budget. Repeat the command after an interruption: finished folds are
+    kept. The report is an HTML file that needs no other.
+
+    Example: semprola compare animals.csv --labels cat,dog,animal --rules rules.txt
+    """
+    import numpy as np
+
+    from semprola.cli.features import Features
+    from semprola.cli.frames import read_frame
+    from semprola.comparison import compare_methods
+    from semprola.comparison.report import write_report
+    from semprola.errors import FormatError
+    from semprola.logic import And, Formula
+    from semprola.training.rules import read_rules
+
+    names = _words(labels)
+    frame = read_frame(data)
+    frame.require(names)
+    read = read_rules(rules)
+    formulas = [rule for rule in read if isinstance(rule, Formula)]
+    if len(formulas) < len(read):
+        raise FormatError("methods that read rules need formulas, not a compiled circuit")
+    y = np.stack([frame.binary(name) for name in names], axis=1)
+    if np.isnan(y).any():
+        raise FormatError(f"{data}: labels are missing; a comparison needs all of them")
+    used = [name for name in frame.columns if name not in {*names, *_words(ignore)}]
+    keep(f"finished folds are in {out / 'folds'}; repeat the command to go on")
+    result = compare_methods(
+        Features.of(frame, used).table(frame),
+        y,
+        formulas[0] if len(formulas) == 1 else And(formulas),
+        labels=names,
+        methods=_words(methods) or None,
+        hidden=[_whole(word) for word in _words(hidden)],
+        folds=folds,
+        epochs=epochs,
+        components=components,
+        seed=seed,
+        skip_inconsistent=skip_inconsistent,
+        out=out / "folds",
+        say=None if as_json else lambda line: print(line, file=sys.stderr, flush=True),
+    )
+    write_report(result, out / "report.html")
+    if as_json:
+        emit({"about": result.about, "rows": result.rows}, True)
+        return
+    typer.echo(f"\n{result}\n")
+    for row in result.rows:
+        if "refused" in row:
+            typer.echo(f"{row['title']}: {row['refused']}")
+    typer.echo(f"report  {out / 'report.html'}")
+
+
+def _words(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def _whole(word: str) -> Any:
+    if not word.isdigit() or int(word) < 1:
+        raise ValueError(f"--hidden takes widths such as 64,64; not {word!r}")
+    return int(word)
