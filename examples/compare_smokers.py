@@ -41,7 +41,7 @@ def world(random: np.random.Generator) -> dict[str, bool]:
     return true
 
 
-def rows(count: int = 900, noise: float = 0.9) -> tuple[np.ndarray, np.ndarray, list[str]]:
+def rows(count: int = 900, noise: float = 0.4) -> tuple[np.ndarray, np.ndarray, list[str]]:
     """Noisy answers to all questions, the true ones, and their names."""
     random = np.random.default_rng(0)
     labels = list(rules().labels())

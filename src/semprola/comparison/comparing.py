@@ -96,7 +96,7 @@ def compare_methods(
     """Train every method with the same backbone, folds and budget, and measure it on held-out rows.
 
     Inputs are standardised on the training rows of a fold. A fifth of these chooses the best epoch by exact match.
-    The weight of an added loss is chosen on the same rows, from 0.03, 0.1 and 0.3 for methods that have one.
+    The weight of an added loss is chosen on the same rows, from 0.003, 0.03 and 0.3 for methods that have one.
 
     Args:
         x: numbers [rows, features].

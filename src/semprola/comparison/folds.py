@@ -111,7 +111,7 @@ def _fold(task: Task, method: str, fold: int, folds: int) -> dict[str, Any]:
         return torch.from_numpy(x[rows]), torch.from_numpy(task.y[rows])
 
     best: tuple[float, MethodModel, float] | None = None
-    weights = (0.03, 0.1, 0.3) if method in ("dl2", "semantic-loss", "nesy-entropy") else (None,)
+    weights = (0.003, 0.03, 0.3) if method in ("dl2", "semantic-loss", "nesy-entropy") else (None,)
     for penalty in weights:
         model = task.model(method, penalty)
         began = time.process_time()

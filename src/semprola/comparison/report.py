@@ -29,9 +29,27 @@ _SHOWN = {"exact": "exact match (%)", "consistent": "consistent (%)", "auprc": "
 def write_report(comparison: Comparison, path: str | Path) -> None:
     """Write ``path`` (HTML) and, beside it, the same figures as JSON; no other file is needed to read them."""
     target = Path(path)
+    target.parent.mkdir(parents=True, exist_ok=True)
     content = {"about": comparison.about, "rows": comparison.rows}
     write_atomically(target.with_suffix(".json"), (json.dumps(content, indent=1) + "\n").encode())
     write_atomically(target, page(comparison).encode())
+
+
+def read_report(path: str | Path) -> Comparison:
+    """A comparison from the JSON file beside a report."""
+    content = json.loads(Path(path).read_text(encoding="utf-8"))
+    return Comparison(content["rows"], content["about"])
+
+
+def markdown(comparison: Comparison) -> str:
+    """The table as Markdown."""
+    header, *rows = comparison.table()
+    lines = ["| " + " | ".join(header) + " |", "|---" + "|---:" * (len(header) - 1) + "|"]
+    for cells, row in zip(rows, comparison.rows, strict=True):
+        if "refused" in row:
+            cells = [cells[0], "cannot take these rules", *[""] * (len(header) - 2)]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines) + "\n"
 
 
 def page(comparison: Comparison) -> str:
