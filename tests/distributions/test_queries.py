@@ -164,3 +164,17 @@ def test_top_k_of_a_large_mixture_lists_no_state_twice() -> None:
         assert len(torch.unique(row, dim=0)) == 100
         assert torch.isfinite(values).all()
         assert (values[1:] <= values[:-1]).all()
+
+
+def test_many_rows_for_one_distribution() -> None:
+    """A batch of one is broadcast, as torch's own distributions do; other batches refuse with one line."""
+    layer = sp.SPL(3, sp.parse("a -> b"))
+    p = layer(torch.randn(1, 3))
+    every = torch.tensor([[0.0, 0.0], [0.0, 1.0], [1.0, 0.0], [1.0, 1.0]])
+    log_prob = p.log_prob(every)
+    assert log_prob.shape == (4,)
+    assert torch.equal(log_prob, p.log_prob(every[:, None])[:, 0])
+    assert torch.isclose(log_prob.exp().sum(), torch.tensor(1.0))
+    assert layer(torch.randn(1, 1, 3)).log_prob(torch.ones(2, 5, 2)).shape == (2, 5)
+    with pytest.raises(ValueError, match=r"has more rows than batch \(2, 1\) of 2 labels: repeat the features"):
+        layer(torch.randn(2, 1, 3)).log_prob(torch.ones(2, 5, 2))

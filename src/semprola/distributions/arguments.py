@@ -101,6 +101,13 @@ def flat_rows(value: Tensor, labels: int, batch_shape: torch.Size, like: Tensor)
             f"a tensor of shape {tuple(value.shape)} does not fit batch {tuple(batch_shape)} of {labels} labels"
         ) from None
     rows = value.to(like).expand(*shape, labels)
+    if shape[len(shape) - len(batch_shape) :] != batch_shape:
+        if math.prod(batch_shape) != 1:
+            raise ValueError(
+                f"a tensor of shape {tuple(value.shape)} has more rows than batch {tuple(batch_shape)} of {labels} "
+                "labels: repeat the features, or put further rows into dimensions before the batch"
+            )
+        return rows.reshape(math.prod(shape), 1, labels).permute(2, 0, 1), shape
     # not numel(): a product keeps sizes symbolic while a network is exported
     samples = math.prod(shape[: len(shape) - len(batch_shape)])
     return rows.reshape(samples, math.prod(batch_shape), labels).permute(2, 0, 1), shape
