@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NoReturn
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from semprola.baselines.common import ScoringLayer, binary
+from semprola.baselines.common import ScoringLayer, ThresholdScores, binary
 from semprola.baselines.rules import Rule, normal_rules, strata
-from semprola.errors import IntractableError, LabelError
+from semprola.errors import LabelError
 from semprola.logic import Formula
 
 _INFINITE = float("inf")
@@ -70,7 +69,7 @@ class CCN(ScoringLayer):
         return f"{len(self.rules)} rules over {len(self.labels)} labels"
 
 
-class CCNScores:
+class CCNScores(ThresholdScores):
     """What CCN says about a batch: a score per label, no joint distribution.
 
     Args:
@@ -78,18 +77,10 @@ class CCNScores:
         groups: the rules, from `CCN`.
     """
 
+    method = "CCN"
+
     def __init__(self, logits: Tensor, groups: Sequence[_Stratum]) -> None:
         self.logits, self._groups = logits, groups
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """Shape of the batch."""
-        return self.logits.shape[:-1]
-
-    @property
-    def event_shape(self) -> torch.Size:
-        """Number of labels, as a shape."""
-        return self.logits.shape[-1:]
 
     @property
     def mean(self) -> Tensor:
@@ -108,23 +99,6 @@ class CCNScores:
             for group in self._groups:
                 values = group.raised(values)
             return (values > 0).to(self.logits.dtype)
-
-    def decode(self, utility: str) -> Tensor:
-        """The labels above 0.5 for "mode" and "hamming": with scores read as marginals both are the same."""
-        if utility not in ("mode", "hamming"):
-            raise ValueError(f"CCN decodes by its threshold ('mode' or 'hamming'), not by {utility!r}")
-        return self.mode
-
-    def log_prob(self, y: Tensor) -> NoReturn:
-        """CCN has no likelihood.
-
-        Raises:
-            IntractableError: always.
-        """
-        raise IntractableError(
-            "CCN scores each label and defines no joint distribution, so y has no probability: "
-            "train it with p.loss(y), or use sp.SPL for a likelihood"
-        )
 
     def loss(self, y: Tensor) -> Tensor:
         """The constraint loss of label vectors y [*batch, labels], summed over labels [*batch].

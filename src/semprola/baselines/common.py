@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NoReturn
 
 import torch
 from torch import Tensor, nn
 
+from semprola.errors import IntractableError
 from semprola.nn.gate import hidden_sizes, positive
 
 
@@ -33,6 +35,50 @@ class ScoringLayer(nn.Module):
         if z.shape[-1:] != (self.in_features,):
             raise ValueError(f"expected features of shape [*batch, {self.in_features}], got {tuple(z.shape)}")
         return upcast(self.gate(z))
+
+
+class LabelScores:
+    """What a baseline says about a batch: log-odds [*batch, labels], and their shapes by the names of torch."""
+
+    logits: Tensor
+
+    @property
+    def batch_shape(self) -> torch.Size:
+        """Shape of the batch."""
+        return self.logits.shape[:-1]
+
+    @property
+    def event_shape(self) -> torch.Size:
+        """Number of labels, as a shape."""
+        return self.logits.shape[-1:]
+
+
+class ThresholdScores(LabelScores):
+    """A score per label and no joint distribution: the prediction is what scores above 0.5."""
+
+    method = ""
+
+    @property
+    def mode(self) -> Tensor:
+        """Labels that score above 0.5 [*batch, labels]."""
+        raise NotImplementedError("every kind of scores has its own")
+
+    def decode(self, utility: str) -> Tensor:
+        """The labels above 0.5 for "mode" and "hamming": with scores read as marginals both are the same."""
+        if utility not in ("mode", "hamming"):
+            raise ValueError(f"{self.method} decodes by its threshold ('mode' or 'hamming'), not by {utility!r}")
+        return self.mode
+
+    def log_prob(self, y: Tensor) -> NoReturn:
+        """There is no likelihood.
+
+        Raises:
+            IntractableError: always.
+        """
+        raise IntractableError(
+            f"{self.method} scores each label and defines no joint distribution, so y has no probability: "
+            "train it with p.loss(y), or use sp.SPL for a likelihood"
+        )
 
 
 def upcast(values: Tensor) -> Tensor:

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from semprola.baselines.common import ScoringLayer, binary, label_names
+from semprola.baselines.common import LabelScores, ScoringLayer, binary, label_names
 from semprola.errors import IntractableError
 from semprola.nn.gate import positive
 
@@ -69,7 +69,7 @@ class EBM(ScoringLayer):
         return f"{len(self.labels)} labels, training={self.method!r}, inference={self.inference!r}, steps={self.steps}"
 
 
-class EBMScores:
+class EBMScores(LabelScores):
     """An unnormalised distribution: energies, conditionals, and what can be estimated from them.
 
     Args:
@@ -81,16 +81,6 @@ class EBMScores:
     def __init__(self, logits: Tensor, coupling: Tensor, training: str, inference: str, steps: int) -> None:
         self.logits, self.coupling = logits, coupling.to(logits.dtype)
         self._training, self._inference, self._steps = training, inference, steps
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """Shape of the batch."""
-        return self.logits.shape[:-1]
-
-    @property
-    def event_shape(self) -> torch.Size:
-        """Number of labels, as a shape."""
-        return self.logits.shape[-1:]
 
     def energy(self, y: Tensor) -> Tensor:
         """E(y) of label vectors y [*sample, *batch, labels]; lower is more probable."""

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from semprola.baselines.common import ScoringLayer, binary
+from semprola.baselines.common import ScoringLayer, ThresholdScores, binary
 from semprola.constraints.hierarchies import OPTIONS, Hierarchy
 from semprola.constraints.hierarchies import hierarchy as make_hierarchy
-from semprola.errors import IntractableError
 
 _OFF = float("-inf")
 
@@ -83,7 +82,7 @@ class HMCNN(ScoringLayer):
         return self.hierarchy.describe()
 
 
-class HMCNNScores:
+class HMCNNScores(ThresholdScores):
     """What HMCNN says about a batch: a score per label, no joint distribution.
 
     Args:
@@ -91,18 +90,10 @@ class HMCNNScores:
         steps: the hierarchy, from `HMCNN`.
     """
 
+    method = "HMCNN"
+
     def __init__(self, logits: Tensor, steps: _Levels) -> None:
         self.logits, self._steps = logits, steps
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """Shape of the batch."""
-        return self.logits.shape[:-1]
-
-    @property
-    def event_shape(self) -> torch.Size:
-        """Number of labels, as a shape."""
-        return self.logits.shape[-1:]
 
     @property
     def mean(self) -> Tensor:
@@ -114,23 +105,6 @@ class HMCNNScores:
         """Labels that score above 0.5 [*batch, labels]; they respect the hierarchy."""
         with torch.no_grad():
             return (self._constrained() > 0).to(self.logits.dtype)
-
-    def decode(self, utility: str) -> Tensor:
-        """The labels above 0.5 for "mode" and "hamming": with scores read as marginals both are the same."""
-        if utility not in ("mode", "hamming"):
-            raise ValueError(f"HMCNN decodes by its threshold ('mode' or 'hamming'), not by {utility!r}")
-        return self.mode
-
-    def log_prob(self, y: Tensor) -> NoReturn:
-        """HMCNN has no likelihood.
-
-        Raises:
-            IntractableError: always.
-        """
-        raise IntractableError(
-            "HMCNN scores each label and defines no joint distribution, so y has no probability: "
-            "train it with p.loss(y), or use sp.SPL for a likelihood"
-        )
 
     def loss(self, y: Tensor) -> Tensor:
         """The max-constraint loss of label vectors y [*batch, labels], summed over labels [*batch].

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from semprola.baselines.common import ScoringLayer, binary
+from semprola.baselines.common import LabelScores, ScoringLayer, binary
 from semprola.baselines.dnf import terms_of
 from semprola.errors import IntractableError, LabelError
 from semprola.logic import Formula, parse
@@ -77,7 +77,7 @@ class MultiplexNet(ScoringLayer):
         return f"{len(self.terms)} terms over {len(self.labels)} labels"
 
 
-class MultiplexDistribution:
+class MultiplexDistribution(LabelScores):
     """A mixture with one component per term: labels that the term fixes, independent sigmoids for the others.
 
     Args:
@@ -89,16 +89,6 @@ class MultiplexDistribution:
     def __init__(self, logits: Tensor, choice: Tensor, fixed: Tensor) -> None:
         self.logits, self.log_choice = logits, torch.log_softmax(choice, -1)
         self._fixed = fixed.to(logits.dtype)
-
-    @property
-    def batch_shape(self) -> torch.Size:
-        """Shape of the batch."""
-        return self.logits.shape[:-1]
-
-    @property
-    def event_shape(self) -> torch.Size:
-        """Number of labels, as a shape."""
-        return self.logits.shape[-1:]
 
     def log_prob(self, y: Tensor) -> Tensor:
         """Log-probability of y [*sample, *batch, labels]: exactly -inf where y satisfies no term."""
