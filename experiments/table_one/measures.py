@@ -195,9 +195,10 @@ def _first_loss(system: str, rules: Any, labels: Any, y: Tensor) -> float:
 
 def _drawn(p: Any) -> Tensor | None:
     """One sample per row; of a system that cannot sample, nothing."""
-    if not hasattr(p, "sample"):
+    try:
+        drawn: Tensor = p.sample()
+    except IntractableError:
         return None
-    drawn: Tensor = p.sample()
     return drawn
 
 

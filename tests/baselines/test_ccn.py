@@ -144,7 +144,7 @@ def test_bad_input() -> None:
     with pytest.raises(ValueError, match=r"expected features of shape \[\*batch, 4\]"):
         layer(torch.zeros(2, 3))
     p = layer(torch.zeros(2, 4))
-    with pytest.raises(IntractableError, match="no joint distribution"):
+    with pytest.raises(IntractableError, match="CCN has no log_prob: it scores each label and defines no joint"):
         p.log_prob(torch.zeros(2, 2))
     with pytest.raises(ValueError, match="y must hold 0 and 1 only"):
         p.loss(torch.full((2, 2), 0.5))
@@ -152,3 +152,11 @@ def test_bad_input() -> None:
         p.loss(torch.zeros(2, 3))
     with pytest.raises(ValueError, match="not by 'f1'"):
         p.decode("f1")
+
+
+@pytest.mark.parametrize("query", ["sample", "entropy", "condition", "log_marginal", "top_k"])
+def test_every_query_that_it_cannot_answer_says_why(query: str) -> None:
+    arguments = {"condition": ({"a": 1},), "log_marginal": ({"a": 1},), "top_k": (2,)}.get(query, ())
+    p = sp.baselines.CCN(4, "a -> b")(torch.zeros(2, 4))
+    with pytest.raises(IntractableError, match=f"CCN has no {query}: it scores each label"):
+        getattr(p, query)(*arguments)

@@ -94,7 +94,7 @@ def test_bad_input() -> None:
     with pytest.raises(ValueError, match="inference must be"):
         sp.baselines.EBM(3, 2, inference="exact")
     p = sp.baselines.EBM(3, 2)(torch.zeros(2, 3))
-    with pytest.raises(IntractableError, match="an EBM is not normalised"):
+    with pytest.raises(IntractableError, match="an EBM has no log_prob: it is not normalised"):
         p.log_prob(torch.zeros(2, 2))
     with pytest.raises(ValueError, match="not for 'f1'"):
         p.decode("f1")

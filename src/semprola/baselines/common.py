@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import torch
 from torch import Tensor, nn
@@ -38,9 +38,14 @@ class ScoringLayer(nn.Module):
 
 
 class LabelScores:
-    """What a baseline says about a batch: log-odds [*batch, labels], and their shapes by the names of torch."""
+    """What a baseline says about a batch: log-odds [*batch, labels], and their shapes by the names of torch.
+
+    A query of the layers' distributions that a baseline cannot answer says why.
+    """
 
     logits: Tensor
+    method = ""
+    reason = ""
 
     @property
     def batch_shape(self) -> torch.Size:
@@ -52,11 +57,38 @@ class LabelScores:
         """Number of labels, as a shape."""
         return self.logits.shape[-1:]
 
+    def log_prob(self, y: Tensor) -> Tensor:
+        """Log-probability of y."""
+        self._refuse("log_prob")
+
+    def sample(self, sample_shape: Iterable[int] = ()) -> Tensor:
+        """Draws of y."""
+        self._refuse("sample")
+
+    def entropy(self) -> Tensor:
+        """How unsure the model is of y as a whole."""
+        self._refuse("entropy")
+
+    def condition(self, evidence: Any) -> Any:
+        """The model given some labels."""
+        self._refuse("condition")
+
+    def log_marginal(self, evidence: Any) -> Tensor:
+        """Log-probability of some labels."""
+        self._refuse("log_marginal")
+
+    def top_k(self, k: int) -> tuple[Tensor, Tensor]:
+        """The k most probable label vectors."""
+        self._refuse("top_k")
+
+    def _refuse(self, query: str) -> NoReturn:
+        raise IntractableError(f"{self.method} has no {query}: {self.reason}; use sp.SPL for it")
+
 
 class ThresholdScores(LabelScores):
     """A score per label and no joint distribution: the prediction is what scores above 0.5."""
 
-    method = ""
+    reason = "it scores each label and defines no joint distribution (train it with p.loss(y))"
 
     @property
     def mode(self) -> Tensor:
@@ -68,17 +100,6 @@ class ThresholdScores(LabelScores):
         if utility not in ("mode", "hamming"):
             raise ValueError(f"{self.method} decodes by its threshold ('mode' or 'hamming'), not by {utility!r}")
         return self.mode
-
-    def log_prob(self, y: Tensor) -> NoReturn:
-        """There is no likelihood.
-
-        Raises:
-            IntractableError: always.
-        """
-        raise IntractableError(
-            f"{self.method} scores each label and defines no joint distribution, so y has no probability: "
-            "train it with p.loss(y), or use sp.SPL for a likelihood"
-        )
 
 
 def upcast(values: Tensor) -> Tensor:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NoReturn
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semprola.baselines.common import LabelScores, ScoringLayer, binary, label_names
-from semprola.errors import IntractableError
 from semprola.nn.gate import positive
 
 _TRAINING = ("pseudo-likelihood", "contrastive")
@@ -78,6 +76,9 @@ class EBMScores(LabelScores):
         training, inference, steps: as in `EBM`.
     """
 
+    method = "an EBM"
+    reason = "it is not normalised, since its partition function sums over all label vectors (train it with p.loss(y))"
+
     def __init__(self, logits: Tensor, coupling: Tensor, training: str, inference: str, steps: int) -> None:
         self.logits, self.coupling = logits, coupling.to(logits.dtype)
         self._training, self._inference, self._steps = training, inference, steps
@@ -126,17 +127,6 @@ class EBMScores(LabelScores):
             for _ in range(self._steps):
                 y = self._sweep(y)
             return y
-
-    def log_prob(self, y: Tensor) -> NoReturn:
-        """An EBM has no likelihood within reach.
-
-        Raises:
-            IntractableError: always.
-        """
-        raise IntractableError(
-            "an EBM is not normalised: its partition function sums over all label vectors, so y has an energy and no "
-            "probability; train it with p.loss(y), or use sp.SPL for a likelihood"
-        )
 
     def loss(self, y: Tensor) -> Tensor:
         """Pseudo-likelihood or contrastive loss of label vectors y [*batch, labels]: [*batch]."""

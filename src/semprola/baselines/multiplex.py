@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NoReturn
 
 import torch
 from torch import Tensor
@@ -86,6 +85,9 @@ class MultiplexDistribution(LabelScores):
         fixed: 0 or 1 where a term fixes a label, NaN elsewhere [terms, labels].
     """
 
+    method = "MultiplexNet"
+    reason = "its terms overlap, so it is a mixture without a closed form for that"
+
     def __init__(self, logits: Tensor, choice: Tensor, fixed: Tensor) -> None:
         self.logits, self.log_choice = logits, torch.log_softmax(choice, -1)
         self._fixed = fixed.to(logits.dtype)
@@ -135,11 +137,3 @@ class MultiplexDistribution(LabelScores):
             fixed = self._fixed[term]
             drawn = torch.bernoulli(torch.sigmoid(self.logits).expand(*shape, -1))
             return torch.where(fixed.isnan(), drawn, fixed)
-
-    def entropy(self) -> NoReturn:
-        """Not offered.
-
-        Raises:
-            IntractableError: always.
-        """
-        raise IntractableError("terms overlap, so the entropy has no closed form: estimate it by samples")
