@@ -47,7 +47,7 @@ def main() -> None:
     if options.out is not None:
         from semprola.comparison.report import write_report
 
-        write_report(result, f"{options.out}/report.html")
+        write_report(result, f"{options.out}/report.html", command="python examples/compare_digits.py")
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ def compare_command(
         out=out / "folds",
         say=None if as_json else lambda line: print(line, file=sys.stderr, flush=True),
     )
-    write_report(result, out / "report.html")
+    write_report(result, out / "report.html", command=f"semprola compare {data.name} --labels {labels} --rules {rules}")
     if as_json:
         emit({"about": result.about, "rows": result.rows}, True)
         return

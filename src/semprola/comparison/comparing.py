@@ -10,8 +10,10 @@ from statistics import mean, stdev
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
+from semprola._version import __version__
 from semprola.comparison.folds import Say, Store, Task, compare_one
 from semprola.comparison.methods import METHODS
 from semprola.compiler import compile
@@ -151,6 +153,7 @@ def compare_methods(
         "batch_size": batch_size,
         "components": components,
         "seed": seed,
+        "versions": {"semprola": __version__, "torch": torch.__version__, "numpy": np.__version__},
         "data": hashlib.sha256(inputs.tobytes() + targets.tobytes()).hexdigest()[:16],
     }
     task = Task(inputs, targets, formula, compile(formula, labels=names), tuple(hidden), settings, components, seed)

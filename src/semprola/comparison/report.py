@@ -14,11 +14,11 @@ from semprola.comparison.comparing import Comparison
 
 _STYLE = """
 :root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 62rem; margin: 2rem auto; padding: 0 1rem; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
 table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .92rem; }
-th, td { padding: .35rem .6rem; text-align: right; border-bottom: 1px solid #8884; }
+th, td { padding: .35rem .6rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #8884; }
 th:first-child, td:first-child { text-align: left; }
-td.refused { text-align: left; opacity: .75; }
+td.refused { text-align: left; white-space: normal; opacity: .75; }
 img { max-width: 100%; background: white; border-radius: 6px; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; }
@@ -26,11 +26,17 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 _SHOWN = {"exact": "exact match (%)", "consistent": "consistent (%)", "auprc": "AU(PRC) (%)"}
 
 
-def write_report(comparison: Comparison, path: str | Path) -> None:
-    """Write ``path`` (HTML) and, beside it, the same figures as JSON; no other file is needed to read them."""
+def write_report(comparison: Comparison, path: str | Path, command: str = "") -> None:
+    """Write ``path`` (HTML) and, beside it, the same figures as JSON; no other file is needed to read them.
+
+    Args:
+        comparison: what to report.
+        path: of the HTML file; its folder is made.
+        command: the command line to record in the JSON file.
+    """
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
-    content = {"about": comparison.about, "rows": comparison.rows}
+    content = {"command": command, "about": comparison.about, "rows": comparison.rows}
     write_atomically(target.with_suffix(".json"), (json.dumps(content, indent=1) + "\n").encode())
     write_atomically(target, page(comparison).encode())
 
