@@ -63,11 +63,8 @@ def band(edges: int) -> Skeleton:
         factor_start=factor_start,
         factors=np.concatenate([factors[:whole].ravel(), factors[whole:, ::2].ravel()]),
         root=0,
-        origin=np.arange(2 * sums, dtype=np.int32),
-        node=np.arange(sums, dtype=np.int32),
         mentioned=np.ones(layers, dtype=bool),
         suppressed=np.zeros(layers, dtype=bool),
-        combo=np.broadcast_to(np.int32(0), 2 * sums),
     )
 
 

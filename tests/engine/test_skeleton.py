@@ -50,13 +50,13 @@ def test_units_with_equal_shares_change_nothing(name: str, units: int) -> None:
     shape = binarize(skeleton(zoo.case(name).circuit, fill_free=True, fill_suppressed=True))
     wide = expand(shape, units)
     # an edge of the original has become as many as there are combinations of units below it, for each unit above
-    combinations = np.bincount(wide.origin, minlength=shape.num_edges)
-    copies = np.bincount(wide.node, minlength=shape.num_sums)
+    combinations = np.bincount(wide.edge_copied, minlength=shape.num_edges)
+    copies = np.bincount(wide.sum_copied, minlength=shape.num_sums)
     owner = np.repeat(np.arange(shape.num_sums), np.diff(shape.edge_start))
     weight = -np.log(combinations / copies[owner])
     leaf = np.random.default_rng(1).normal(size=shape.num_leaves).tolist()
     expected = value(shape, [0.0] * shape.num_edges, leaf)
-    assert value(wide, weight[wide.origin].tolist(), leaf) == pytest.approx(expected)
+    assert value(wide, weight[wide.edge_copied].tolist(), leaf) == pytest.approx(expected)
 
 
 def test_branches_of_an_expanded_skeleton_are_grouped() -> None:

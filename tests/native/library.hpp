@@ -32,7 +32,7 @@ Function* query(const std::string& name) {
 }
 
 using Create = void*(int32_t, int32_t, int32_t, int32_t, int32_t, const int32_t*, const int32_t*, const int32_t*,
-                     const int32_t*, const uint8_t*);
+                     const int32_t*, const int32_t*, const int32_t*, const uint8_t*);
 template <class T>
 using Evaluate = int(const void*, const T*, int64_t, int64_t, const T*, int64_t, int64_t, int64_t, T*, T*, T*, int);
 template <class T>

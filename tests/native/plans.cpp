@@ -24,15 +24,19 @@ Arrays::Arrays(const Plan& plan)
     edge_start.push_back(num_edges);
   }
   factors.push_back(0);  // so that there is an address, even of nothing
+  for (int32_t s = 0; s < num_sums; ++s) order.push_back(s), row.push_back(num_leaves + s);
 }
 
 void* Arrays::create() const {
-  return function<Create>("semprola_plan_create")(num_leaves, num_sums, num_edges, num_weights, root_row,
-                                                  edge_start.data(), first_weight.data(), factor_start.data(),
-                                                  factors.data(), has_default.data());
+  return function<Create>("semprola_plan_create")(
+      num_leaves, num_sums, num_edges, num_weights, root_row, order.data(), row.data(), edge_start.data(),
+      has_weights ? first_weight.data() : nullptr, factor_start.data(), factors.data(), has_default.data());
 }
 
-Handle::Handle(const Plan& plan) : plan_(Arrays(plan).create()) {
+Handle::Handle(const Plan& plan, bool has_weights) {
+  Arrays arrays(plan);
+  arrays.has_weights = has_weights;
+  plan_ = arrays.create();
   if (plan_ != nullptr) return;
   std::printf("a test's own plan was refused: %s\n", function<const char*()>("semprola_engine_error")());
   std::exit(2);

@@ -24,14 +24,15 @@ struct Arrays {
   void* create() const;  // null if it is refused
 
   int32_t num_leaves, num_sums, num_edges, num_weights, root_row;
-  std::vector<int32_t> edge_start{0}, first_weight, factor_start{0}, factors;
+  bool has_weights = true;
+  std::vector<int32_t> order, row, edge_start{0}, first_weight, factor_start{0}, factors;
   std::vector<uint8_t> has_default;
 };
 
 // A plan in the library, as long as this object lives.
 class Handle {
  public:
-  explicit Handle(const Plan& plan);
+  explicit Handle(const Plan& plan, bool has_weights = true);
   ~Handle();
   Handle(const Handle&) = delete;
   Handle& operator=(const Handle&) = delete;

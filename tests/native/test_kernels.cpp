@@ -67,7 +67,7 @@ Expected expected(const Plan& plan, const std::vector<Path>& paths, const std::v
 template <class T>
 void check_evaluate(const Plan& plan, const std::vector<Path>& paths, int64_t columns, double holes, bool weighted,
                     bool turned, std::mt19937& random) {
-  const Handle handle(plan);
+  const Handle handle(plan, weighted);
   const Numbers<T> leaves(plan.leaves(), columns, holes, turned, random);
   const Numbers<T> weights(weighted ? plan.num_weights : 0, columns, 0.05, turned, random);
   const T* const w = weighted ? weights.data.data() : nullptr;

@@ -67,6 +67,58 @@ TEST(plan_factors_come_before) {
   check_refused("as a factor", [](Arrays& a) { a.factors[0] = a.num_leaves + 1; });  // of a later level
 }
 
+TEST(plan_order_has_every_sum_once) {
+  check_refused("order: place 1", [](Arrays& a) { a.order[1] = a.num_sums; });
+  check_refused("order: place 0", [](Arrays& a) { a.order[0] = -1; });
+  check_refused("row: sum 0", [](Arrays& a) { a.order[1] = 0; });
+  check_refused("row: sum 1", [](Arrays& a) { a.row[1] = INT32_MAX; });
+}
+
+// Sums may stand in any order, as long as it is said which comes when.
+TEST(plan_sums_stand_in_any_order) {
+  const Arrays given = good();
+  Arrays turned = given;
+  const int32_t last = given.num_sums - 1;
+  turned.edge_start = turned.factor_start = {0};
+  turned.factors.clear();
+  for (int32_t s = last; s >= 0; --s) {
+    turned.order[static_cast<size_t>(s)] = last - s;
+    turned.row[static_cast<size_t>(last - s)] = given.num_leaves + s;
+    turned.first_weight[static_cast<size_t>(last - s)] = given.first_weight[static_cast<size_t>(s)];
+    for (int32_t e = given.edge_start[static_cast<size_t>(s)]; e < given.edge_start[static_cast<size_t>(s) + 1]; ++e) {
+      for (int32_t f = given.factor_start[static_cast<size_t>(e)]; f < given.factor_start[static_cast<size_t>(e) + 1];
+           ++f) {
+        const int32_t factor = given.factors[static_cast<size_t>(f)];
+        turned.factors.push_back(factor < given.num_leaves ? factor : 2 * given.num_leaves + last - factor);
+      }
+      turned.factor_start.push_back(static_cast<int32_t>(turned.factors.size()));
+    }
+    turned.edge_start.push_back(static_cast<int32_t>(turned.factor_start.size()) - 1);
+  }
+  turned.factors.push_back(0);
+  std::vector<double> leaves(static_cast<size_t>(given.num_leaves));
+  for (size_t i = 0; i < leaves.size(); ++i) leaves[i] = -0.1 * static_cast<double>(i);
+  double values[2] = {0, 1};
+  for (int i = 0; i < 2; ++i) {
+    void* const plan = (i == 0 ? given : turned).create();
+    CHECK(plan != nullptr);
+    CHECK_EQUAL((query<Evaluate<double>, double>("evaluate")(plan, nullptr, 0, 0, leaves.data(), 1, 1, 1, values + i,
+                                                             nullptr, nullptr, 1)),
+                0);
+    function<void(void*)>("semprola_plan_destroy")(plan);
+  }
+  CHECK_EQUAL(values[0], values[1]);
+}
+
+TEST(plan_without_weights_takes_none) {
+  std::mt19937 random(1);
+  const Handle handle(mixture(2, 4, random), false);
+  std::vector<double> numbers(1000, 0.0), value(1);
+  CHECK_EQUAL((query<Evaluate<double>, double>("evaluate")(handle.get(), numbers.data(), 1, 1, numbers.data(), 1, 1, 1,
+                                                           value.data(), nullptr, nullptr, 1)),
+              3);
+}
+
 TEST(plan_weights_belong_to_one_edge) {
   check_refused("has weights", [](Arrays& a) { a.first_weight[0] = -2; });
   check_refused("has weights", [](Arrays& a) { a.first_weight[0] = a.num_weights - 1; });

@@ -95,29 +95,31 @@ void sample(SampleJob<T> job, const int64_t* column, int threads) {
 
 using namespace semprola;
 
+// See GivenPlan. Null where the arrays do not fit together, or memory ran out: semprola_engine_error says which.
 SEMPROLA_EXPORT void* semprola_plan_create(int32_t num_leaves, int32_t num_sums, int32_t num_edges, int32_t num_weights,
-                                           int32_t root_row, const int32_t* edge_start, const int32_t* first_weight,
+                                           int32_t root_row, const int32_t* order, const int32_t* row,
+                                           const int32_t* edge_start, const int32_t* first_weight,
                                            const int32_t* factor_start, const int32_t* factors,
                                            const uint8_t* has_default) {
   void* plan = nullptr;
   guarded([&] {
-    const Plan given{num_leaves,   num_sums,     num_edges, num_weights, root_row, 0,           0,    edge_start,
-                     first_weight, factor_start, factors,   nullptr,     nullptr,  has_default, false};
+    const GivenPlan given{num_leaves, num_sums,   num_edges,    num_weights,  root_row, order,
+                          row,        edge_start, first_weight, factor_start, factors,  has_default};
     check_plan(given);
-    plan = new Arranged(given);
+    plan = new OwnedPlan(arrange(given));
   });
   return plan;
 }
 
-SEMPROLA_EXPORT void semprola_plan_destroy(void* plan) { delete static_cast<Arranged*>(plan); }
+SEMPROLA_EXPORT void semprola_plan_destroy(void* plan) { delete static_cast<OwnedPlan*>(plan); }
 
 #define SEMPROLA_ENGINE(T_, suffix)                                                                                    \
   SEMPROLA_EXPORT int semprola_evaluate_##suffix(const void* plan, SEMPROLA_M(T_, weights), SEMPROLA_M(T_, leaves),    \
                                                  int64_t columns, T_* value, T_* edge_flows, T_* leaf_flows,           \
                                                  int threads) {                                                        \
     return guarded([&] {                                                                                               \
-      evaluate<T_>({&plan_of(plan, weights), SEMPROLA_AS_MATRIX(weights), SEMPROLA_AS_MATRIX(leaves), columns, value,  \
-                    edge_flows, leaf_flows},                                                                           \
+      evaluate<T_>({&plan_of(plan, weights || edge_flows), SEMPROLA_AS_MATRIX(weights), SEMPROLA_AS_MATRIX(leaves),    \
+                    columns, value, edge_flows, leaf_flows},                                                           \
                    threads);                                                                                           \
     });                                                                                                                \
   }                                                                                                                    \

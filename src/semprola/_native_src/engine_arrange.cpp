@@ -4,6 +4,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
 
 namespace semprola {
 namespace {
@@ -25,39 +30,56 @@ struct Lists {
 
 class Arranger {
  public:
-  Arranger(const Plan& given, bool weighted) : c_(given), weighted_(weighted) {}
+  explicit Arranger(const GivenPlan& given) : c_(given), weighted_(given.first_weight != nullptr) {}
 
   OwnedPlan run() {
     skip_aliases();
     count_parents();
     decide();
     expand();
-    resolved_ = {};
+    stands_for_ = {};
     return renumber();
   }
 
  private:
-  int32_t weight(int32_t s) const { return weighted_ ? c_.first_weight[s] : -1; }
-  int32_t fan_in(int32_t s) const { return c_.edge_start[s + 1] - c_.edge_start[s]; }
+  int64_t num_rows() const { return int64_t(c_.num_leaves) + c_.num_sums; }
+  // Sums are numbered by their place in the order from here on.
+  int32_t begin(int32_t s) const { return c_.edge_start[c_.order[s]]; }
+  int32_t end(int32_t s) const { return c_.edge_start[c_.order[s] + 1]; }
+  int32_t fan_in(int32_t s) const { return end(s) - begin(s); }
+  int32_t weight(int32_t s) const { return weighted_ ? c_.first_weight[c_.order[s]] : -1; }
   // nothing above it; but flows through weights are asked for, whether they are reached or not
   bool is_dead(int32_t s) const { return !parents_[s] && !weighted_; }
   bool is_sum(int32_t row) const { return row >= c_.num_leaves; }
 
+  // Calls visit(row) for each factor of an edge, with what it stands for in its place; from the last to the first.
+  template <class Visit>
+  void each_row(int32_t e, const Visit& visit) const {
+    for (int32_t f = c_.factor_start[e + 1] - 1; f >= c_.factor_start[e]; --f) {
+      const int32_t row = stands_for_[c_.row_of(c_.factors[f])];
+      if (row != kNone) visit(row);
+    }
+  }
+
+  // How many rows an edge has, and its first; none where it has none.
+  std::pair<int32_t, int32_t> rows_of(int32_t e) const {
+    int32_t count = 0, first = kNone;
+    each_row(e, [&](int32_t row) {
+      ++count;
+      first = row;
+    });
+    return {count, first};
+  }
+
   // A sum that is nothing but one row stands for that row; one that is true stands for nothing.
   void skip_aliases() {
-    resolved_.reserve(c_.num_edges, c_.factor_start[c_.num_edges]);
-    std::vector<int32_t> stands_for(c_.num_rows());
-    std::iota(stands_for.begin(), stands_for.end(), 0);
+    stands_for_.resize(num_rows());
+    std::iota(stands_for_.begin(), stands_for_.end(), 0);
     for (int32_t s = 0; s < c_.num_sums; ++s) {
-      const int32_t first = int32_t(resolved_.items.size());
-      for (int32_t e = c_.edge_start[s]; e < c_.edge_start[s + 1]; ++e) {
-        for (int32_t f = c_.factor_start[e]; f < c_.factor_start[e + 1]; ++f)
-          if (stands_for[c_.factors[f]] != kNone) resolved_.items.push_back(stands_for[c_.factors[f]]);
-        resolved_.close();
-      }
-      const int32_t row = c_.num_leaves + s, length = int32_t(resolved_.items.size()) - first;
-      if (fan_in(s) == 1 && weight(s) < 0 && row != c_.root_row && length <= 1)
-        stands_for[row] = length ? resolved_.items[first] : kNone;
+      const int32_t row = c_.num_leaves + s;
+      if (fan_in(s) != 1 || weight(s) >= 0 || row == c_.root_row) continue;
+      const auto [count, first] = rows_of(begin(s));
+      if (count <= 1) stands_for_[row] = first;
     }
   }
 
@@ -67,13 +89,15 @@ class Arranger {
     parents_[c_.root_row - c_.num_leaves] = 2;  // never part of another
     for (int32_t s = c_.num_sums - 1; s >= 0; --s) {
       if (is_dead(s)) continue;
-      for (int32_t e = c_.edge_start[s]; e < c_.edge_start[s + 1]; ++e)
-        for (int32_t f = resolved_.start[e]; f < resolved_.start[e + 1]; ++f) {
-          if (!is_sum(resolved_.items[f])) continue;
-          const int32_t child = resolved_.items[f] - c_.num_leaves;
+      for (int32_t e = begin(s); e < end(s); ++e) {
+        const bool single = rows_of(e).first == 1;
+        each_row(e, [&](int32_t row) {
+          if (!is_sum(row)) return;
+          const int32_t child = row - c_.num_leaves;
           parents_[child] = parents_[child] ? 2 : 1;
-          alone_[child] = resolved_.length(e) == 1;
-        }
+          alone_[child] = single;
+        });
+      }
     }
   }
 
@@ -100,8 +124,9 @@ class Arranger {
       while (!edges.empty()) {
         const int32_t e = edges.back();
         edges.pop_back();
-        if (resolved_.length(e) == 1 && is(resolved_.items[resolved_.start[e]], kBranches)) {
-          push_edges(resolved_.items[resolved_.start[e]] - c_.num_leaves, edges);
+        const auto [count, first] = rows_of(e);
+        if (count == 1 && is(first, kBranches)) {
+          push_edges(first - c_.num_leaves, edges);
           continue;
         }
         expand_edge(e, rows);
@@ -112,7 +137,7 @@ class Arranger {
   }
 
   void push_edges(int32_t s, std::vector<int32_t>& edges) const {
-    for (int32_t e = c_.edge_start[s + 1] - 1; e >= c_.edge_start[s]; --e) edges.push_back(e);
+    for (int32_t e = end(s) - 1; e >= begin(s); --e) edges.push_back(e);
   }
 
   void expand_edge(int32_t e, std::vector<int32_t>& rows) {
@@ -121,20 +146,20 @@ class Arranger {
       const int32_t row = rows.back();
       rows.pop_back();
       if (is(row, kProduct))
-        push_rows(c_.edge_start[row - c_.num_leaves], rows);
+        push_rows(begin(row - c_.num_leaves), rows);
       else
         factors_.items.push_back(row);
     }
   }
 
   void push_rows(int32_t e, std::vector<int32_t>& rows) const {
-    for (int32_t f = resolved_.start[e + 1] - 1; f >= resolved_.start[e]; --f) rows.push_back(resolved_.items[f]);
+    each_row(e, [&](int32_t row) { rows.push_back(row); });
   }
 
   // Sorted by level, number of edges, and numbers of factors.
   OwnedPlan renumber() const {
     const int32_t sums = int32_t(kept_.size());
-    std::vector<int32_t> level(c_.num_rows(), 0), order(sums), row_of(c_.num_rows());
+    std::vector<int32_t> level(num_rows(), 0), order(sums), row_of(num_rows());
     for (int32_t i = 0; i < sums; ++i)
       for (int32_t f = factors_.start[edge_start_[i]]; f < factors_.start[edge_start_[i + 1]]; ++f)
         level[c_.num_leaves + kept_[i]] = std::max(level[c_.num_leaves + kept_[i]], 1 + level[factors_.items[f]]);
@@ -147,7 +172,7 @@ class Arranger {
     for (int32_t i = 0; i < sums; ++i) row_of[c_.num_leaves + kept_[order[i]]] = c_.num_leaves + i;
     OwnedPlan made;
     made.edge_start.reserve(size_t(sums) + 1);
-    made.first_weight.reserve(sums);
+    if (weighted_) made.first_weight.reserve(sums);
     made.factor_start.reserve(factors_.start.size());
     made.factors.reserve(factors_.items.size());
     made.edge_start.push_back(0);
@@ -159,10 +184,11 @@ class Arranger {
         made.factor_start.push_back(int32_t(made.factors.size()));
       }
       made.edge_start.push_back(int32_t(made.factor_start.size()) - 1);
-      made.first_weight.push_back(weight(kept_[i]));
+      if (weighted_) made.first_weight.push_back(weight(kept_[i]));
     }
     made.view.num_leaves = c_.num_leaves;
     made.view.num_weights = weighted_ ? c_.num_weights : 0;
+    made.has_weights = weighted_;
     made.view.root_row = row_of[c_.root_row];
     made.has_default.assign(c_.has_default, c_.has_default + c_.num_leaves / 2);
     made.look();
@@ -182,9 +208,9 @@ class Arranger {
   enum Kind : uint8_t { kKept, kDead, kProduct, kBranches };
   bool is(int32_t row, Kind kind) const { return is_sum(row) && kind_[row - c_.num_leaves] == kind; }
 
-  const Plan& c_;
+  const GivenPlan& c_;
   const bool weighted_;
-  Lists resolved_;                      // the factors of each edge of the given plan, without aliases
+  std::vector<int32_t> stands_for_;     // for each row the one to use in its place, or none
   std::vector<uint8_t> parents_;        // of each sum: none, one, or more (2)
   std::vector<uint8_t> alone_;          // whether the sum is all of the (last) edge above it
   std::vector<Kind> kind_;              // of each sum
@@ -217,14 +243,14 @@ bool decides(const Plan& c) {
 
 void OwnedPlan::look() {
   Plan& c = view;
-  c.num_sums = int32_t(first_weight.size());
+  c.num_sums = int32_t(edge_start.size()) - 1;
   c.num_edges = int32_t(factor_start.size()) - 1;
   c.max_fan_in = 1;
   sum_of_weight.assign(c.num_weights, 0);
   for (int32_t s = 0; s < c.num_sums; ++s) {
     const int32_t fan_in = edge_start[s + 1] - edge_start[s];
     c.max_fan_in = std::max(c.max_fan_in, fan_in);
-    if (first_weight[s] >= 0) std::fill_n(sum_of_weight.begin() + first_weight[s], fan_in, s);
+    if (has_weights && first_weight[s] >= 0) std::fill_n(sum_of_weight.begin() + first_weight[s], fan_in, s);
   }
   std::vector<bool> used(c.num_leaves, false);
   for (const int32_t factor : factors)
@@ -243,12 +269,13 @@ void OwnedPlan::look() {
   c.decides = decides(c);
 }
 
-OwnedPlan arrange(const Plan& given, bool weighted) { return Arranger(given, weighted).run(); }
-
-const Plan& Arranged::without_weights() const {
-  // what is left of sums with weights is all that is needed to make it: weights change no structure that matters
-  std::call_once(made_, [this] { plain_ = arrange(given_weights_.view, false); });
-  return plain_.view;
+OwnedPlan arrange(const GivenPlan& given) {
+  OwnedPlan made = Arranger(given).run();
+#if defined(__GLIBC__)
+  // what was needed on the way lies below what is kept, where free() alone does not return it to the system
+  if (given.num_edges > 1000000) malloc_trim(0);
+#endif
+  return made;
 }
 
 }  // namespace semprola

@@ -41,9 +41,12 @@ int guarded(const Body& body) noexcept {
 // For what a caller passes: throws std::invalid_argument, so that nothing is read or written out of bounds.
 void require(bool condition, const char* what);
 
-inline const Plan& plan_of(const void* plan, bool weighted) {
-  const auto* arranged = static_cast<const Arranged*>(plan);
-  return weighted ? arranged->with_weights() : arranged->without_weights();
+// The plan behind a handle. One that was arranged for edges with weights answers every question; the other kind has
+// fewer rows, and is for questions without weights alone.
+inline const Plan& plan_of(const void* plan, bool needs_weights) {
+  const auto* owned = static_cast<const OwnedPlan*>(plan);
+  require(owned->has_weights || !needs_weights, "a plan without weights is asked about weights");
+  return owned->view;
 }
 
 }  // namespace semprola

@@ -20,7 +20,7 @@ namespace semprola {
 struct Plan {
   int32_t num_leaves, num_sums, num_edges, num_weights, root_row, max_fan_in, num_used_leaves;
   const int32_t* edge_start;     // [sums + 1]
-  const int32_t* first_weight;   // [sums]: the weight of a sum's first edge, the others follow; -1 for none
+  const int32_t* first_weight;   // [sums]: the weight of a sum's first edge, the others follow; -1: none
   const int32_t* factor_start;   // [edges + 1]
   const int32_t* factors;        // rows
   const int32_t* sum_of_weight;  // [W]

@@ -398,8 +398,9 @@ using namespace semprola;
   }                                                                                                                    \
   SEMPROLA_EXPORT int semprola_support_##suffix(const void* plan, SEMPROLA_M(T_, leaves), int64_t columns, int edges,  \
                                                 uint8_t* some, uint8_t* flags, int threads) {                          \
-    return guarded(                                                                                                    \
-        [&] { support<T_>(plan_of(plan, true), SEMPROLA_AS_MATRIX(leaves), columns, edges, some, flags, threads); });  \
+    return guarded([&] {                                                                                               \
+      support<T_>(plan_of(plan, edges != 0), SEMPROLA_AS_MATRIX(leaves), columns, edges, some, flags, threads);        \
+    });                                                                                                                \
   }                                                                                                                    \
   SEMPROLA_EXPORT int semprola_encode_##suffix(const void* plan, SEMPROLA_M(T_, rows), int32_t labels,                 \
                                                int64_t columns, int32_t* codes, int64_t width, int64_t* longest) {     \

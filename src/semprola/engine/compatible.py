@@ -142,11 +142,13 @@ class CompatibleStructure(Structure):
         shape = base if self.width == 1 else expand(base, self.width, diagonal=diagonal, split_single=True)
         plan = Plan(shape, weigh_all=True)
         owner = np.repeat(np.arange(shape.num_sums), np.diff(shape.edge_start))
-        home = np.asarray(pairs.home)[shape.node[owner]]
-        first_copy = np.searchsorted(shape.node, shape.node[owner])
+        copied = shape.sum_copied
+        home = np.asarray(pairs.home)[copied[owner]]
+        first_copy = np.searchsorted(copied, copied[owner])
         unit = owner - first_copy
         leaf = self.vtree.variable[home] >= 0
-        outcome = np.where(leaf, np.asarray(pairs.sign)[shape.origin], shape.combo)
+        combination = 0 if shape.copies is None else shape.copies.combination
+        outcome = np.where(leaf, np.asarray(pairs.sign)[shape.edge_copied], combination)
         size = np.where(leaf, 2, self._outcomes)
         parameter = self._first_parameter[home] + unit * size + outcome
         return plan, torch.from_numpy(parameter[plan.edge_order])

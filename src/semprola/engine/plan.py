@@ -133,6 +133,21 @@ class Plan:
         plan = Plan(shape)
         return plan, plan.weights_of(self, np.arange(plan.num_edges))
 
+    @cached_property
+    def edge_order(self) -> Index:
+        """For each edge of the plan, the edge of the skeleton."""
+        # made when weights are first asked for: what has none needs no order of edges, and there may be many million
+        shape = self.shape
+        by_edges = np.lexsort((self.row_of_sum, np.diff(shape.edge_start)))
+        return _gathered(np.arange(shape.num_edges, dtype=shape.factors.dtype), shape.edge_start, by_edges)
+
+    @cached_property
+    def edge_position(self) -> Index:
+        """For each edge of the skeleton, the edge of the plan."""
+        position: Index = np.empty(self.num_edges, dtype=self.edge_order.dtype)
+        position[self.edge_order] = np.arange(self.num_edges, dtype=position.dtype)
+        return position
+
     def weights_of(self, base: Plan, origin: Index) -> Tensor:
         """For each weighted edge the index of the weight of another plan that it carries, -1 for none.
 
@@ -189,29 +204,31 @@ class Plan:
 
     def _contents(self) -> list[npt.NDArray[Any]]:
         shape = self.shape
-        arrays = [shape.edge_start, shape.factor_start, shape.factors, shape.node, shape.mentioned, shape.suppressed]
+        arrays = [
+            shape.edge_start,
+            shape.factor_start,
+            shape.factors,
+            shape.sum_copied,
+            shape.mentioned,
+            shape.suppressed,
+        ]
         return [*arrays, self._choice]
 
     def _lay_out(self) -> None:
         shape = self.shape
         fan_in = np.diff(shape.edge_start)
-        level = self._levels()
         # copies of one sum stay together, so that a choice can be made for all of them at once
         self._copies = np.broadcast_to(np.int32(1), shape.num_sums)
         if self._choice.any():
-            copies = np.bincount(shape.node[shape.node >= 0], minlength=shape.num_sums)
-            self._copies = np.where(self._choice & (shape.node >= 0), copies[np.maximum(shape.node, 0)], 1)
-        order = np.lexsort((np.arange(shape.num_sums), self._copies, ~self._choice, fan_in, level))
+            copied = shape.sum_copied
+            copies = np.bincount(copied[copied >= 0], minlength=shape.num_sums)
+            self._copies = np.where(self._choice & (copied >= 0), copies[np.maximum(copied, 0)], 1)
+        order = np.lexsort((np.arange(shape.num_sums), self._copies, ~self._choice, fan_in, self.levels()))
         kind = shape.factors.dtype  # half of 64 bits where that is enough: there may be many million edges
         order = order.astype(kind)
         self.row_of_sum: Index = np.empty(shape.num_sums, dtype=kind)
         self.row_of_sum[order] = shape.num_leaves + np.arange(shape.num_sums, dtype=kind)
-        self.sum_order, self._level = order, level.astype(kind)
-        by_edges = np.lexsort((self.row_of_sum, fan_in))
-        self.edge_order: Index = gathered(np.arange(shape.num_edges, dtype=kind), shape.edge_start, by_edges)
-        """For each edge of the plan, the edge of the skeleton."""
-        self.edge_position: Index = np.empty(shape.num_edges, dtype=kind)
-        self.edge_position[self.edge_order] = np.arange(shape.num_edges, dtype=kind)
+        self.sum_order = order
         self.num_fixed = 0 if self.weigh_all else int((fan_in == 1).sum())
         self.root_row = int(self.row_of_sum[shape.root])
         self.blocks = self._blocks(fan_in)
@@ -226,7 +243,8 @@ class Plan:
         firsts = np.cumsum(sizes * counts) - sizes * counts
         return tuple((int(f), int(c), int(s)) for f, c, s in zip(firsts, counts, sizes, strict=True))
 
-    def _levels(self) -> Index:
+    def levels(self) -> Index:
+        """Level of each sum of the skeleton: one more than the highest below it."""
         shape = self.shape
         inner = shape.factors >= shape.num_leaves
         # the factors of a sum lie side by side
@@ -236,7 +254,7 @@ class Plan:
         return heights(start, (shape.factors[inner] - shape.num_leaves).astype(np.int32, copy=False))
 
 
-def gathered(values: Index, start: Index, rows: Index) -> Index:
+def _gathered(values: Index, start: Index, rows: Index) -> Index:
     """The values of some rows of a CSR array one after the other; in parts, since indices take much memory."""
     counts = start[rows + 1] - start[rows]
     ends = np.cumsum(counts, dtype=np.int64)
@@ -271,7 +289,7 @@ class Steps:
     def _runs(self) -> list[tuple[int, int]]:
         plan, order = self._plan, self._plan.sum_order
         fan_in = np.diff(self._shape.edge_start)[order]
-        keys = np.stack([plan._level[order], fan_in, plan._choice[order], plan._copies[order]])
+        keys = np.stack([plan.levels()[order], fan_in, plan._choice[order], plan._copies[order]])
         cuts = np.flatnonzero(np.any(keys[:, 1:] != keys[:, :-1], axis=0)) + 1
         bounds = [0, *cuts.tolist(), len(order)]
         return list(itertools.pairwise(bounds))

@@ -25,6 +25,21 @@ _WIDE = 4
 
 
 @dataclass(frozen=True)
+class Copies:
+    """What the edges and sums of a skeleton are copies of, in the skeleton that it was made from.
+
+    Attributes:
+        edge: for each edge the edge that it copies, -1 for none.
+        sum: for each sum the sum that it copies, -1 for none.
+        combination: for each edge the number of its combination of units below.
+    """
+
+    edge: Index
+    sum: Index
+    combination: Index
+
+
+@dataclass(frozen=True)
 class Skeleton:
     """Sums over edges; each edge is a product of factors.
 
@@ -35,11 +50,9 @@ class Skeleton:
         edge_start: the edges of sum s are edge_start[s] … edge_start[s + 1] - 1, shape [sums + 1].
         factor_start, factors: the factors of each edge, in the same form.
         root: the sum whose value is the circuit's.
-        origin: for each edge the edge that it copies, in the skeleton that was expanded.
-        node: for each sum the sum that it copies, in the skeleton that was expanded.
-        combo: for each edge the number of its combination of units below.
         mentioned: the variables of which every state picks a literal, one bool each; the others may be absent.
         suppressed: the variables that are zero where they are absent, one bool each; the others are free there.
+        copies: what was copied to make it; None where every edge and sum is its own.
     """
 
     num_variables: int
@@ -47,11 +60,9 @@ class Skeleton:
     factor_start: Index
     factors: Index
     root: int
-    origin: Index
-    node: Index
     mentioned: npt.NDArray[np.bool_]
     suppressed: npt.NDArray[np.bool_]
-    combo: Index
+    copies: Copies | None = None
 
     @property
     def num_sums(self) -> int:
@@ -65,6 +76,16 @@ class Skeleton:
     def num_leaves(self) -> int:
         return 2 * self.num_variables
 
+    @property
+    def edge_copied(self) -> Index:
+        """For each edge the edge that it copies, or its own number."""
+        return np.arange(self.num_edges, dtype=self.factors.dtype) if self.copies is None else self.copies.edge
+
+    @property
+    def sum_copied(self) -> Index:
+        """For each sum the sum that it copies, or its own number."""
+        return np.arange(self.num_sums, dtype=self.factors.dtype) if self.copies is None else self.copies.sum
+
     def compact(self) -> Skeleton:
         """The same with indices of half the size, where they fit: circuits may have many million edges."""
         if len(self.factors) + self.num_leaves >= 2**31:
@@ -76,8 +97,13 @@ class Skeleton:
         return self._with_type(np.dtype(np.int64))
 
     def _with_type(self, kind: np.dtype[Any]) -> Skeleton:
-        names = ("edge_start", "factor_start", "factors", "origin", "node", "combo")
-        return replace(self, **{name: getattr(self, name).astype(kind, copy=False) for name in names})
+        changed: dict[str, Any] = {
+            name: getattr(self, name).astype(kind, copy=False) for name in ("edge_start", "factor_start", "factors")
+        }
+        if self.copies is not None:
+            parts = self.copies.edge, self.copies.sum, self.copies.combination
+            changed["copies"] = Copies(*(part.astype(kind, copy=False) for part in parts))
+        return replace(self, **changed)
 
 
 def skeleton(circuit: Circuit, *, fill_free: bool, fill_suppressed: bool) -> Skeleton:
@@ -241,10 +267,9 @@ def expand(shape: Skeleton, units: int, *, diagonal: bool = False, split_single:
         (np.repeat(np.arange(len(source)), literal_count), shape.factors[~is_sum][spans(literal_start, source)])
     )
     edge_count = np.bincount(new_owner, minlength=int(unit_start[-1]))
-    expanded = assemble(
-        shape.mentioned, shape.suppressed, edge_count, len(source), pieces, int(unit_start[shape.root]), source
-    )
-    return replace(expanded, node=np.repeat(np.arange(sums), copies), combo=combo)
+    made = Copies(source, np.repeat(np.arange(sums), copies), combo)
+    root = int(unit_start[shape.root])
+    return assemble(shape.mentioned, shape.suppressed, edge_count, len(source), pieces, root, made)
 
 
 def group_branches(shape: Skeleton) -> tuple[Skeleton, npt.NDArray[np.bool_]]:
@@ -253,13 +278,13 @@ def group_branches(shape: Skeleton) -> tuple[Skeleton, npt.NDArray[np.bool_]]:
     Branches exclude each other, units do not: maximising over the former and adding up the latter bounds the mode.
 
     Returns:
-        The skeleton, whose edges have as `origin` the edge of `shape` that they carry (-1 for choices), and which of
-        its sums are choices. The first sums are those of `shape`, in order.
+        The skeleton, whose edges are copies of those of `shape` (choices of none), and which of its sums are choices.
+        The first sums are those of `shape`, in order.
     """
     shape = shape.wide()
     owner = np.repeat(np.arange(shape.num_sums), np.diff(shape.edge_start))
-    new_branch = np.ones(shape.num_edges, dtype=bool)
-    new_branch[1:] = (owner[1:] != owner[:-1]) | (shape.origin[1:] != shape.origin[:-1])
+    new_branch, copied = np.ones(shape.num_edges, dtype=bool), shape.edge_copied
+    new_branch[1:] = (owner[1:] != owner[:-1]) | (copied[1:] != copied[:-1])
     branch = np.cumsum(new_branch) - 1
     branches = int(branch[-1]) + 1
     branch_owner = owner[new_branch]
@@ -267,13 +292,14 @@ def group_branches(shape: Skeleton) -> tuple[Skeleton, npt.NDArray[np.bool_]]:
     rows = shape.num_leaves + shape.num_sums + np.arange(branches)
     pieces = [(np.arange(branches), rows), (branches + edge_of_factor, shape.factors)]
     edge_count = np.concatenate([np.bincount(branch_owner, minlength=shape.num_sums), np.bincount(branch)])
-    origin = np.concatenate([np.full(branches, -1), np.arange(shape.num_edges)])
-    grouped = assemble(
-        shape.mentioned, shape.suppressed, edge_count, branches + shape.num_edges, pieces, shape.root, origin
+    num_edges = branches + shape.num_edges
+    made = Copies(
+        np.concatenate([np.full(branches, -1), np.arange(shape.num_edges)]),
+        np.concatenate([shape.sum_copied, np.full(branches, -1)]),
+        np.zeros(num_edges, dtype=np.int64),
     )
-    node = np.concatenate([shape.node, np.full(branches, -1)])
-    is_choice = np.arange(shape.num_sums + branches) < shape.num_sums
-    return replace(grouped, node=node), is_choice
+    grouped = assemble(shape.mentioned, shape.suppressed, edge_count, num_edges, pieces, shape.root, made)
+    return grouped, np.arange(shape.num_sums + branches) < shape.num_sums
 
 
 def _own_products(circuit: Circuit, parent: Index) -> npt.NDArray[np.bool_]:
@@ -306,7 +332,7 @@ def assemble(
     num_edges: int,
     pieces: list[tuple[Index, Index]],
     root: int,
-    origin: Index | None = None,
+    copies: Copies | None = None,
 ) -> Skeleton:
     """A skeleton from the number of edges of each sum and (edge, factor) pairs in any order."""
     edge = np.concatenate([piece[0] for piece in pieces]).astype(np.int64)
@@ -318,9 +344,7 @@ def assemble(
         np.concatenate([[0], np.cumsum(np.bincount(edge, minlength=num_edges))]).astype(np.int64),
         factor[order],
         root,
-        np.arange(num_edges) if origin is None else origin,
-        np.arange(len(edge_count)),
         mentioned,
         suppressed & ~mentioned,
-        np.zeros(num_edges, dtype=np.int64),
+        copies,
     )

@@ -102,7 +102,7 @@ class Structure:
         base = self.layer_explicit
         shape, is_choice = group_branches(base.shape)
         plan = Plan(shape, is_choice, weigh_all=True)
-        return plan, plan.weights_of(base, shape.origin)
+        return plan, plan.weights_of(base, shape.edge_copied)
 
     @cached_property
     def log_counts(self) -> torch.Tensor:
@@ -114,14 +114,15 @@ class Structure:
             counts[step.edges] = edges.reshape(-1)
 
         passes.upward(base, None, torch.zeros((base.num_leaves, 1), dtype=torch.float64), passes.total, visit=keep)
-        origin = self.layer.shape.origin[self.layer.edge_order[self.layer.num_fixed :]]
-        copies = np.bincount(self.layer.shape.origin, minlength=base.num_edges)
+        copied = self.layer.shape.edge_copied
+        origin = copied[self.layer.edge_order[self.layer.num_fixed :]]
+        copies = np.bincount(copied, minlength=base.num_edges)
         per_unit = copies / np.maximum(1, self._units_of_owner(base))
         return counts[base.edge_position[origin]] - torch.from_numpy(np.log(per_unit))[origin]
 
     def _units_of_owner(self, base: Plan) -> Index:
         owner = np.repeat(np.arange(base.shape.num_sums), np.diff(base.shape.edge_start))
-        units = np.bincount(self.layer.shape.node, minlength=base.shape.num_sums)
+        units = np.bincount(self.layer.shape.sum_copied, minlength=base.shape.num_sums)
         return units[owner]
 
     def _base_shape(self, explicit: bool) -> Skeleton:

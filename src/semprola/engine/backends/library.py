@@ -7,7 +7,7 @@ import functools
 
 from semprola._library import open_library
 
-_INTERFACE = 5
+_INTERFACE = 6
 """Of the native functions' parameters; a library that was built from other sources has another."""
 
 
@@ -28,7 +28,7 @@ def library() -> ctypes.CDLL | None:
 def _declare(loaded: ctypes.CDLL) -> None:
     pointer, int32, int64 = ctypes.c_void_p, ctypes.c_int32, ctypes.c_int64
     matrix = [pointer, int64, int64]
-    loaded.semprola_plan_create.argtypes = [int32] * 5 + [pointer] * 5
+    loaded.semprola_plan_create.argtypes = [int32] * 5 + [pointer] * 7
     loaded.semprola_plan_create.restype = pointer
     loaded.semprola_plan_destroy.argtypes = [pointer]
     loaded.semprola_plan_destroy.restype = None

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -22,11 +21,9 @@ from semprola.engine.backends.base import Backend
 from semprola.engine.backends.library import library
 from semprola.engine.backends.torch_ranking import merge_lists
 from semprola.engine.literals import Literals
-from semprola.engine.plan import Plan, gathered
+from semprola.engine.plan import Plan
 from semprola.errors import SemprolaError
 
-_PART = 2**20
-"""So many indices are worked on at once."""
 _TYPES = (torch.float32, torch.float64)
 _MOST_RANKED = 2**31 - 1
 """The native module counts states in 32 bits."""
@@ -58,7 +55,7 @@ class NativeBackend(Backend):
         edges = leaves.new_empty(weights.shape) if flows and weights is not None else None
         if columns:
             _call(
-                *("evaluate", leaves, _handle(plan), *_matrix(weights), *_matrix(leaves), columns),
+                *("evaluate", leaves, _handle(plan, weights is not None), *_matrix(weights), *_matrix(leaves), columns),
                 *(value.data_ptr(), _pointer(edges), _pointer(literals), torch.get_num_threads()),
             )
         return value, edges, literals
@@ -80,7 +77,7 @@ class NativeBackend(Backend):
         columns = leaves.shape[1]
         states, values = leaves.new_zeros((len(leaves) // 2, k, columns)), leaves.new_empty((k, columns))
         _call(
-            *("rank", leaves, _handle(plan), *_matrix(weights), *_matrix(leaves), columns, k),
+            *("rank", leaves, _handle(plan, weights is not None), *_matrix(weights), *_matrix(leaves), columns, k),
             *(values.data_ptr(), states.data_ptr(), torch.get_num_threads()),
         )
         return states, values
@@ -94,7 +91,8 @@ class NativeBackend(Backend):
         seed = int(torch.randint(2**63 - 1, (), generator=generator))
         states = leaves.new_empty((len(default), len(column)))
         _call(
-            *("sample", leaves, _handle(plan), *_matrix(weights), *_matrix(leaves), default.data_ptr()),
+            *("sample", leaves, _handle(plan, weights is not None), *_matrix(weights), *_matrix(leaves)),
+            *(default.data_ptr(),),
             *(leaves.shape[1], column.data_ptr(), len(column), seed, states.data_ptr(), torch.get_num_threads()),
         )
         return states
@@ -106,7 +104,7 @@ class NativeBackend(Backend):
         flags = torch.empty((plan.num_weights if edges else 0, columns), dtype=torch.bool)
         wanted = {None: 0, "possible": 1, "active": 2}[edges]
         _call(
-            *("support", leaves, _handle(plan), *_matrix(leaves), columns, wanted),
+            *("support", leaves, _handle(plan, edges is not None), *_matrix(leaves), columns, wanted),
             *(some.data_ptr(), flags.data_ptr(), torch.get_num_threads()),
         )
         return flags, some
@@ -181,7 +179,8 @@ def _maximize(
     _check_inputs(plan, weights, leaves, default)
     if len(value):
         _call(
-            *("maximize", leaves, _handle(plan), *_matrix(weights), *_matrix(leaves), _pointer(default), len(value)),
+            *("maximize", leaves, _handle(plan, weights is not None), *_matrix(weights), *_matrix(leaves)),
+            *(_pointer(default), len(value)),
             *(value.data_ptr(), *map(_pointer, outputs), torch.get_num_threads()),
         )
 
@@ -217,54 +216,51 @@ def _require(fits: bool, name: str, values: Tensor, wanted: object) -> None:
         raise ValueError(f"{name}: {values.dtype} {tuple(values.shape)} where the circuit needs {wanted}")
 
 
-def _handle(plan: Plan) -> int:
-    """The plan as the native module knows it; made on first use, freed with the plan."""
-    cached: int | None = plan.__dict__.get("_native")
-    if cached is None:
-        cached = plan.__dict__["_native"] = _create(plan)
-        native = library()
-        assert native is not None
-        weakref.finalize(plan, native.semprola_plan_destroy, cached)
-    return cached
+def _handle(plan: Plan, has_weights: bool = True) -> int:
+    """The plan as the native module knows it; made on first use, freed with the plan.
+
+    Without weights it has fewer rows, and takes less time and memory.
+    """
+    kept: dict[bool, _Native] = plan.__dict__.setdefault("_native", {})
+    found = kept.get(has_weights)
+    if found is None:
+        # of two threads that make one at the same time, the later throws its own away
+        found = kept.setdefault(has_weights, _Native(plan, has_weights))
+    return found.handle
 
 
-def _create(plan: Plan) -> int:
-    native = library()
-    assert native is not None
-    shape, order = plan.shape, plan.sum_order
-    if len(shape.factors) >= 2**31:
-        raise MemoryError("the circuit has more than two thousand million edges")
-    edges = gathered(np.arange(shape.num_edges, dtype=np.int32), shape.edge_start, order)
-    row = np.concatenate([np.arange(shape.num_leaves, dtype=np.int32), plan.row_of_sum.astype(np.int32, copy=False)])
-    arrays: list[npt.NDArray[Any]] = [
-        _from_zero(np.diff(shape.edge_start)[order]),
-        np.maximum(plan.edge_position[shape.edge_start[:-1][order]] - plan.num_fixed, -1).astype(np.int32, copy=False),
-        _from_zero(np.diff(shape.factor_start)[edges]),
-        _renamed(gathered(shape.factors, shape.factor_start, edges), row),
-        np.ascontiguousarray(~(shape.mentioned | shape.suppressed), dtype=np.uint8),
-    ]
-    handle: int | None = native.semprola_plan_create(
-        *(shape.num_leaves, shape.num_sums, shape.num_edges, plan.num_weights, plan.root_row),
-        *(array.ctypes.data for array in arrays),
-    )
-    if handle is None:
-        raise _failure(native, native.semprola_engine_status(), f"a circuit of {shape.num_edges} edges")
-    return handle
+class _Native:
+    """A plan inside the native module."""
 
+    def __init__(self, plan: Plan, has_weights: bool) -> None:
+        native: Any = library()
+        shape = plan.shape
+        if len(shape.factors) >= 2**31:
+            raise MemoryError("the circuit has more than two thousand million edges")
+        first_weight = plan.edge_position[shape.edge_start[:-1]] - plan.num_fixed if has_weights else None
+        arrays: list[npt.NDArray[Any] | None] = [
+            plan.sum_order,
+            plan.row_of_sum,
+            shape.edge_start,
+            None if first_weight is None else np.maximum(first_weight, -1),
+            shape.factor_start,
+            shape.factors,
+        ]
+        # the module reads them where they are, and keeps none
+        passed = [None if array is None else np.ascontiguousarray(array, dtype=np.int32) for array in arrays]
+        has_default = np.ascontiguousarray(~(shape.mentioned | shape.suppressed), dtype=np.uint8)
+        handle: int | None = native.semprola_plan_create(
+            *(shape.num_leaves, shape.num_sums, shape.num_edges, plan.num_weights, plan.root_row),
+            *(None if array is None else array.ctypes.data for array in passed),
+            has_default.ctypes.data,
+        )
+        if handle is None:
+            raise _failure(native, native.semprola_engine_status(), f"a circuit of {shape.num_edges} edges")
+        self.handle, self._destroy = handle, native.semprola_plan_destroy
 
-def _from_zero(counts: npt.NDArray[Any]) -> npt.NDArray[np.int32]:
-    """Where each of some runs starts, and where the last one ends."""
-    start = np.zeros(len(counts) + 1, dtype=np.int32)
-    np.cumsum(counts, out=start[1:])
-    return start
-
-
-def _renamed(rows: npt.NDArray[Any], name: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-    """name[rows], in parts, since indices take much memory."""
-    result = np.empty(len(rows), dtype=np.int32)
-    for first in range(0, len(rows), _PART):
-        result[first : first + _PART] = name[rows[first : first + _PART]]
-    return result
+    def __del__(self) -> None:
+        if "handle" in self.__dict__:
+            self._destroy(self.handle)
 
 
 def _call(name: str, like: Tensor, *arguments: object) -> None:
