@@ -37,7 +37,7 @@ ORDER = [
     {"training"},
     {"comparison"},
     {"sklearn", "lightning", "export", "saving"},
-    {"cli", "__main__"},
+    {"cli", "playground", "__main__"},
 ]
 RANK = {name: rank for rank, group in enumerate(ORDER) for name in group}
 # `import semprola` runs the package's __init__, which gathers what the layers below the command line offer.
@@ -123,7 +123,9 @@ def test_sdist_and_wheel_without_compiler(tmp_path: Path) -> None:
     (wheel,) = source.glob("dist/*.whl")
     shipped = set(zipfile.ZipFile(wheel).namelist())
     modules = {path.relative_to(source / "src").as_posix() for path in source.glob("src/semprola/**/*.py")}
-    assert modules | {"semprola/py.typed"} <= shipped
+    page = {path.relative_to(source / "src").as_posix() for path in source.glob("src/semprola/playground/static/*")}
+    assert "semprola/playground/static/index.html" in page
+    assert modules | page | {"semprola/py.typed"} <= shipped
     assert f"semprola-{__version__}.dist-info/licenses/LICENSE" in shipped
     assert not [name for name in shipped if "_native" in name]
 
@@ -131,6 +133,7 @@ def test_sdist_and_wheel_without_compiler(tmp_path: Path) -> None:
     with tarfile.open(sdist) as archive:
         packed = {name.partition("/")[2] for name in archive.getnames()}
     native = {path.relative_to(source).as_posix() for path in source.glob("src/semprola/_native_src/*")}
+    assert {f"src/{name}" for name in page} <= packed
     assert native | {"LICENSE", "CHANGELOG.md", "CITATION.cff", "tests/conftest.py", "setup.py"} <= packed
     assert not [name for name in packed if name.endswith((".so", ".pyd", ".pyc"))]
 

@@ -8,7 +8,15 @@ class SemprolaError(Exception):
 
 
 class ParseError(SemprolaError, ValueError):
-    """A formula or a formula file could not be read."""
+    """A formula or a formula file could not be read.
+
+    Attributes:
+        line, column: where in the text, counted from 1; None if that is not known.
+    """
+
+    def __init__(self, message: str, *, line: int | None = None, column: int | None = None) -> None:
+        super().__init__(message)
+        self.line, self.column = line, column
 
 
 class FormatError(SemprolaError, ValueError):

@@ -15,7 +15,7 @@ import pytest
 from semprola._version import __version__
 
 pytest.importorskip("typer")
-NAMES = ["compile", "count", "check", "draw", "train", "predict", "cache"]
+NAMES = ["compile", "count", "check", "draw", "train", "predict", "compare", "playground", "cache"]
 
 
 def test_version() -> None:

@@ -307,7 +307,8 @@ def test_fuzzed_text_gives_a_formula_or_a_parse_error() -> None:
             formula = parse(text)
         except ParseError as error:
             first, source, caret = str(error).split("\n")
-            assert first.startswith("at ")
+            place = f"at {error.line}:{error.column}: "
+            assert first.startswith(place)
             assert len(source) <= 76
             assert caret.strip() == "^"
         else:

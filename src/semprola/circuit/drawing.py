@@ -18,13 +18,13 @@ import numpy.typing as npt
 from semprola._files import write_atomically
 from semprola.circuit.circuit import LITERAL, PRODUCT, SUM, Circuit
 from semprola.circuit.levels import heights
+from semprola.circuit.placement import Layout, leaf_name
 
 MOST_DRAWN = 200
 """Circuits with more nodes are summarised by pictures; .dot files have all nodes of any circuit."""
 
 _MOST_COUNTED = 5000
 _MOST_BARS = 36
-_NAME_LENGTH = 24
 _INK, _EDGE = "#24303d", "#a3afbb"
 # fill and outline of sums, products, literals, literals of given variables
 _SUM_COLOURS, _PRODUCT_COLOURS = ("#e4edfc", "#3b6fd4"), ("#fdeedd", "#d07a22")
@@ -112,9 +112,9 @@ class _Scene:
 
 def _graph(circuit: Circuit) -> _Scene:
     """The circuit as a layered graph, the root at the top."""
-    names = [_leaf_name(circuit, node) for node in range(circuit.num_nodes)]
+    names = [leaf_name(circuit, node) for node in range(circuit.num_nodes)]
     widths = [26.0 if name is None else max(26.0, 14 + 7.0 * len(name)) for name in names]
-    layout = _Layout(circuit, widths)
+    layout = Layout(circuit, widths)
     right = max(x + w / 2 for x, w in zip(layout.x, layout.widths, strict=True))
     gap = min(120.0, 56 + 0.05 * right)
     margin = 28.0
@@ -188,111 +188,6 @@ def _models(circuit: Circuit) -> str:
         return f"{count:,} model{'s' if count > 1 else ''}"
     exponent = math.floor(math.log10(count))
     return f"about {10 ** (math.log10(count) - exponent):.2f} × 10^{exponent} models"
-
-
-def _leaf_name(circuit: Circuit, node: int) -> str | None:
-    """What stands in the box of a node; None for sums and products, which have a sign instead."""
-    literal = int(circuit.literal[node])
-    if not literal:
-        return None if circuit.child_start[node + 1] > circuit.child_start[node] else "true"
-    name = "".join(c if c.isprintable() else "�" for c in circuit.variables[abs(literal) - 1])
-    name = name if len(name) <= _NAME_LENGTH else name[: _NAME_LENGTH - 1] + "…"
-    return name if literal > 0 else f"¬{name}"
-
-
-# where it is --------------------------------------------------------------------------------------------------------
-
-
-class _Layout:
-    """A layered layout: each node above its children, long edges bent through a slot on every layer they cross.
-
-    Attributes:
-        layers: the slots of each layer from left to right; slots below `num_nodes` are nodes, the others bends.
-        layer_of, x, widths: of every slot.
-        chains: for each edge its slots, from parent to child.
-    """
-
-    def __init__(self, circuit: Circuit, widths: Sequence[float]) -> None:
-        self.layer_of: list[int] = heights(circuit.child_start, circuit.children).tolist()
-        self.widths = list(widths)
-        self.chains: list[list[int]] = []
-        for parent in range(circuit.num_nodes):
-            for child in circuit.children_of(parent).tolist():
-                bends = range(self.layer_of[parent] - 1, self.layer_of[child], -1)
-                slots = range(len(self.widths), len(self.widths) + len(bends))
-                self.layer_of += bends
-                self.widths += [4.0] * len(bends)
-                self.chains.append([parent, *slots, child])
-        self.above: list[list[int]] = [[] for _ in self.widths]
-        self.below: list[list[int]] = [[] for _ in self.widths]
-        for chain in self.chains:
-            for upper, lower in pairwise(chain):
-                self.below[upper].append(lower)
-                self.above[lower].append(upper)
-        self.layers = self._depth_first(circuit.root)
-        self._uncross()
-        self.x = self._positions()
-
-    def _depth_first(self, root: int) -> list[list[int]]:
-        """A first order: slots as a walk from the root meets them, then any that it does not reach."""
-        layers: list[list[int]] = [[] for _ in range(max(self.layer_of) + 1)]
-        seen: set[int] = set()
-        stack = [*(slot for slot in range(len(self.widths)) if not self.above[slot] and slot != root), root]
-        while stack:
-            slot = stack.pop()
-            if slot not in seen:
-                seen.add(slot)
-                layers[self.layer_of[slot]].append(slot)
-                stack += reversed(self.below[slot])
-        return layers
-
-    def _uncross(self) -> None:
-        """Sort each layer by the mean place of its neighbours, downwards and upwards in turn."""
-        place = [0.0] * len(self.widths)
-        for layer in self.layers:
-            for i, slot in enumerate(layer):
-                place[slot] = float(i)
-        for turn in range(12):
-            near = self.below if turn % 2 else self.above
-            for layer in self.layers if turn % 2 else reversed(self.layers):
-                goal = {s: sum(place[n] for n in near[s]) / len(near[s]) if near[s] else place[s] for s in layer}
-                layer.sort(key=goal.__getitem__)
-                for i, slot in enumerate(layer):
-                    place[slot] = float(i)
-
-    def _positions(self) -> list[float]:
-        """Every slot near the mean of its neighbours, in the order of its layer and with room around it."""
-        x = [0.0] * len(self.widths)
-        for layer in self.layers:
-            for i, slot in enumerate(layer):
-                x[slot] = 40.0 * (i - len(layer) / 2)
-        for turn in range(24):
-            for layer in self.layers if turn % 2 else reversed(self.layers):
-                goals = []
-                for slot in layer:
-                    near = (self.below if turn % 2 else self.above)[slot]
-                    if turn >= 20:
-                        near = [*self.below[slot], *self.above[slot]]
-                    goals.append(sum(x[n] for n in near) / len(near) if near else x[slot])
-                for slot, place in zip(layer, self._spread(layer, goals), strict=True):
-                    x[slot] = place
-        left = min(place - width / 2 for place, width in zip(x, self.widths, strict=True))
-        return [place - left for place in x]
-
-    def _spread(self, layer: Sequence[int], goals: Sequence[float]) -> list[float]:
-        """The places closest to the goals (least squares) that keep order and distance: pools of slots move as one."""
-        offsets = [0.0]
-        for one, other in pairwise(layer):
-            offsets.append(offsets[-1] + (self.widths[one] + self.widths[other]) / 2 + 14)
-        pools: list[tuple[float, int]] = []
-        for goal, offset in zip(goals, offsets, strict=True):
-            total, size = goal - offset, 1
-            while pools and pools[-1][0] / pools[-1][1] > total / size:
-                before = pools.pop()
-                total, size = total + before[0], size + before[1]
-            pools.append((total, size))
-        bases = [total / size for total, size in pools for _ in range(size)]
-        return [base + offset for base, offset in zip(bases, offsets, strict=True)]
 
 
 # how it is written --------------------------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ COMMANDS = {
     "train": "semprola.cli.learning:train_command",
     "predict": "semprola.cli.learning:predict_command",
     "compare": "semprola.cli.comparing:compare_command",
+    "playground": "semprola.cli.playground:playground_command",
     "cache": "semprola.cli.caching:cache_command",
 }
 """Every command, in the order of the help, and the function (or typer application) that does it."""

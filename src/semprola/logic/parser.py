@@ -278,8 +278,10 @@ def _error(text: str, position: int, message: str) -> ParseError:
     left, right = _window(line, at)
     before = ("…" if left else "") + _printable(line[left:at])
     shown = before + _printable(line[at:right]) + ("…" if right < len(line) else "")
-    place = f"{text.count(chr(10), 0, position) + 1}:{at + 1}"
-    return ParseError(f"at {place}: {message}\n{shown}\n{' ' * sum(map(_width, before))}^")
+    row, column = text.count("\n", 0, position) + 1, at + 1
+    return ParseError(
+        f"at {row}:{column}: {message}\n{shown}\n{' ' * sum(map(_width, before))}^", line=row, column=column
+    )
 
 
 def _window(line: str, at: int) -> tuple[int, int]:

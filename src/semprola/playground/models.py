@@ -1,0 +1,162 @@
+"""Trained models that the page may open: those in the folder named on the command line, and no others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from semprola.circuit import Circuit
+from semprola.cli.features import Features
+from semprola.cli.frames import Frame, read_frame
+from semprola.errors import FormatError, ParseError
+from semprola.logic import And, Formula
+from semprola.playground.problems import RequestError, read_rules
+from semprola.saving import load
+from semprola.saving.folders import read_metadata
+
+_MOST_FEATURES = 512
+_LONGEST_VALUE = 200
+
+
+@dataclass(frozen=True)
+class TrainedModel:
+    """A model, and what its rows of inputs look like.
+
+    Attributes:
+        circuit: its constraint; knows the rules it was compiled from, if the model does.
+        rules: these rules; empty if they are not known.
+        features: how to read a row: columns with names and categories.
+    """
+
+    network: nn.Module
+    circuit: Circuit
+    rules: tuple[Formula, ...]
+    features: Features
+
+    @classmethod
+    def load(cls, folder: Path) -> TrainedModel:
+        """Read a model folder.
+
+        Raises:
+            FormatError: it is damaged, or of a kind that the page cannot show; says why.
+        """
+        model = load(folder)
+        table = read_metadata(folder)[0].get("table")
+        network = model if isinstance(model, nn.Module) else model.network_
+        circuit = _circuit(network, folder)
+        texts = table["rules"] if isinstance(table, dict) else getattr(model, "constraint", None)
+        rules = _rules(texts, circuit)
+        if rules:
+            circuit = circuit.with_source(rules[0] if len(rules) == 1 else And(list(rules)))
+        if isinstance(table, dict):
+            features = Features.from_json(table["features"])
+        else:
+            width = _width(network, folder)
+            names = getattr(model, "feature_names_in_", None)
+            features = Features(tuple((str(name), None) for name in (range(1, width + 1) if names is None else names)))
+        return cls(network, circuit, rules, features)
+
+    def distribution(self, row: Mapping[str, str]) -> Any:
+        """The distribution over y for one row of texts by column.
+
+        Raises:
+            FormatError: a value is missing or no number.
+        """
+        columns = {name: np.array([row.get(name, "")], dtype=object) for name, _ in self.features.columns}
+        inputs = self.features.table(Frame(Path("the row"), columns, [1], "row"))
+        weight = next(self.network.parameters(), None)
+        x = torch.from_numpy(inputs).to(torch.float64 if weight is None else weight.dtype)
+        with torch.no_grad():
+            return self.network(x[0])
+
+    def columns(self) -> list[dict[str, Any]]:
+        """The columns of a row for the page: name and, for texts, categories."""
+        return [
+            {"name": name, "categories": None if found is None else list(found)}
+            for name, found in self.features.columns
+        ]
+
+
+def read_row(content: Any) -> dict[str, str]:
+    """Check a row that the page sent.
+
+    Raises:
+        RequestError: it is not an object of short texts.
+    """
+    if not isinstance(content, dict) or len(content) > _MOST_FEATURES:
+        raise RequestError(f"a row is an object with at most {_MOST_FEATURES} columns")
+    if not all(isinstance(value, str) and len(value) <= _LONGEST_VALUE for value in content.values()):
+        raise RequestError(f"the values of a row are texts of at most {_LONGEST_VALUE} characters")
+    return dict(content)
+
+
+class DataTable:
+    """The rows of the table named on the command line."""
+
+    def __init__(self, path: Path) -> None:
+        self.frame = read_frame(path)
+
+    def row(self, number: Any, model: TrainedModel) -> dict[str, Any]:
+        """One row, counted from 1: the texts of its columns, and the true labels as far as the table has them.
+
+        Raises:
+            RequestError: there is no such row.
+            FormatError: the table lacks a column.
+        """
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(self.frame):
+            raise RequestError(f"rows are counted from 1 to {len(self.frame):,}")
+        names = [name for name, _ in model.features.columns]
+        self.frame.require(names)
+        values = {name: _shown(self.frame.columns[name], number - 1) for name in names}
+        truth = [self._truth(name, number - 1) for name in model.circuit.labels]
+        return {"values": values, "truth": truth, "rows": len(self.frame)}
+
+    def _truth(self, label: str, row: int) -> int | None:
+        if label not in self.frame.columns:
+            return None
+        value = float(self.frame.binary(label)[row])
+        return None if np.isnan(value) else int(value)
+
+
+def _shown(column: NDArray[Any], row: int) -> str:
+    value = column[row]
+    return value if isinstance(value, str) else f"{float(value):.10g}"
+
+
+def _circuit(network: nn.Module, folder: Path) -> Circuit:
+    found = [getattr(module, "circuit", None) for module in network.modules()]
+    circuits = [circuit for circuit in found if isinstance(circuit, Circuit)]
+    if not circuits:
+        raise FormatError(f"{folder}: the model has no layer with a constraint")
+    circuit = circuits[-1]
+    if circuit.given:
+        raise FormatError(f"{folder}: its rules depend on inputs ({circuit.given[0]}, …), which the page cannot show")
+    return circuit
+
+
+def _width(network: nn.Module, folder: Path) -> int:
+    for module in network.modules():
+        for attribute in ("features", "in_features"):
+            width = getattr(module, attribute, None)
+            if isinstance(width, int) and 0 < width <= _MOST_FEATURES:
+                return width
+    raise FormatError(f"{folder}: its inputs are not one row of at most {_MOST_FEATURES} numbers")
+
+
+def _rules(texts: Any, circuit: Circuit) -> tuple[Formula, ...]:
+    """The rules that a model was saved with, if their text says it all."""
+    lines = texts.split("\n") if isinstance(texts, str) else texts
+    if not isinstance(lines, list):
+        return ()
+    try:
+        rules = tuple(rule for line in lines for rule in read_rules(str(line)))
+    except ParseError:  # the text of a family
+        return ()
+    return rules if all(set(rule.labels()) <= set(circuit.labels) for rule in rules) else ()

@@ -1,0 +1,222 @@
+"""From what the page sends to a constraint: rules as text, a structure such as the paths of a grid, or both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+
+from semprola.constraints import ranking, simple_paths, sudoku
+from semprola.errors import LabelError, ParseError, SemprolaError
+from semprola.logic import And, Formula, Kind, parse
+from semprola.playground.limits import Limits
+
+SIZES = {"none": (0, 0), "grid": (2, 6), "ranking": (2, 7), "sudoku": (4, 4)}
+"""Smallest and largest size of every structure."""
+
+_ITEMS = ("cake", "soup", "fish", "rice", "tart", "stew", "plum")
+_LETTERS = "abcdef"
+
+
+class RequestError(SemprolaError, ValueError):
+    """The page sent something that is not a request."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """What the user has typed and chosen.
+
+    Attributes:
+        structure: "none", "grid" (simple paths from corner to corner), "ranking" or "sudoku".
+        size: nodes on a side of the grid, items of the ranking, digits of the sudoku; 0 for none.
+        text: more rules, one on each line.
+    """
+
+    structure: str
+    size: int
+    text: str
+
+    @classmethod
+    def read(cls, content: Any, limits: Limits) -> Problem:
+        """Check what the page sent.
+
+        Raises:
+            RequestError: a part is missing, of the wrong kind, or out of bounds.
+
+        Example:
+            >>> Problem.read({"structure": "grid", "size": 3, "text": ""}, Limits())
+            Problem(structure='grid', size=3, text='')
+        """
+        if not isinstance(content, dict):
+            raise RequestError("a problem is an object with structure, size and text")
+        structure, size, text = content.get("structure"), content.get("size"), content.get("text")
+        if not isinstance(structure, str) or structure not in SIZES:
+            raise RequestError(f"unknown structure; known are {', '.join(SIZES)}")
+        low, high = SIZES[structure]
+        if isinstance(size, bool) or not isinstance(size, int) or not low <= size <= high:
+            raise RequestError(f"the size of {structure} is a whole number from {low} to {high}")
+        if not isinstance(text, str):
+            raise RequestError("the rules must be text")
+        if len(text) > limits.text:
+            raise RequestError(f"the rules have {len(text):,} characters; at most {limits.text:,} are allowed")
+        return cls(structure, size, text)
+
+
+@dataclass(frozen=True)
+class Constraint:
+    """A problem, read.
+
+    Attributes:
+        formula: everything that must hold.
+        rules: the rules one by one: the formula of each, and how the page shows it.
+        view: how the page draws the labels, besides listing them; see :func:`view_of`.
+    """
+
+    formula: Formula
+    rules: tuple[tuple[Formula, str], ...]
+    view: dict[str, Any]
+
+
+def read_problem(problem: Problem, limits: Limits) -> Constraint:
+    """The constraint of a problem.
+
+    Raises:
+        ParseError: the text is not a list of rules; its line and column are those of the text.
+        LabelError: there are no labels, or too many.
+
+    Example:
+        >>> read = read_problem(Problem("none", 0, "cat -> animal\\ndog -> animal"), Limits())
+        >>> [shown for _, shown in read.rules]
+        ['cat -> animal', 'dog -> animal']
+    """
+    rules = [(rule, str(rule)) for formula in read_rules(problem.text) for rule in _conjuncts(formula)]
+    family = _family(problem)
+    if family is not None:
+        rules = [(family, _TITLES[problem.structure].format(size=problem.size, last=_last(problem.size))), *rules]
+    formula = And([rule for rule, _ in rules]) if len(rules) != 1 else rules[0][0]
+    names = formula.labels()
+    if not names:
+        raise LabelError("the rules mention no label: type one, such as cat -> animal")
+    if len(names) > limits.labels:
+        raise LabelError(f"the rules mention {len(names):,} labels; the playground takes at most {limits.labels:,}")
+    return Constraint(formula, tuple(rules), view_of(problem, names))
+
+
+def read_rules(text: str) -> list[Formula]:
+    """The rules of a text: one on each line, or one formula on several lines.
+
+    Raises:
+        ParseError: the text is neither; points to the place that a reader gets farthest to.
+    """
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.split("#")[0].strip()]
+    rules, wrong = [], None
+    for number, line in lines:
+        try:
+            rules.append(parse(line))
+        except ParseError as error:
+            wrong = ParseError(_moved(str(error), number), line=number, column=error.column)
+            break
+    if wrong is None:
+        return rules
+    try:
+        return [parse(text)]
+    except ParseError as error:
+        places = [(error.line or 0, error.column or 0), (wrong.line or 0, wrong.column or 0)]
+        raise (error if places[0] > places[1] else wrong) from None
+
+
+def view_of(problem: Problem, labels: Sequence[str]) -> dict[str, Any]:
+    """How the page draws the labels.
+
+    ``kind`` is "grid", "board", "table" (also of any labels that are named ``row.column``) or "list".
+    """
+    index = {name: number for number, name in enumerate(labels)}
+    if problem.structure == "grid":
+        edges = [[index[name], *start, *end] for name, start, end in _grid_edges(problem.size)]
+        return {"kind": "grid", "size": problem.size, "edges": edges}
+    if problem.structure == "sudoku":
+        side = range(1, problem.size + 1)
+        cells = [[[index[f"r{r}c{c}.{digit}"] for digit in side] for c in side] for r in side]
+        return {"kind": "board", "box": 2, "cells": cells}
+    return table_view(labels)
+
+
+def table_view(labels: Sequence[str]) -> dict[str, Any]:
+    """A table if all labels are named ``row.column`` and fill at least half of one; else a list.
+
+    Example:
+        >>> table_view(["ana.mon", "ana.tue", "ben.mon", "ben.tue"])["rows"]
+        ['ana', 'ben']
+    """
+    parts = [name.rpartition(".") for name in labels]
+    rows = list(dict.fromkeys(row for row, _, _ in parts))
+    columns = list(dict.fromkeys(column for _, _, column in parts))
+    if not all(row and column for row, _, column in parts) or min(len(rows), len(columns)) < 2:
+        return {"kind": "list"}
+    if 2 * len(labels) < len(rows) * len(columns):
+        return {"kind": "list"}
+    cells: list[list[int | None]] = [[None] * len(columns) for _ in rows]
+    for number, (row, _, column) in enumerate(parts):
+        cells[rows.index(row)][columns.index(column)] = number
+    return {"kind": "table", "rows": rows, "columns": columns, "cells": cells}
+
+
+_TITLES = {
+    "grid": "the edges form one path from a1 to {last}",
+    "ranking": "every item has one rank, every rank one item",
+    "sudoku": "every row, column and box has every digit once",
+}
+
+
+def _family(problem: Problem) -> Formula | None:
+    if problem.structure == "grid":
+        graph = nx.Graph()
+        names = {}
+        for name, start, end in _grid_edges(problem.size):
+            one, other = _node(*start), _node(*end)
+            graph.add_edge(one, other)
+            names[one, other] = name
+        return simple_paths(graph, source="a1", target=_last(problem.size), labels=names)
+    if problem.structure == "ranking":
+        items = _ITEMS[: problem.size]
+        ranks = range(1, problem.size + 1)
+        return ranking(items, labels=[f"{item}.{rank}" for item in items for rank in ranks])
+    if problem.structure == "sudoku":
+        side = range(1, problem.size + 1)
+        return sudoku(2, labels=[f"r{r}c{c}.{digit}" for r in side for c in side for digit in side])
+    return None
+
+
+def _grid_edges(size: int) -> Iterator[tuple[str, tuple[int, int], tuple[int, int]]]:
+    """The edges of a grid: label, and row and column of both ends."""
+    for row in range(size):
+        for column in range(size):
+            for end in ((row, column + 1), (row + 1, column)):
+                if max(end) < size:
+                    yield f"{_node(row, column)}:{_node(*end)}", (row, column), end
+
+
+def _node(row: int, column: int) -> str:
+    return f"{_LETTERS[column]}{row + 1}"
+
+
+def _last(size: int) -> str:
+    return _node(size - 1, size - 1) if 0 < size <= len(_LETTERS) else ""
+
+
+def _conjuncts(formula: Formula) -> Iterator[Formula]:
+    stack = [formula]
+    while stack:
+        node = stack.pop()
+        if node.kind is Kind.AND:
+            stack.extend(reversed(node.args))
+        else:
+            yield node
+
+
+def _moved(message: str, line: int) -> str:
+    """The message of an error in one line of a text, with the number that this line has in it."""
+    place, colon, rest = message.partition(":")
+    return f"at {line}{colon}{rest}" if place == "at 1" else message

@@ -1,0 +1,182 @@
+"""What a worker process does with a request: compile, describe, answer, draw a random model, read a row."""
+
+from __future__ import annotations
+
+import json
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from semprola.circuit import Circuit
+from semprola.circuit.circuit import PRODUCT, SUM
+from semprola.circuit.levels import heights
+from semprola.compiler import Progress, compile
+from semprola.nn import constrain
+from semprola.playground.answers import chance_of_rules, on_their_own, read_beliefs, read_evidence, with_rules
+from semprola.playground.folders import find_models
+from semprola.playground.limits import Limits
+from semprola.playground.models import DataTable, TrainedModel, read_row
+from semprola.playground.pictures import flows, picture
+from semprola.playground.problems import Problem, RequestError, read_problem, table_view
+
+_MOST_RULES = 100
+
+
+@dataclass(frozen=True)
+class Subject:
+    """What a tab works on: a compiled problem, or a trained model.
+
+    Attributes:
+        circuit: the constraint.
+        shown: for rules as `violations` names them, how the page shows them.
+        view: how the page draws the labels.
+        model: the model, if it is one.
+    """
+
+    circuit: Circuit
+    shown: dict[str, str]
+    view: dict[str, Any]
+    model: TrainedModel | None = None
+
+
+class Workshop:
+    """Everything that the page can ask for, within limits.
+
+    Args:
+        limits: what a request may use.
+        folder: where trained models are, or None.
+        data: a table with rows for them, or None.
+        progress: called now and then while something is compiled; an exception that it raises ends the compilation.
+
+    Example:
+        >>> workshop = Workshop(Limits())
+        >>> source = {"problem": {"structure": "none", "size": 0, "text": "cat -> animal"}}
+        >>> workshop.describe({"source": source})["models"]
+        '3'
+        >>> workshop.answer({"source": source, "beliefs": [0.9, 0.2], "evidence": "--"})["mode"]["state"]
+        [1, 1]
+    """
+
+    def __init__(
+        self,
+        limits: Limits,
+        folder: Path | None = None,
+        data: Path | None = None,
+        progress: Callable[[Progress], None] | None = None,
+    ) -> None:
+        self.limits = limits
+        self._models = find_models(folder)
+        self._data_path = data
+        self._table: DataTable | None = None
+        self._progress = progress
+        self._subjects: OrderedDict[str, Subject] = OrderedDict()
+
+    def describe(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The labels, rules and circuit of a source."""
+        subject = self._subject(request.get("source"))
+        circuit = subject.circuit
+        models = circuit.model_count()
+        described = {
+            "labels": list(circuit.labels),
+            "rules": list(subject.shown.values())[:_MOST_RULES],
+            "hidden_rules": max(0, len(subject.shown) - _MOST_RULES),
+            "view": subject.view,
+            "nodes": circuit.num_nodes,
+            "edges": circuit.num_edges,
+            "sums": int((circuit.kind == SUM).sum()),
+            "products": int((circuit.kind == PRODUCT).sum()),
+            "depth": int(heights(circuit.child_start, circuit.children).max()),
+            "models": str(models),
+            "backend": str(circuit.info.get("backend", "")),
+            "seconds": round(float(circuit.info.get("seconds", 0.0)), 4),
+            "picture": picture(circuit),
+            "columns": None if subject.model is None else subject.model.columns(),
+        }
+        return described | {"sample": self._uniform(circuit)}
+
+    def sample(self, request: dict[str, Any]) -> dict[str, Any]:
+        """A model of the constraint, all equally likely."""
+        return {"sample": self._uniform(self._subject(request.get("source")).circuit)}
+
+    def answer(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Predictions for beliefs (or a row of data, for a trained model) and evidence."""
+        subject = self._subject(request.get("source"))
+        count = subject.circuit.num_labels
+        evidence = read_evidence(request.get("evidence"), count)
+        if subject.model is not None:
+            p = subject.model.distribution(read_row(request.get("row")))
+            found = with_rules(p, evidence)
+            own = [round(value, 6) for value in p.mean.clamp(0, 1).tolist()]
+            return found | {"beliefs": own, "independent": self._independent(subject, own, evidence)}
+        beliefs = read_beliefs(request.get("beliefs"), count)
+        p = constrain(torch.tensor(beliefs, dtype=torch.float64).logit(), subject.circuit)
+        found = with_rules(p, evidence) | {"independent": self._independent(subject, beliefs, evidence)}
+        if "impossible" in found:
+            return found
+        weights = np.array([[1 - belief, belief] for belief in beliefs])
+        for label, value in enumerate(evidence):
+            if value is not None:
+                weights[label] = [1 - value, value]
+        chance = chance_of_rules(p, beliefs, evidence)
+        return found | {"chance": chance, "flows": flows(subject.circuit, weights)}
+
+    def row(self, request: dict[str, Any]) -> dict[str, Any]:
+        """A row of the table, for the inputs of a model."""
+        subject = self._subject(request.get("source"))
+        if subject.model is None or self._data_path is None:
+            raise RequestError("there is no table: start the playground with --model FOLDER --data TABLE")
+        if self._table is None:
+            self._table = DataTable(self._data_path)
+        return self._table.row(request.get("number"), subject.model)
+
+    # inside ---------------------------------------------------------------------------------------------------------
+
+    def _subject(self, source: Any) -> Subject:
+        if not isinstance(source, dict) or len(source) != 1:
+            raise RequestError("the source must be a problem or a model")
+        key = json.dumps(source, sort_keys=True)
+        subject = self._subjects.get(key)
+        if subject is None:
+            subject = self._load(source["model"]) if "model" in source else self._compile(source.get("problem"))
+            self._subjects[key] = subject
+            while len(self._subjects) > self.limits.subjects:
+                self._subjects.popitem(last=False)
+        self._subjects.move_to_end(key)
+        return subject
+
+    def _compile(self, content: Any) -> Subject:
+        constraint = read_problem(Problem.read(content, self.limits), self.limits)
+        circuit = compile(
+            constraint.formula,
+            timeout=self.limits.seconds,
+            max_nodes=self.limits.nodes,
+            memory=self.limits.memory,
+            cache=False,
+            progress=self._progress if self._progress is not None else False,
+        )
+        return Subject(circuit, {str(rule): shown for rule, shown in constraint.rules}, constraint.view)
+
+    def _load(self, name: Any) -> Subject:
+        if not isinstance(name, str) or name not in self._models:
+            raise RequestError("there is no such model in the folder that the playground was started with")
+        model = TrainedModel.load(self._models[name])
+        if model.circuit.num_labels > self.limits.labels or model.circuit.num_nodes > self.limits.nodes:
+            raise RequestError(f"{name}: the model is too large for the page: {model.circuit}")
+        shown = {str(rule): str(rule) for rule in model.rules}
+        return Subject(model.circuit, shown, table_view(model.circuit.labels), model)
+
+    def _independent(self, subject: Subject, beliefs: list[float], evidence: list[int | None]) -> dict[str, Any]:
+        found = on_their_own(subject.circuit, beliefs, evidence)
+        for broken in found["broken"]:
+            broken["rule"] = subject.shown.get(broken["rule"], broken["rule"])
+        return found
+
+    def _uniform(self, circuit: Circuit) -> list[int]:
+        drawn = constrain(torch.zeros(circuit.num_labels, dtype=torch.float64), circuit).sample()
+        state: list[int] = drawn.int().tolist()
+        return state
