@@ -20,6 +20,7 @@ from semprola.distributions import (
     EncodedStates,
     MixtureDistribution,
     ProductDistribution,
+    SequenceDistribution,
     SPLDistribution,
     Violation,
     mixture,
@@ -62,7 +63,7 @@ from semprola.logic import (
     parse,
     write_dimacs,
 )
-from semprola.nn import SPL, ConstraintLayer, ProductSPL, constrain
+from semprola.nn import SPL, ConstraintLayer, ProductSPL, SequenceSPL, constrain
 from semprola.saving import Pretrained, load, save
 from semprola.training import calibrate
 
@@ -98,6 +99,8 @@ __all__ = [
     "PropertyError",
     "SPLDistribution",
     "SemprolaError",
+    "SequenceDistribution",
+    "SequenceSPL",
     "UnsatisfiableError",
     "Variable",
     "Violation",

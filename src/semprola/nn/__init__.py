@@ -4,5 +4,6 @@ from semprola.nn.constraint import ConstraintLayer, constrain
 from semprola.nn.gate import Gate
 from semprola.nn.layers import SPL, ProductSPL
 from semprola.nn.q import Q
+from semprola.nn.sequences import SequenceSPL
 
-__all__ = ["SPL", "ConstraintLayer", "Gate", "ProductSPL", "Q", "constrain"]
+__all__ = ["SPL", "ConstraintLayer", "Gate", "ProductSPL", "Q", "SequenceSPL", "constrain"]

@@ -1,0 +1,166 @@
+"""Rules for sequences of tags of any length, as one deterministic automaton that reads tags."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from semprola.constraints.automata import automaton, regex
+from semprola.constraints.family import as_whole, label_names
+from semprola.constraints.tag_machines import TagMachine
+from semprola.constraints.tag_patterns import as_pattern, as_written
+from semprola.errors import LabelError, ParseError
+from semprola.logic import Formula
+from semprola.logic.messages import brief
+
+_NONE = -1
+"""Stands for the tag before the first and after the last position."""
+
+
+def tag_names(tags: Any) -> tuple[str, ...]:
+    """Names of tags, checked; a number n stands for the names "0" to "n-1".
+
+    Raises:
+        LabelError: there is no tag, a name is empty or listed twice, or this is neither a number nor a list.
+
+    Example:
+        >>> tag_names(3), tag_names(["B", "I", "O"])
+        (('0', '1', '2'), ('B', 'I', 'O'))
+    """
+    number = as_whole(tags)
+    if number is not None:
+        if number < 1:
+            raise LabelError(f"tags must be a positive whole number or a list of names, not {number}")
+        return tuple(str(i) for i in range(number))
+    if isinstance(tags, bool | str) or not hasattr(tags, "__iter__"):
+        raise LabelError(f"tags must be a positive whole number or a list of names, not {brief(tags)}")
+    return label_names(list(tags), "tags")
+
+
+def tag_machine(rules: Any, tags: Sequence[str]) -> TagMachine:
+    """The smallest deterministic automaton of the rules.
+
+    Args:
+        rules: None for no rules; a regular expression over tag names as text; a DFA or NFA of automata-lib, or an
+            object with its attributes; a formula over neighbouring tags; a machine made earlier; or a list of these,
+            all of which must hold.
+        tags: the names of the tags.
+
+    Raises:
+        ParseError: a pattern is not a regular expression over the tags.
+        LabelError: the rules name a tag that does not exist, or are no rules.
+        UnsatisfiableError: no sequence obeys the rules.
+        CompilationBudgetError: the automaton has too many states.
+
+    Example:
+        >>> machine = tag_machine("(B I* | O)*", ["B", "I", "O"])
+        >>> machine.accepts([0, 1, 2]), machine.accepts([1, 2])
+        (True, False)
+        >>> machine.num_states
+        2
+    """
+    if isinstance(rules, list | tuple):
+        machine = TagMachine.free(len(tags))
+        for rule in rules:
+            machine = machine & tag_machine(rule, tags)
+        return machine.reduced()
+    return _machine(rules, tags).reduced()
+
+
+def _machine(rules: Any, tags: Sequence[str]) -> TagMachine:
+    if rules is None:
+        return TagMachine.free(len(tags))
+    if isinstance(rules, TagMachine):
+        if rules.num_tags != len(tags):
+            raise LabelError(f"the automaton reads {rules.num_tags} tags, and there are {len(tags)}")
+        return rules
+    if isinstance(rules, str):
+        pattern, symbols = as_pattern(rules, tags)
+        try:
+            words = regex(pattern, length=1, alphabet=symbols)
+        except ParseError as error:
+            reason = as_written(str(error).rpartition(": ")[2], symbols, tags)
+            raise ParseError(f"rules: {brief(rules)} is not a regular expression: {reason}") from None
+        return TagMachine.determinized(words.table, words.start, words.final)
+    if isinstance(rules, Formula):
+        return _of_formula(rules, tags)
+    if hasattr(rules, "transitions"):
+        return _of_automaton(rules, tags)
+    raise LabelError(
+        "rules must be None, a regular expression, an automaton or a formula over neighbouring tags, "
+        f"not {brief(rules)}"
+    )
+
+
+def _of_automaton(machine: Any, tags: Sequence[str]) -> TagMachine:
+    found = [symbol for row in machine.transitions.values() for symbol in row]
+    found += list(getattr(machine, "input_symbols", ()))
+    own = {str(symbol): symbol for symbol in found if symbol != ""}
+    unknown = next((name for name in own if name not in tags), None)
+    if unknown is not None:
+        raise LabelError(f"the automaton reads {brief(unknown)}, which is not a tag: the tags are {_listed(tags)}")
+    words = automaton(machine, length=1, alphabet=[own.get(tag, tag) for tag in tags])
+    return TagMachine.determinized(words.table, words.start, words.final)
+
+
+def _of_formula(formula: Formula, tags: Sequence[str]) -> TagMachine:
+    """The automaton of a formula that must hold at every position, for its tag and those before and after it.
+
+    Where the formula speaks of the next tag, a position is judged when that is read, or at the end. A state is what
+    the judgement needs: the tag, and the tag before it where the formula speaks of both neighbours.
+    """
+    readers = {name: _reader(name, tags) for name in formula.labels()}
+    spoken = {place for place, _ in readers.values()}
+    looks_back, looks_ahead = bool(spoken & {"prev", "first"}), bool(spoken & {"next", "last"})
+    count = len(tags)
+    before = np.arange(_NONE, count) if looks_back else np.array([_NONE])
+    after = np.arange(_NONE, count) if looks_ahead else np.array([_NONE])
+    grid = np.meshgrid(before, np.arange(count), after, indexing="ij")
+    holds = _holds(formula, readers, *(axis.reshape(-1) for axis in grid)).reshape(grid[0].shape)
+    # state 0 has read nothing; 1 + before * count + tag has read `tag` last
+    here = np.arange(count)
+    columns = [np.full(count, -1)]
+    accepting = [True]  # at none of no positions does the formula fail
+    for p in range(len(before)):
+        for tag in range(count):
+            follow = 1 + (tag + 1 if looks_back else 0) * count + here
+            allowed = holds[p, tag, 1:] if looks_ahead else np.full(count, holds[p, tag, 0])
+            columns.append(np.where(allowed, follow, -1))
+            accepting.append(bool(holds[p, tag, 0]))
+    columns[0] = 1 + here
+    return TagMachine(np.stack(columns), np.array(accepting))
+
+
+def _reader(name: str, tags: Sequence[str]) -> tuple[str, int]:
+    """What a variable of the formula asks: a place, and the tag that stands there."""
+    if name in tags:
+        return "tag", tags.index(name)
+    if name in ("first", "last"):
+        return name, _NONE
+    place, _, tag = name.partition("=")
+    if place not in ("prev", "tag", "next"):
+        raise LabelError(
+            f"the rules speak of {brief(name)}: "
+            "expected 'first', 'last', a tag, or 'prev=', 'tag=' or 'next=' with a tag"
+        )
+    if tag not in tags:
+        raise LabelError(
+            f"the rules speak of {brief(name)}, and {brief(tag)} is not a tag: the tags are {_listed(tags)}"
+        )
+    return place, tags.index(tag)
+
+
+def _holds(
+    formula: Formula, readers: dict[str, tuple[str, int]], prev: np.ndarray, tag: np.ndarray, after: np.ndarray
+) -> np.ndarray:
+    values = {"prev": prev, "tag": tag, "next": after, "first": prev, "last": after}
+    columns = [values[place] == wanted for place, wanted in readers.values()]
+    if not columns:
+        return np.full(len(tag), bool(formula.evaluate({})))
+    return np.asarray(formula.evaluate(np.stack(columns, axis=1), labels=list(readers)), bool)
+
+
+def _listed(tags: Sequence[str]) -> str:
+    return ", ".join(tags[:6]) + (", …" if len(tags) > 6 else "")

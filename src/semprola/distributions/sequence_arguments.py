@@ -1,0 +1,181 @@
+"""Checks of what users hand to a distribution over sequences, and the flat form of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from semprola.distributions.arguments import is_hidden, rows_named
+from semprola.errors import LabelError
+
+
+def lengths_of(lengths: Any, mask: Any, batch_shape: torch.Size, positions: int, device: torch.device) -> Tensor | None:
+    """The lengths of the sequences [*batch], from lengths or a mask; None if all of them are as long as can be.
+
+    Raises:
+        ValueError: both are given, a length is not between 1 and `positions`, or a mask has holes; names the rows.
+    """
+    if lengths is None and mask is None:
+        return None
+    if lengths is not None and mask is not None:
+        raise ValueError("lengths and mask say the same: give one of them")
+    checked = _from_lengths(lengths, batch_shape, device) if mask is None else _from_mask(mask, batch_shape, positions)
+    checked = checked.to(device)
+    if is_hidden(checked):
+        return checked
+    wrong = (checked < 1) | (checked > positions)
+    if bool(wrong.any()):
+        what = "lengths" if mask is None else "the lengths of the mask"
+        raise ValueError(f"{what} must be from 1 to {positions}{_at(wrong, batch_shape, checked)}")
+    return None if bool((checked == positions).all()) else checked
+
+
+def tag_rows(value: Any, tags: int, positions: int, batch_shape: torch.Size) -> tuple[Tensor, torch.Size]:
+    """Whole numbers [positions, samples, batch] from tags [*sample, *batch, positions], and [*sample, *batch].
+
+    Raises:
+        TypeError: this is no tensor of numbers.
+        ValueError: the shape does not fit, or a number is not whole.
+    """
+    rows, shape = flat_positions(value, 1, (positions,), batch_shape, f"tags [*batch, {positions}]")
+    if rows.is_floating_point():
+        rows = rows.nan_to_num(-1.0)
+        if not is_hidden(rows) and not bool((rows == rows.round()).all()):
+            raise ValueError(f"tags are whole numbers from 0 to {tags - 1}")
+    return rows.to(torch.int64), shape
+
+
+def check_tags(y: Tensor, tags: int, active: Tensor | None, shape: torch.Size, least: int) -> None:
+    """Refuse numbers [positions, samples, batch] that are no tags, within the sequences; names the rows."""
+    if is_hidden(y):
+        return
+    wrong = (y < least) | (y >= tags)
+    if active is not None:
+        wrong &= active[:, None]
+    if not bool(wrong.any()):
+        return
+    value = int(y[wrong][0])
+    hint = " (-1 is for tags that are not observed: use log_marginal)" if value == -1 else ""
+    where = rows_named(wrong.any(0).reshape(-1), shape)
+    raise ValueError(f"tags must be from 0 to {tags - 1}, not {value}{where}{hint}")
+
+
+def allowed_tags(
+    evidence: Any, tags: Sequence[str], positions: int, batch_shape: torch.Size, active: Tensor | None, like: Tensor
+) -> tuple[Tensor, torch.Size]:
+    """Which tags evidence leaves: bool [positions, tags, samples, batch], and the shape [*sample, *batch].
+
+    Args:
+        evidence: numbers of tags, -1 or NaN where not observed [*sample, *batch, positions]; bool [*sample, *batch,
+            positions, tags], true for tags that are possible; or a dict from positions to a tag or a list of tags.
+        tags: their names.
+        positions: the longest sequence.
+        batch_shape: of the distribution.
+        active: positions that are within their sequence [positions, batch]; what is said of others is ignored.
+        like: gives the device.
+    """
+    count = len(tags)
+    if isinstance(evidence, Mapping):
+        allowed = _by_position(evidence, tags, positions).to(like.device)
+        evidence = allowed.expand(*batch_shape, positions, count)
+    if isinstance(evidence, Tensor) and evidence.dtype == torch.bool:
+        what = f"bool evidence [*batch, {positions}, {count}]"
+        allowed, shape = flat_positions(evidence, 2, (positions, count), batch_shape, what)
+    else:
+        y, shape = tag_rows(evidence, count, positions, batch_shape)
+        check_tags(y, count, active, shape, least=-1)
+        numbers = torch.arange(count, device=y.device)[None, :, None, None]
+        allowed = (y[:, None] == numbers) | (y[:, None] == -1)
+    allowed = allowed.to(like.device)
+    return (allowed if active is None else allowed | ~active[:, None, None]), shape
+
+
+def flat_positions(
+    value: Any, inner: int, sizes: tuple[int, ...], batch_shape: torch.Size, what: str
+) -> tuple[Tensor, torch.Size]:
+    """[*sizes, samples, batch] from [*sample, *batch, *sizes], and the shape [*sample, *batch].
+
+    Raises:
+        TypeError: this is no tensor.
+        ValueError: the shape does not fit.
+    """
+    if not isinstance(value, Tensor):
+        raise TypeError(f"expected a tensor of {what}, not {type(value).__name__}")
+    if value.is_complex():
+        raise TypeError(f"expected {what}, not {value.dtype}")
+    if value.dim() < inner or tuple(value.shape[value.dim() - inner :]) != sizes:
+        raise ValueError(f"expected {what}, got a tensor of shape {tuple(value.shape)}")
+    outer = value.shape[: value.dim() - inner]
+    try:
+        shape = torch.broadcast_shapes(outer, batch_shape)
+    except RuntimeError:
+        raise ValueError(f"{what} of shape {tuple(value.shape)} do not fit batch {tuple(batch_shape)}") from None
+    if shape[len(shape) - len(batch_shape) :] != batch_shape:
+        raise ValueError(
+            f"{what} of shape {tuple(value.shape)} have more rows than batch {tuple(batch_shape)}: "
+            "put further rows into dimensions before the batch"
+        )
+    # not numel(): a product keeps sizes symbolic while a network is exported
+    samples = math.prod(shape[: len(shape) - len(batch_shape)])
+    rows = value.expand(*shape, *sizes).reshape(samples, math.prod(batch_shape), *sizes)
+    return rows.permute(*range(2, 2 + inner), 0, 1), shape
+
+
+def _from_lengths(lengths: Any, batch_shape: torch.Size, device: torch.device) -> Tensor:
+    try:
+        value = torch.as_tensor(lengths, device=device)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"lengths must be whole numbers [*batch], not {type(lengths).__name__}") from None
+    if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
+        raise TypeError(f"lengths must be whole numbers, not {value.dtype}")
+    try:
+        return value.to(torch.int64).expand(batch_shape)
+    except RuntimeError:
+        raise ValueError(f"lengths of shape {tuple(value.shape)} do not fit batch {tuple(batch_shape)}") from None
+
+
+def _from_mask(mask: Any, batch_shape: torch.Size, positions: int) -> Tensor:
+    value = torch.as_tensor(mask)
+    expected = (*batch_shape, positions)
+    if tuple(value.shape) != expected:
+        raise ValueError(f"a mask must be {expected}, not {tuple(value.shape)}")
+    if value.dtype != torch.bool:
+        if not is_hidden(value) and not bool(((value == 0) | (value == 1)).all()):
+            raise ValueError("a mask must hold true and false, or 1 and 0")
+        value = value != 0
+    if not is_hidden(value):
+        holes = (value[..., 1:] & ~value[..., :-1]).any(-1)
+        if bool(holes.any()):
+            raise ValueError(
+                f"a mask must be true up to the end of a sequence and false after it, without holes"
+                f"{rows_named(holes.reshape(-1), batch_shape)}"
+            )
+    return value.sum(-1)
+
+
+def _by_position(evidence: Mapping[Any, Any], tags: Sequence[str], positions: int) -> Tensor:
+    allowed = torch.ones(positions, len(tags), dtype=torch.bool)
+    for position, said in evidence.items():
+        if isinstance(position, bool) or not isinstance(position, int) or not 0 <= position < positions:
+            raise LabelError(f"evidence names position {position!r}: positions are 0 to {positions - 1}")
+        names = [said] if isinstance(said, str | int) else list(said)
+        allowed[position] = False
+        for name in names:
+            if isinstance(name, str) and name in tags:
+                allowed[position, tags.index(name)] = True
+            elif isinstance(name, int) and not isinstance(name, bool) and 0 <= name < len(tags):
+                allowed[position, name] = True
+            else:
+                shown = ", ".join(tags[:6]) + (", …" if len(tags) > 6 else "")
+                raise LabelError(f"evidence names {name!r}, which is not a tag: the tags are {shown}")
+    return allowed
+
+
+def _at(wrong: Tensor, batch_shape: torch.Size, values: Tensor) -> str:
+    """Which rows have a wrong value, and the first value."""
+    first = int(values[wrong][0]) if batch_shape else int(values)
+    return f", not {first}{rows_named(wrong.reshape(-1), batch_shape)}"

@@ -1,0 +1,153 @@
+"""What distributions over sequences report: scores, expectations, names, violations, lists of sequences."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+from torch.distributions.constraints import Constraint
+
+from semprola.distributions.sequence_arguments import tag_rows
+from semprola.engine.chains import Chain, Posterior, Trellis
+from semprola.errors import IntractableError, ViolationError
+
+if TYPE_CHECKING:
+    from semprola.distributions.sequences import SequenceDistribution
+
+_NEGATIVE_INFINITY = float("-inf")
+_MOST_LISTED = 2**16
+_WHAT = ("mode", "marginals", "top_k")
+
+
+class ObeysRules(Constraint):
+    """Sequences that obey the rules, and the distribution's evidence."""
+
+    is_discrete = True
+    event_dim = 1
+
+    def __init__(self, distribution: SequenceDistribution) -> None:
+        self._distribution = distribution
+        super().__init__()
+
+    def check(self, value: Any) -> Tensor:
+        """Whether each sequence of value [*sample, *batch, positions] is in the support: bool."""
+        p = self._distribution
+        y, shape = tag_rows(value, len(p.tags), p.trellis.positions, p.batch_shape)
+        y = y.to(p.trellis.emissions.device)
+        known = (y >= 0) & (y < len(p.tags))
+        active = p.trellis.active
+        if active is not None:
+            known |= ~active[:, None]
+        with torch.no_grad():
+            scores = scores_of(p.trellis, y.clamp(0, len(p.tags) - 1))
+        return (known.all(0) & (scores > _NEGATIVE_INFINITY)).reshape(shape)
+
+
+def scores_of(trellis: Trellis, y: Tensor) -> Tensor:
+    """Sums of scores [samples, batch] of tags [positions, samples, batch]; -inf where they break the rules."""
+    chain, active = trellis.chain, trellis.active
+    nodes = chain.follow(y)
+    steps = (nodes[:-1] * chain.num_tags + y).reshape(-1)
+    each = trellis.scores.reshape(-1).index_select(0, steps).reshape(y.shape) + trellis.emissions.gather(1, y)
+    if active is None:
+        return each.sum(0) + trellis.final.index_select(0, nodes[-1].reshape(-1)).reshape(y.shape[1:])
+    last = nodes.gather(0, active.sum(0).expand(1, y.shape[1], -1))
+    each = each.masked_fill(~active[:, None], 0.0)
+    return each.sum(0) + trellis.final.index_select(0, last.reshape(-1)).reshape(y.shape[1:])
+
+
+def expected_log(p: Posterior, log_first: Tensor, log_steps: Tensor) -> Tensor:
+    """The expectation under p of the sum of a sequence's log-probabilities [batch]; zero times -inf is zero."""
+    first = p.log_first.exp()
+    total = (first * log_first.masked_fill(first == 0, 0.0)).sum(0)
+    steps = p.steps
+    return total + (steps * log_steps.masked_fill(steps == 0, 0.0)).sum((0, 1, 2))
+
+
+def divergence(p: Posterior, q: Posterior) -> Tensor:
+    """KL(p || q) [batch]."""
+    own = expected_log(p, p.log_first, p.log_steps)
+    return own - expected_log(p, q.log_first, q.log_steps)
+
+
+def same_chain(a: Chain, b: Chain) -> bool:
+    """Whether two chains have the same nodes and steps."""
+    tensors = [(x.cpu(), y.cpu()) for x, y in ((a.targets, b.targets), (a.allowed, b.allowed), (a.final, b.final))]
+    return all(x.shape == y.shape and torch.equal(x, y) for x, y in tensors)
+
+
+def violation(p: SequenceDistribution, y: Tensor, impossible: Tensor, shape: torch.Size) -> ViolationError:
+    """The error for tags [positions, samples, batch] of which some sequences [samples, batch] are impossible."""
+    rows = torch.nonzero(impossible.reshape(shape)).tolist()
+    flat = torch.nonzero(impossible).tolist()
+    shown = []
+    for row, (sample, column) in list(zip(rows, flat, strict=True))[:3]:
+        where = f"row {row[0] if len(row) == 1 else tuple(row)}: " if row else ""
+        shown.append(where + _reason(p, y[:, sample, column].tolist(), column))
+    more = f" (and {len(rows) - 3} more)" if len(rows) > 3 else ""
+    return ViolationError(f"sequences that break the rules: {'; '.join(shown)}{more}")
+
+
+def _reason(p: SequenceDistribution, tags: list[int], column: int) -> str:
+    """The first tag that the rules do not allow where it stands."""
+    chain, active = p.chain, p.trellis.active
+    count = len(tags) if active is None else int(active[:, column].sum())
+    node = chain.num_nodes
+    for position, tag in enumerate(tags[:count]):
+        if not bool(chain.allowed[node, tag]):
+            before = f"after {p.tags[tags[position - 1]]!r}" if position else "at the start"
+            return f"{p.tags[tag]!r} at position {position}, {before}"
+        if float(p.trellis.emissions[position, tag, column]) == _NEGATIVE_INFINITY:
+            return f"{p.tags[tag]!r} at position {position}, against the evidence"
+        node = int(chain.targets[node, tag])
+    return f"it ends with {p.tags[tags[count - 1]]!r} at position {count - 1}"
+
+
+def all_sequences(p: SequenceDistribution) -> Tensor:
+    """Every sequence of the support [sequences, positions]."""
+    trellis, chain = p.trellis, p.chain
+    alive = trellis.emissions > _NEGATIVE_INFINITY
+    rows_differ = trellis.active is not None and bool((trellis.active != trellis.active[:, :1]).any())
+    if rows_differ or bool((alive != alive[..., :1]).any()):
+        raise ValueError("the rows of the batch have different lengths or evidence: enumerate them one by one")
+    count = trellis.positions if trellis.active is None else int(trellis.active[:, 0].sum())
+    device = trellis.emissions.device
+    found = torch.zeros((1, 0), dtype=torch.int64, device=device)
+    node = torch.full((1,), chain.num_nodes, dtype=torch.int64, device=device)
+    for position in range(count):
+        rows, tag = torch.nonzero(chain.allowed[node] & alive[position, :, 0], as_tuple=True)
+        if len(rows) > _MOST_LISTED:
+            raise IntractableError(f"there are more than {_MOST_LISTED:,} sequences: use top_k(k) or sample()")
+        found = torch.cat([found[rows], tag[:, None]], 1)
+        node = chain.targets[node[rows], tag]
+    found = found[chain.final[node]]
+    padding = found.new_full((len(found), trellis.positions - count), -1)
+    return torch.cat([found, padding], 1)
+
+
+def to_dict(p: SequenceDistribution, what: str, k: int) -> dict[str, Any]:
+    """See :meth:`SequenceDistribution.to_dict`."""
+    with torch.no_grad():
+        if what == "mode":
+            return {"tags": _named(p, p.mode.tolist(), p.lengths.tolist())}
+        if what in ("marginals", "mean"):
+            columns = zip(p.tags, p.mean.movedim(-1, 0).tolist(), strict=True)
+            return {tag: _cut(column, p.lengths.tolist()) for tag, column in columns}
+        if what == "top_k":
+            y, log_probs = p.top_k(k)
+            lengths = p.lengths.unsqueeze(-1).expand(log_probs.shape)
+            return {"tags": _named(p, y.tolist(), lengths.tolist()), "log_prob": log_probs.tolist()}
+    raise ValueError(f"expected one of {', '.join(map(repr, _WHAT))}, not {what!r}")
+
+
+def _named(p: SequenceDistribution, tags: Any, lengths: Any) -> Any:
+    if isinstance(lengths, int):
+        return [p.tags[tag] for tag in tags[:lengths]]
+    return [_named(p, row, length) for row, length in zip(tags, lengths, strict=True)]
+
+
+def _cut(values: Any, lengths: Any) -> Any:
+    if isinstance(lengths, int):
+        return values[:lengths]
+    return [_cut(row, length) for row, length in zip(values, lengths, strict=True)]

@@ -1,0 +1,7 @@
+"""Evaluates chains: sequences whose positions depend on their neighbours, and on the state of an automaton."""
+
+from semprola.engine.chains.passes import Posterior, log_partition, posterior
+from semprola.engine.chains.search import best, draw, ranked
+from semprola.engine.chains.structure import Chain, Trellis
+
+__all__ = ["Chain", "Posterior", "Trellis", "best", "draw", "log_partition", "posterior", "ranked"]

@@ -1,0 +1,232 @@
+"""What a sequence of tags can pass: the states of an automaton, each with the tag that was read last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+_NEGATIVE_INFINITY = float("-inf")
+
+
+class Chain:
+    """The nodes that a sequence can be in, and the node after each tag.
+
+    A node is a state of the automaton together with the tag read last, so that scores of neighbouring tags are scores
+    of one step. The last node is the start, before the first tag.
+
+    Args:
+        table: the automaton's state after each tag, -1 if the sequence is rejected [states, tags]; it starts in 0.
+        accepting: whether a sequence may end in a state [states].
+        with_tags: whether nodes tell tags apart. Without transition scores they need not.
+
+    Attributes:
+        last_tags: the tag of each node, `num_tags` for the start [nodes + 1].
+        targets: the node after each tag, 0 where none is allowed [nodes + 1, tags].
+        allowed: whether a tag is allowed [nodes + 1, tags].
+        final: whether a sequence may end in a node [nodes].
+        simple: whether a node is no more than its tag: then node i is that of tag i.
+        is_free: whether everything is allowed.
+        mixes: whether, after some number of steps, every node can be reached from every other.
+
+    Example:
+        >>> chain = Chain([[0, 1], [0, -1]], [True, True])  # tag 1 never follows itself
+        >>> chain.simple, chain.allowed.tolist()
+        (True, [[True, True], [True, False], [True, True]])
+    """
+
+    def __init__(self, table: Any, accepting: Any, with_tags: bool = True) -> None:
+        rows, ends = np.asarray(table), np.asarray(accepting)
+        self.num_tags = tags = int(rows.shape[1])
+        pairs = _reached(rows, with_tags)
+        one_each = with_tags and len({tag for _, tag in pairs}) == len(pairs)
+        if one_each:
+            state_of = {tag: state for state, tag in pairs}
+            # a tag that no sequence reaches keeps its place, so that nodes and tags have the same numbers
+            pairs = [(state_of.get(tag, -1), tag) for tag in range(tags)]
+        number = {pair: i for i, pair in enumerate(pairs)}
+        targets = np.full((len(pairs) + 1, tags), -1)
+        for i, (state, _) in enumerate([*pairs, (0, tags)]):
+            for tag in range(tags) if state >= 0 else ():
+                after = int(rows[state, tag])
+                targets[i, tag] = number[after, tag if with_tags else 0] if after >= 0 else -1
+        self.allowed = torch.from_numpy(targets >= 0)
+        self.targets = torch.from_numpy(np.maximum(targets, 0))
+        self.final = torch.tensor([bool(state >= 0 and ends[state]) for state, _ in pairs])
+        self.last_tags = torch.tensor([tag for _, tag in pairs] + [tags])
+        self.simple = one_each
+        self.is_free = bool(self.allowed.all()) and bool(self.final.all())
+        self.mixes = self.simple and _mixes(self.allowed[:-1].numpy())
+        self._elsewhere: dict[torch.device, Chain] = {}
+        self._lengths = [False]
+        self._nodes: Tensor | None = None
+
+    @property
+    def num_nodes(self) -> int:
+        """How many nodes there are beside the start."""
+        return len(self.final)
+
+    def on(self, device: torch.device) -> Chain:
+        """The same chain with its tensors on a device."""
+        if self.final.device == device:
+            return self
+        found = self._elsewhere.get(device)
+        if found is None:
+            found = object.__new__(Chain)
+            found.__dict__.update(self.__dict__, _elsewhere={})
+            for name in ("allowed", "targets", "final", "last_tags"):
+                setattr(found, name, getattr(self, name).to(device))
+            self._elsewhere[device] = found
+        return found
+
+    def possible_lengths(self, most: int) -> list[bool]:
+        """For each length up to `most` whether some sequence obeys; worked out once."""
+        if len(self._lengths) <= most:
+            allowed, targets, final = self.allowed.cpu(), self.targets.cpu(), self.final.cpu()
+            reached = torch.zeros(self.num_nodes, dtype=torch.bool)
+            reached[targets[-1][allowed[-1]]] = True
+            lengths = [False]
+            for _ in range(most):
+                lengths.append(bool((reached & final).any()))
+                after = torch.zeros_like(reached)
+                after[targets[:-1][reached][allowed[:-1][reached]]] = True
+                reached = after
+            self._lengths = lengths
+        return self._lengths
+
+    def possible_nodes(self, positions: int) -> Tensor:
+        """Whether a node can be reached by 1, 2, … tags, and can be the last but 0, 1, … [positions, 2, nodes]."""
+        if self._nodes is None or len(self._nodes) < positions:
+            steps = self.allowed[:-1]
+            reached, ending = self.allowed[-1], self.final
+            found = []
+            for _ in range(positions):
+                found.append(torch.stack([reached, ending]))
+                reached, ending = (steps & reached[:, None]).any(0), (steps & ending).any(1)
+            self._nodes = torch.stack(found)
+        return self._nodes[:positions]
+
+    def step_scores(self, transitions: Tensor, start: Tensor) -> Tensor:
+        """Scores of the steps [nodes + 1, tags] from those of neighbouring tags [tags, tags] and first tags [tags]."""
+        by_tag = torch.cat([transitions, start[None]])
+        scores = by_tag if self.simple else by_tag.index_select(0, self.last_tags)
+        return scores if self.is_free else scores.masked_fill(~self.allowed, _NEGATIVE_INFINITY)
+
+    def final_scores(self, end: Tensor) -> Tensor:
+        """Scores of ending in a node [nodes] from those of last tags [tags]."""
+        scores = end.clone() if self.simple else end.index_select(0, self.last_tags[:-1])
+        return scores if self.is_free else scores.masked_fill(~self.final, _NEGATIVE_INFINITY)
+
+    def follow(self, y: Tensor) -> Tensor:
+        """The node before each tag of y [positions, …], and the one after the last [positions + 1, …].
+
+        After a tag that is not allowed, the nodes mean nothing.
+        """
+        start = torch.full_like(y[:1], self.num_nodes)
+        if self.simple:
+            return torch.cat([start, y])
+        passed = [start[0]]
+        for tag in y:
+            passed.append(self.targets[passed[-1], tag])
+        return torch.stack(passed)
+
+
+@dataclass(frozen=True)
+class Trellis:
+    """A chain with its scores, over a flat batch of sequences.
+
+    Attributes:
+        chain: the nodes, on the device of the scores.
+        emissions: scores of the tags [positions, tags, batch].
+        scores: of the steps [nodes + 1, tags], the last row for the first step; -inf where not allowed.
+        final: of ending in a node [nodes]; -inf where not allowed.
+        active: whether a position is within its sequence [positions, batch]; None if all are.
+        is_masked: whether emissions may be -inf.
+    """
+
+    chain: Chain
+    emissions: Tensor
+    scores: Tensor
+    final: Tensor
+    active: Tensor | None = None
+    is_masked: bool = False
+
+    @property
+    def positions(self) -> int:
+        """Positions of the longest sequence."""
+        return int(self.emissions.shape[0])
+
+    @property
+    def batch(self) -> int:
+        """Sequences in the batch."""
+        return int(self.emissions.shape[2])
+
+    def last(self) -> Tensor:
+        """The scores of ending [nodes, batch]."""
+        return self.final[:, None].expand(-1, self.batch)
+
+    def steps(self, position: int, after: Tensor) -> Tensor:
+        """Scores of what a node may do at a position but the first [nodes, tags, batch].
+
+        Args:
+            position: from 1 on.
+            after: what follows, for each node after the step [nodes, batch].
+        """
+        return self.scores[:-1, :, None] + self.reading(position, after)
+
+    def first_steps(self, after: Tensor) -> Tensor:
+        """Scores of the first step [tags, batch]."""
+        if self.chain.simple:
+            return self.scores[-1, :, None] + self.reading(0, after)
+        return self.scores[-1, :, None] + self.emissions[0] + after.index_select(0, self.chain.targets[-1])
+
+    def reading(self, position: int, after: Tensor) -> Tensor:
+        """Scores of reading a tag and of what follows [nodes, tags, batch]; [tags, batch] if nodes are tags."""
+        if self.chain.simple:
+            return self.emissions[position] + after
+        targets = self.chain.targets[:-1]
+        following: Tensor = after.index_select(0, targets.reshape(-1)).unflatten(0, targets.shape)
+        return self.emissions[position] + following
+
+    def held(self, position: int, values: Tensor) -> Tensor:
+        """Values of nodes before a position [nodes, batch]: where the sequence has ended, those of ending."""
+        return values if self.active is None else torch.where(self.active[position], values, self.final[:, None])
+
+    def select(self, index: Tensor) -> Trellis:
+        """The same for some sequences of the batch."""
+        active = None if self.active is None else self.active[:, index]
+        return Trellis(self.chain, self.emissions[:, :, index], self.scores, self.final, active, self.is_masked)
+
+    def within(self, allowed: Tensor) -> Trellis:
+        """The same with only some tags allowed at each position: bool [positions, tags, batch]."""
+        emissions = self.emissions.masked_fill(~allowed, _NEGATIVE_INFINITY)
+        return Trellis(self.chain, emissions, self.scores, self.final, self.active, is_masked=True)
+
+
+def _mixes(allowed: Any) -> bool:
+    """Whether some power of a matrix of steps [nodes, nodes] has no zero."""
+    reached = allowed
+    for _ in range(max(1, len(allowed).bit_length() * 2)):  # squares: a power past (nodes - 1)² + 1 decides
+        if reached.all():
+            return True
+        reached = (reached.astype(np.float32) @ reached.astype(np.float32)) > 0
+    return bool(reached.all())
+
+
+def _reached(rows: Any, with_tags: bool) -> list[tuple[int, int]]:
+    """The states that one or more tags lead to, with the last tag (or 0), in order of tags."""
+    found: set[tuple[int, int]] = set()
+    waiting = [0]
+    seen = {0}
+    while waiting:
+        state = waiting.pop()
+        for tag, after in enumerate(rows[state].tolist()):
+            if after >= 0:
+                found.add((after, tag if with_tags else 0))
+                if after not in seen:
+                    seen.add(after)
+                    waiting.append(after)
+    return sorted(found, key=lambda pair: (pair[1], pair[0]))

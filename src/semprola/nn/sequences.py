@@ -1,0 +1,201 @@
+"""The layer for sequences: tags with learnt transition scores that obey rules."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from semprola.constraints.tag_machines import TagMachine
+from semprola.constraints.tag_rules import tag_machine, tag_names
+from semprola.distributions import SequenceDistribution
+from semprola.distributions.arguments import check_finite, is_hidden, rows_named
+from semprola.distributions.sequence_arguments import lengths_of
+from semprola.engine.chains import Chain, Trellis
+from semprola.errors import FormatError, LabelError, UnsatisfiableError
+
+
+class SequenceSPL(nn.Module):
+    """A last layer for tagging: a linear-chain CRF whose sequences obey rules.
+
+    p(y) ∝ exp(Σ_t logits[t, y_t] + start[y_0] + Σ_t transitions[y_t-1, y_t] + end[y_last]) if y obeys the rules, and 0
+    if it does not. The logits come from any network. Transition scores are shared by all positions, so sequences may
+    have any length, and those of a batch different ones. Without rules this is a linear-chain CRF.
+
+    Args:
+        tags: names of the tags, or how many there are.
+        rules: None; a regular expression over tag names, such as ``"(B-PER I-PER* | O)*"``, that whole sequences must
+            match (needs the extra ``automata``); a DFA or NFA of automata-lib that reads tags; a formula over
+            neighbouring tags that must hold at every position; or a list of these, all of which must hold. In a formula
+            ``"I-PER"`` (or ``"tag=I-PER"``) says that this tag stands here, ``"prev=B-PER"`` and ``"next=O"`` speak of
+            the neighbours (false where there is none), ``first`` and ``last`` of the ends.
+        transitions: learn scores of neighbouring, first and last tags. Without them, the logits and the rules are all.
+        device: where the parameters live.
+        dtype: type of the parameters.
+
+    Attributes:
+        transitions: scores of neighbouring tags [tags before, tags], or None.
+        start: scores of the first tag [tags], or None.
+        end: scores of the last tag [tags], or None.
+
+    Raises:
+        LabelError: tags are no tags, or the rules name one that does not exist.
+        ParseError: a pattern is not a regular expression.
+        UnsatisfiableError: no sequence obeys the rules.
+
+    Example:
+        >>> import torch, semprola as sp
+        >>> layer = sp.SequenceSPL(["O", "B", "I"], rules=sp.parse('I -> "prev=B" | "prev=I"'))
+        >>> p = layer(torch.randn(5, 8, 3), lengths=[8, 3, 5, 1, 8])
+        >>> loss = -p.log_prob(torch.zeros(5, 8, dtype=torch.long)).mean()
+        >>> p.mode.shape, p.marginals.shape
+        (torch.Size([5, 8]), torch.Size([5, 8, 3]))
+    """
+
+    start: Tensor | None
+    transitions: Tensor | None
+    end: Tensor | None
+
+    def __init__(
+        self,
+        tags: int | Iterable[str],
+        rules: Any = None,
+        transitions: bool = True,
+        *,
+        device: Any = None,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if not isinstance(transitions, bool):
+            raise TypeError(f"transitions must be True or False, not {transitions!r:.40}")
+        self.tags = tag_names(tags)
+        self.machine: TagMachine = tag_machine(rules, self.tags)
+        self.chain = Chain(self.machine.table, self.machine.accepting)
+        if not transitions and not self.chain.simple:  # fewer nodes will do
+            self.chain = Chain(self.machine.table, self.machine.accepting, with_tags=False)
+        count = len(self.tags)
+        for name, shape in {"start": (count,), "transitions": (count, count), "end": (count,)}.items():
+            made = nn.Parameter(torch.zeros(shape, device=device, dtype=dtype)) if transitions else None
+            self.register_parameter(name, made)
+
+    def forward(self, logits: Tensor, lengths: Any = None, mask: Any = None) -> SequenceDistribution:
+        """The distribution over sequences of tags.
+
+        Args:
+            logits: scores of the tags at each position [*batch, positions, tags], from any network. What stands after
+                the end of a sequence is ignored.
+            lengths: of the sequences [*batch], from 1 on; by default all of them are as long as the logits.
+            mask: true up to the end of a sequence and false after it [*batch, positions], in place of `lengths`.
+
+        Raises:
+            ValueError: logits that are NaN or infinite, lengths or a mask that do not fit; names the rows.
+            UnsatisfiableError: no sequence of such a length obeys the rules; names the rows.
+        """
+        batch_shape, positions = self._shape_of(logits)
+        ends = lengths_of(lengths, mask, batch_shape, positions, logits.device)
+        self._check_lengths(ends, batch_shape, positions)
+        batch = math.prod(batch_shape)
+        active = None
+        if ends is not None:
+            active = torch.arange(positions, device=logits.device)[:, None] < ends.reshape(batch)
+            logits = logits.masked_fill(~active.T.reshape(*batch_shape, positions, 1), 0.0)
+        check_finite(logits, batch_shape, "logits")
+        scores, final = self._scores(logits)
+        emissions = logits.to(scores.dtype).reshape(batch, positions, len(self.tags)).permute(1, 2, 0).contiguous()
+        # the best tag of each position gets 0, so that long sequences keep the precision of short ones
+        top = emissions.detach().amax(1)
+        trellis = Trellis(self.chain.on(logits.device), emissions - top[:, None], scores, final, active)
+        return SequenceDistribution(trellis, batch_shape, self.tags, top.sum(0))
+
+    def indices(self, sequences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
+        """Sequences of tag names as numbers [rows, positions], -1 after their ends, and their lengths [rows].
+
+        Raises:
+            LabelError: a name is not a tag; names the row.
+
+        Example:
+            >>> import semprola as sp
+            >>> sp.SequenceSPL(["O", "B"]).indices([["O", "B"], ["B"]])
+            (tensor([[ 0,  1],
+                    [ 1, -1]]), tensor([2, 1]))
+        """
+        number = {tag: i for i, tag in enumerate(self.tags)}
+        longest = max((len(row) for row in sequences), default=0)
+        y = torch.full((len(sequences), longest), -1)
+        for i, row in enumerate(sequences):
+            unknown = next((tag for tag in row if tag not in number), None)
+            if unknown is not None:
+                raise LabelError(f"row {i} has {unknown!r:.40}, which is not a tag: the tags are {self._listed()}")
+            y[i, : len(row)] = torch.tensor([number[tag] for tag in row], dtype=torch.int64)
+        return y, torch.tensor([len(row) for row in sequences], dtype=torch.int64)
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        """Start again without any preference: all scores are 0."""
+        for parameter in self.parameters():
+            parameter.zero_()
+
+    def get_extra_state(self) -> Tensor:
+        """A fingerprint of the tags and rules, saved with the parameters."""
+        content = json.dumps([self.tags, self.machine.digest, self.transitions is not None])
+        return torch.tensor(list(hashlib.sha256(content.encode()).digest()[:16]), dtype=torch.uint8)
+
+    def set_extra_state(self, state: Any) -> None:
+        """Refuse parameters that were trained for other tags or rules: they would silently mean something else."""
+        if not isinstance(state, Tensor) or not torch.equal(state.cpu(), self.get_extra_state()):
+            raise FormatError("these parameters belong to other tags or rules: build the layer as it was built")
+
+    def extra_repr(self) -> str:
+        """What `repr` shows."""
+        learnt = "" if self.transitions is not None else ", transitions=False"
+        return f"{len(self.tags)} tags, {self.machine.num_states} states{learnt}"
+
+    def _scores(self, logits: Tensor) -> tuple[Tensor, Tensor]:
+        """Scores of steps and of ends, in the type to compute with; copies, which no optimiser changes."""
+        dtype = torch.float32 if logits.dtype in (torch.float16, torch.bfloat16) else logits.dtype
+        chain, count = self.chain.on(logits.device), len(self.tags)
+        if self.transitions is None or self.start is None or self.end is None:
+            zeros = torch.zeros((chain.num_nodes + 1, count), dtype=dtype, device=logits.device)
+            impossible = float("-inf")
+            return zeros.masked_fill(~chain.allowed, impossible), zeros[:-1, 0].masked_fill(~chain.final, impossible)
+        dtype = torch.promote_types(dtype, self.transitions.dtype)
+        start, transitions, end = (each.to(dtype) for each in (self.start, self.transitions, self.end))
+        return chain.step_scores(transitions, start), chain.final_scores(end)
+
+    def _shape_of(self, logits: Any) -> tuple[torch.Size, int]:
+        count = len(self.tags)
+        if not isinstance(logits, Tensor):
+            raise TypeError(f"logits must be a tensor [*batch, positions, {count}], not {type(logits).__name__}")
+        if not logits.is_floating_point():
+            raise TypeError(f"logits must be floating point, not {logits.dtype}")
+        if logits.dim() < 2 or logits.shape[-1] != count:
+            raise LabelError(
+                f"logits must be [*batch, positions, {count}], one column for each of {self._listed()}; "
+                f"not {tuple(logits.shape)}"
+            )
+        if logits.shape[-2] == 0:
+            raise ValueError("logits have no positions: sequences have one or more")
+        return logits.shape[:-2], int(logits.shape[-2])
+
+    def _check_lengths(self, ends: Tensor | None, batch_shape: torch.Size, positions: int) -> None:
+        """Refuse lengths for which no sequence obeys."""
+        if self.chain.is_free:
+            return
+        possible = self.chain.possible_lengths(positions)[: positions + 1]
+        if ends is None:
+            if not possible[positions]:
+                raise UnsatisfiableError(f"no sequence of {positions} tags obeys the rules")
+        elif not all(possible[1:]) and not is_hidden(ends):
+            wrong = ~torch.tensor(possible)[ends.cpu()]
+            if bool(wrong.any()):
+                first = int(ends.cpu()[wrong][0]) if batch_shape else int(ends)
+                where = rows_named(wrong.reshape(-1), batch_shape)
+                raise UnsatisfiableError(f"no sequence of {first} tags obeys the rules{where}")
+
+    def _listed(self) -> str:
+        return ", ".join(self.tags[:4]) + (", …" if len(self.tags) > 4 else "")
