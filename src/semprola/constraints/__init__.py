@@ -12,6 +12,7 @@ from semprola.constraints.permutations import Permutation, permutation, ranking
 from semprola.constraints.subgraphs import Matchings, SpanningTrees, matchings, spanning_trees
 from semprola.constraints.sudokus import Sudoku, sudoku
 from semprola.constraints.tables import Table, table
+from semprola.constraints.tagging import bio
 from semprola.constraints.variables import Categorical, Integer
 
 __all__ = [
@@ -31,6 +32,7 @@ __all__ = [
     "Suggestion",
     "Table",
     "automaton",
+    "bio",
     "cardinality",
     "cycles",
     "hierarchy",

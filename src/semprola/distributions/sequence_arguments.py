@@ -27,11 +27,14 @@ def lengths_of(lengths: Any, mask: Any, batch_shape: torch.Size, positions: int,
     checked = checked.to(device)
     if is_hidden(checked):
         return checked
-    wrong = (checked < 1) | (checked > positions)
-    if bool(wrong.any()):
-        what = "lengths" if mask is None else "the lengths of the mask"
-        raise ValueError(f"{what} must be from 1 to {positions}{_at(wrong, batch_shape, checked)}")
-    return None if bool((checked == positions).all()) else checked
+    if not checked.numel():
+        return None
+    least, most = (int(limit) for limit in torch.aminmax(checked))
+    if least < 1 or most > positions:
+        wrong = (checked < 1) | (checked > positions)
+        where = rows_named(wrong.reshape(-1), batch_shape)
+        raise ValueError(f"sequences must have from 1 to {positions} tags, not {least if least < 1 else most}{where}")
+    return None if least == positions else checked
 
 
 def tag_rows(value: Any, tags: int, positions: int, batch_shape: torch.Size) -> tuple[Tensor, torch.Size]:
@@ -147,14 +150,14 @@ def _from_mask(mask: Any, batch_shape: torch.Size, positions: int) -> Tensor:
         if not is_hidden(value) and not bool(((value == 0) | (value == 1)).all()):
             raise ValueError("a mask must hold true and false, or 1 and 0")
         value = value != 0
+    lengths = value.sum(-1)
     if not is_hidden(value):
-        holes = (value[..., 1:] & ~value[..., :-1]).any(-1)
-        if bool(holes.any()):
-            raise ValueError(
-                f"a mask must be true up to the end of a sequence and false after it, without holes"
-                f"{rows_named(holes.reshape(-1), batch_shape)}"
-            )
-    return value.sum(-1)
+        expected_mask = torch.arange(positions, device=value.device) < lengths.unsqueeze(-1)
+        if not torch.equal(expected_mask, value):
+            holes = (expected_mask != value).any(-1).reshape(-1)
+            where = rows_named(holes, batch_shape)
+            raise ValueError(f"a mask must be true from the first tag to the last of a sequence and false after{where}")
+    return lengths
 
 
 def _by_position(evidence: Mapping[Any, Any], tags: Sequence[str], positions: int) -> Tensor:
@@ -173,9 +176,3 @@ def _by_position(evidence: Mapping[Any, Any], tags: Sequence[str], positions: in
                 shown = ", ".join(tags[:6]) + (", …" if len(tags) > 6 else "")
                 raise LabelError(f"evidence names {name!r}, which is not a tag: the tags are {shown}")
     return allowed
-
-
-def _at(wrong: Tensor, batch_shape: torch.Size, values: Tensor) -> str:
-    """Which rows have a wrong value, and the first value."""
-    first = int(values[wrong][0]) if batch_shape else int(values)
-    return f", not {first}{rows_named(wrong.reshape(-1), batch_shape)}"

@@ -83,6 +83,11 @@ class SequenceSPL(nn.Module):
             made = nn.Parameter(torch.zeros(shape, device=device, dtype=dtype)) if transitions else None
             self.register_parameter(name, made)
 
+    @property
+    def is_learnt(self) -> bool:
+        """Whether scores of neighbouring tags are learnt."""
+        return self.transitions is not None
+
     def forward(self, logits: Tensor, lengths: Any = None, mask: Any = None) -> SequenceDistribution:
         """The distribution over sequences of tags.
 
@@ -142,7 +147,7 @@ class SequenceSPL(nn.Module):
 
     def get_extra_state(self) -> Tensor:
         """A fingerprint of the tags and rules, saved with the parameters."""
-        content = json.dumps([self.tags, self.machine.digest, self.transitions is not None])
+        content = json.dumps([self.tags, self.machine.digest, self.is_learnt])
         return torch.tensor(list(hashlib.sha256(content.encode()).digest()[:16]), dtype=torch.uint8)
 
     def set_extra_state(self, state: Any) -> None:
@@ -152,7 +157,7 @@ class SequenceSPL(nn.Module):
 
     def extra_repr(self) -> str:
         """What `repr` shows."""
-        learnt = "" if self.transitions is not None else ", transitions=False"
+        learnt = "" if self.is_learnt else ", transitions=False"
         return f"{len(self.tags)} tags, {self.machine.num_states} states{learnt}"
 
     def _scores(self, logits: Tensor) -> tuple[Tensor, Tensor]:

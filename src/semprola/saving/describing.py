@@ -8,8 +8,9 @@ from typing import Any
 from torch import nn
 
 from semprola.circuit import Circuit
+from semprola.constraints.tag_machines import TagMachine
 from semprola.errors import FormatError
-from semprola.nn import SPL, ConstraintLayer, Gate, ProductSPL
+from semprola.nn import SPL, ConstraintLayer, Gate, ProductSPL, SequenceSPL
 from semprola.nn.standardize import Standardize
 
 _TORCH = (
@@ -36,6 +37,9 @@ def describe(module: nn.Module, circuits: list[Circuit]) -> dict[str, Any] | Non
         return _describe_layer(module, circuits)
     if type(module) is ConstraintLayer:
         return {"class": name, "circuit": _number(module.circuit, circuits)}
+    if type(module) is SequenceSPL:
+        rules = {"table": module.machine.table.tolist(), "accepting": module.machine.accepting.tolist()}
+        return {"class": name, "options": {"tags": list(module.tags), "transitions": module.is_learnt}, "rules": rules}
     if type(module) is Standardize:
         return {"class": name, "options": {"features": module.features}}
     if name in _TORCH and type(module) is getattr(nn, name):
@@ -72,6 +76,8 @@ def build(description: Any, circuits: list[Circuit], depth: int = 0) -> nn.Modul
         return layer
     if name == "ConstraintLayer":
         return ConstraintLayer(circuits[description["circuit"]])
+    if name == "SequenceSPL":
+        return SequenceSPL(rules=TagMachine(**description["rules"]), **options)
     if name == "Standardize":
         return Standardize(**options)
     if name not in _TORCH:

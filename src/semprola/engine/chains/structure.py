@@ -162,7 +162,7 @@ class Trellis:
     @property
     def batch(self) -> int:
         """Sequences in the batch."""
-        return int(self.emissions.shape[2])
+        return self.emissions.shape[2]  # not int(): exporters keep it symbolic
 
     def last(self) -> Tensor:
         """The scores of ending [nodes, batch]."""

@@ -1,0 +1,54 @@
+"""Rules that taggers use: which tag may stand beside which."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from semprola.constraints.tag_rules import tag_names
+from semprola.errors import LabelError
+from semprola.logic import TRUE, And, Bool, Formula, Or
+
+_CONTINUING = {"BIO": "I", "BIOES": "IE", "BILOU": "IL"}
+"""Prefixes of tags that continue what B or I began; in the last two schemes B and I must be continued."""
+
+
+def bio(tags: Iterable[str], scheme: str = "BIO") -> Formula:
+    """Tags of entities follow each other as the scheme says; rules for :class:`semprola.SequenceSPL`.
+
+    A tag is a prefix and the kind of an entity, such as ``B-PER``; all others, such as ``O``, are free. In every
+    scheme, ``I-PER`` needs ``B-PER`` or ``I-PER`` before it. In BIOES (BILOU), ``E-PER`` (``L-PER``) needs that too,
+    and after ``B-PER`` or ``I-PER`` comes ``I-PER`` or ``E-PER`` (``L-PER``).
+
+    Args:
+        tags: names of the tags.
+        scheme: "BIO", "BIOES" or "BILOU".
+
+    Returns:
+        A formula over neighbouring tags.
+
+    Raises:
+        LabelError: tags are no tags.
+        ValueError: there is no such scheme.
+
+    Example:
+        >>> bio(["O", "B-PER", "I-PER"])
+        "I-PER" -> "prev=B-PER" | "prev=I-PER"
+    """
+    if scheme not in _CONTINUING:
+        raise ValueError(f"scheme must be 'BIO', 'BIOES' or 'BILOU', not {scheme!r}")
+    names = tag_names(tags)
+    known = set(names)
+    rules: list[Formula] = []
+    for name in names:
+        prefix, kind = name[0], name[1:]
+        if prefix in _CONTINUING[scheme]:
+            rules.append(Bool(name) >> Or(*_among("prev", [f"{p}{kind}" for p in "BI"], known)))
+        if prefix in "BI" and scheme != "BIO":
+            rules.append(Bool(name) >> Or(*_among("next", [f"{p}{kind}" for p in _CONTINUING[scheme]], known)))
+    if not any(name[0] in "BI" for name in names):
+        raise LabelError(f"no tag begins with B or I, as in {scheme}: the tags are {', '.join(names[:6])}")
+    return And(*rules) if rules else TRUE
+
+
+def _among(place: str, names: list[str], known: set[str]) -> list[Formula]:
+    return [Bool(f"{place}={name}") for name in names if name in known]
