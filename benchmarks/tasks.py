@@ -12,6 +12,7 @@ from torch.nn import functional as F
 import semprola as sp
 from benchmarks.peers import Peers, Unable
 from semprola.engine import Literals, Structure, encode, likelihood, log_value, search
+from semprola.nn import scoring
 
 Run = Callable[[], Any]
 Runs = dict[tuple[str, str], Run | str]
@@ -124,7 +125,9 @@ def network_step(circuit: sp.Circuit, batch: int, kind: str, features: int = 77,
     def spl() -> None:
         backbone.zero_grad()
         layer.zero_grad()
-        (-layer(backbone(x)).log_prob(y).mean()).backward()
+        with scoring(y):
+            loss = -layer(backbone(x)).log_prob(y).mean()
+        loss.backward()
 
     def fil() -> None:
         backbone.zero_grad()

@@ -232,6 +232,27 @@ void scale_columns(typename O::T* numbers, int64_t rows, int64_t columns, const 
   }
 }
 
+template <class O>
+typename O::T dot(const typename O::T* a, const typename O::T* b, int64_t length) {
+  using T = typename O::T;
+  int64_t i = 0;
+  typename O::V sum = O::set(T(0));
+  for (; i + O::N <= length; i += O::N) sum = O::fma(O::load(a + i), O::load(b + i), sum);
+  T lanes[O::N], total = 0;
+  O::store(lanes, sum);
+  for (const T lane : lanes) total += lane;
+  for (; i < length; ++i) total += a[i] * b[i];
+  return total;
+}
+
+template <class O>
+void add_scaled(typename O::T* to, const typename O::T* a, typename O::T factor, int64_t length) {
+  int64_t i = 0;
+  const typename O::V f = O::set(factor);
+  for (; i + O::N <= length; i += O::N) O::store(to + i, O::fma(f, O::load(a + i), O::load(to + i)));
+  for (; i < length; ++i) to[i] += factor * a[i];
+}
+
 // What goes by tiles for any width of tile, the rest for one.
 template <class O, class Wide, class Chain>
 constexpr Kernels<typename O::T> kernels_of() {
@@ -242,7 +263,9 @@ constexpr Kernels<typename O::T> kernels_of() {
           sample_tile<O>,
           ones<Wide>,
           likelihood_of_words<Wide, Chain>,
-          scale_columns<Wide>};
+          scale_columns<Wide>,
+          dot<Wide>,
+          add_scaled<Wide>};
 }
 
 template <class O>

@@ -95,25 +95,53 @@ struct SampleJob {
   T* states;  // [variables, samples], contiguous
 };
 
+// How the logits of a plan are numbered: a sum with two edges, whose weights come first, has one logit.
+struct LogitRows {
+  int64_t pairs;  // sums with two edges
+
+  // The row for a weight: one for each pair, then one for each other weight.
+  int64_t row_of(int64_t w) const { return w < 2 * pairs ? w / 2 : w - pairs; }
+  // Whether a weight is the first of a pair, whose logit is zero.
+  bool is_zero(int64_t w) const { return w < 2 * pairs && w % 2 == 0; }
+};
+
 // The likelihood of states under the sums' local softmaxes. Either rows or codes say what the states are.
 template <class T>
 struct LikelihoodJob {
   const Plan* plan;
-  Matrix<const T> logits;  // [W - pairs, components * batch]; see row_of
+  Matrix<const T> logits;  // [W - pairs, components * batch]; see LogitRows
   Matrix<const T> rows;    // 0/1 of every variable [variables, samples * batch]
   const int32_t* codes;    // active weights of each state [samples * batch, width]: -1 for none, -2 for impossible
   int64_t width;
   int32_t labels;  // rows from here on are given: only edges that they leave possible share in a softmax
-  int64_t pairs;   // sums with two edges, whose weights come first and which have one logit: of the second edge
+  int64_t pairs;   // see LogitRows
   int64_t samples, components, batch;
   T* value;            // [samples, components, batch], or null
   const T* cotangent;  // of the value, same shape; null for ones
   T* gradient;         // like the logits, contiguous, zeroed by the caller if samples > 1; or null
 
-  // The logits' row for a weight: one for each pair, then one for each other weight.
-  int64_t row_of(int64_t w) const { return w < 2 * pairs ? w / 2 : w - pairs; }
-  // Whether a weight is the first of a pair, whose logit is zero.
-  bool is_zero(int64_t w) const { return w < 2 * pairs && w % 2 == 0; }
+  int64_t row_of(int64_t w) const { return LogitRows{pairs}.row_of(w); }
+  bool is_zero(int64_t w) const { return LogitRows{pairs}.is_zero(w); }
+};
+
+// The likelihood of encoded states whose logits are a linear map of features; only rows that are used are computed.
+template <class T>
+struct GateJob {
+  const Plan* plan;
+  Matrix<const T> matrix;    // [logits * components, width]: row r * components + c is logit r of component c
+  const T* bias;             // [logits * components]
+  Matrix<const T> features;  // [batch, width]
+  int64_t width;
+  const int32_t* codes;  // [batch, most], as for LikelihoodJob
+  int64_t most;
+  int64_t pairs;  // see LogitRows
+  int64_t components, batch;
+  T* value;                                                // [components, batch]
+  const T* cotangent;                                      // of the value; null: the value is wanted, not its gradients
+  T *matrix_gradient, *bias_gradient, *features_gradient;  // contiguous, zeroed by the caller
+
+  int64_t row_of(int64_t w) const { return LogitRows{pairs}.row_of(w); }
+  bool is_zero(int64_t w) const { return LogitRows{pairs}.is_zero(w); }
 };
 
 // A sum that some of 64 states reach, and which of them.
@@ -144,6 +172,8 @@ struct Kernels {
   void (*ones)(const Matrix<const T>& rows, int64_t first, int count, int32_t from, int32_t variables, Word* ones);
   void (*likelihood)(const LikelihoodJob<T>&, const LikelihoodWord<T>*, int words, int64_t reached, const Word* open);
   void (*scale_columns)(T* numbers, int64_t rows, int64_t columns, const T* factors);
+  T (*dot)(const T* a, const T* b, int64_t length);
+  void (*add_scaled)(T* to, const T* a, T factor, int64_t length);
 };
 
 // Wide tiles for batches, broader ones for small plans, single columns for batches of one, narrow tiles where a wide

@@ -68,17 +68,20 @@ class EncodedStates:
     def __repr__(self) -> str:
         return f"EncodedStates(batch_shape={tuple(self.states.shape[:-1])}, labels={self.states.shape[-1]})"
 
+    def is_of(self, structure: Structure) -> bool:
+        """Whether they were encoded for this circuit."""
+        own = self._structure
+        return own is structure or (
+            own.circuit == structure.circuit and own.units == structure.units and own.mixing == structure.mixing
+        )
+
     def unpack(self, structure: Structure, batch_shape: torch.Size) -> tuple[Tensor, Tensor | None]:
         """The label vectors [*sample, *batch, labels] and their codes [samples, batch, most].
 
         Raises:
             LabelError: they were encoded for another circuit.
         """
-        if self._structure is not structure and (
-            self._structure.circuit != structure.circuit
-            or self._structure.units != structure.units
-            or self._structure.mixing != structure.mixing
-        ):
+        if not self.is_of(structure):
             raise LabelError("these label vectors were encoded for another circuit: use this layer's own encode")
         if self.codes is None:
             return self.states, None

@@ -12,7 +12,9 @@ from semprola.engine.backends.torch_chunks import get_memory, set_memory
 from semprola.engine.compatible import CompatibleStructure
 from semprola.engine.literals import Literals, indicators
 from semprola.engine.ops import search
+from semprola.engine.ops.gates import gate_likelihood, uses_few_rows
 from semprola.engine.ops.likelihoods import encode, is_binary, likelihood
+from semprola.engine.ops.registration import watched
 from semprola.engine.ops.values import active, log_value, possible, posterior, supported
 from semprola.engine.plan import Plan
 from semprola.engine.softmax import log_softmax, logits_of
@@ -25,6 +27,7 @@ __all__ = [
     "Structure",
     "active",
     "encode",
+    "gate_likelihood",
     "get_engine",
     "get_memory",
     "indicators",
@@ -39,6 +42,8 @@ __all__ = [
     "set_engine",
     "set_memory",
     "supported",
+    "uses_few_rows",
+    "watched",
 ]
 
 

@@ -17,6 +17,7 @@ from semprola.nn.base import ConstrainedLayer, GateLike, as_circuit, one_name
 from semprola.nn.gate import positive, split_columns
 from semprola.nn.known import KnownTable
 from semprola.nn.q import KINDS, Q
+from semprola.nn.scoring import scored
 from semprola.nn.starting import branch_weights, label_odds
 
 _APART = 0.5
@@ -101,6 +102,9 @@ class SPL(ConstrainedLayer):
     def forward(self, z: Tensor, given: Any = None) -> SPLDistribution | MixtureDistribution:
         """The distribution over y for features z [*batch, in_features] (and inputs [*batch, given])."""
         if self.known is None:
+            known_labels = scored(self, z)
+            if known_labels is not None:
+                return known_labels
             parameters, mixing = self._gated(z)
             return SPLDistribution(self.structure, parameters, mixing, given)
         own, odds, mixing = split_columns(self._outputs(z), self._widths)

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from semprola.nn import scoring
 from semprola.training.data import Batch
 
 
@@ -34,8 +35,9 @@ class Objective(nn.Module):
                 raise ValueError(f"{type(self.model).__name__} has a loss of its own, which knows no weights")
             loss: Tensor = own(batch.x, batch.y, batch.given, penalize=penalize)
             return loss
-        p = predict(self.model, batch)
-        rows = -log_likelihood(p, batch.y)
+        with scoring(batch.y if self.label_weight is None else None):
+            p = predict(self.model, batch)
+            rows = -log_likelihood(p, batch.y)
         if self.label_weight is not None:
             rows = rows + (_label_losses(p, batch.y) * self.label_weight).sum(-1)
         if batch.weight is None:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import torch
 from torch import Generator, Tensor
 
+from semprola.engine.backends.torch_gates import gate_gradients, gate_values
 from semprola.engine.literals import Literals
 from semprola.engine.plan import Plan
 
@@ -21,6 +22,8 @@ class Backend:
 
     name: str
     """What :func:`semprola.set_engine` calls it."""
+    few_rows: float = 0.01
+    """If states use at most this share of the logits, `gate` is faster than `likelihood` on all of them."""
 
     def is_present(self) -> bool:
         """Whether it can be used at all: whether what it is built on is installed."""
@@ -139,6 +142,38 @@ class Backend:
         value, flows = self.maximize(plan, weights, leaves)
         zero, one = flows[0::2], flows[1::2]
         return value, torch.where(zero + one < 0.5, default, one)
+
+    def gate(
+        self, plan: Plan, matrix: Tensor, bias: Tensor, features: Tensor, codes: Tensor, components: int
+    ) -> Tensor:
+        """Log-likelihood of encoded states under logits that are a linear map of features; see `likelihood`.
+
+        Args:
+            plan: the plan.
+            matrix: [`plan.num_logits` * components or more, features]; row r * components + c is logit r of component
+                c, and further rows are not looked at.
+            bias: as long as the matrix.
+            features: [batch, features]
+            codes: what `encode` makes of the states [batch, most].
+            components: how many there are.
+
+        Returns:
+            [components, batch]
+        """
+        return gate_values(plan, matrix, bias, features, codes, components)
+
+    def gate_gradients(
+        self,
+        plan: Plan,
+        matrix: Tensor,
+        bias: Tensor,
+        features: Tensor,
+        codes: Tensor,
+        components: int,
+        cotangent: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """Gradients of the matrix, the bias and the features of `gate`, for a cotangent [components, batch]."""
+        return gate_gradients(plan, matrix, bias, features, codes, components, cotangent)
 
     def prefers_rows(self, plan: Plan, codes: Tensor) -> bool:
         """Whether `likelihood` is faster with rows, where it has the choice between them and codes."""

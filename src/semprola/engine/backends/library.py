@@ -7,7 +7,7 @@ import functools
 
 from semprola._library import open_library
 
-_INTERFACE = 6
+_INTERFACE = 7
 """Of the native functions' parameters; a library that was built from other sources has another."""
 
 
@@ -46,6 +46,10 @@ def _declare(loaded: ctypes.CDLL) -> None:
         "likelihood": [
             *[pointer, *matrix, *matrix, pointer, int64, int32, int64, int64, int64, int64],
             *[pointer, pointer, pointer, ctypes.c_int],
+        ],
+        "gate": [
+            *[pointer, *matrix, pointer, *matrix, int64, pointer, int64, int64, int64, int64],
+            *[pointer, pointer, pointer, pointer, pointer, ctypes.c_int],
         ],
         "support": [pointer, *matrix, int64, ctypes.c_int, pointer, pointer, ctypes.c_int],
         "encode": [pointer, *matrix, int32, int64, pointer, int64, pointer],

@@ -35,6 +35,7 @@ class NativeBackend(Backend):
     """Takes dense tensors on CPU, all float32 or all float64; see :class:`Backend` for what the functions do."""
 
     name = "native"
+    few_rows = 0.04
 
     def is_present(self) -> bool:
         return library() is not None
@@ -132,7 +133,7 @@ class NativeBackend(Backend):
     ) -> tuple[Tensor | None, Tensor | None]:
         _, components, batch = logits.shape
         samples = rows.shape[1]
-        _check_states(plan, logits, rows, codes, cotangent)
+        _check_states(plan, logits, rows, codes, labels, cotangent)
         if components > 1:
             logits = logits.contiguous()
         if samples > 1:
@@ -154,6 +155,29 @@ class NativeBackend(Backend):
                 *(_pointer(cotangent), slopes if slopes is None else slopes.data_ptr(), torch.get_num_threads()),
             )
         return values, slopes
+
+    def gate(
+        self, plan: Plan, matrix: Tensor, bias: Tensor, features: Tensor, codes: Tensor, components: int
+    ) -> Tensor:
+        values = features.new_empty((components, len(features)))
+        _gate(plan, matrix, bias, features, codes, components, (values, None, None, None, None))
+        return values
+
+    def gate_gradients(
+        self,
+        plan: Plan,
+        matrix: Tensor,
+        bias: Tensor,
+        features: Tensor,
+        codes: Tensor,
+        components: int,
+        cotangent: Tensor,
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        wanted = (components, len(features))
+        _require(cotangent.shape == wanted and cotangent.dtype == matrix.dtype, "cotangent", cotangent, wanted)
+        slopes = matrix.new_zeros(matrix.shape), bias.new_zeros(bias.shape), features.new_zeros(features.shape)
+        _gate(plan, matrix, bias, features, codes, components, (None, cotangent.contiguous(), *slopes))
+        return slopes
 
     def is_binary(self, values: Tensor) -> bool:
         if values.dtype not in _TYPES or not values.is_contiguous():
@@ -185,6 +209,32 @@ def _maximize(
         )
 
 
+def _gate(
+    plan: Plan,
+    matrix: Tensor,
+    bias: Tensor,
+    features: Tensor,
+    codes: Tensor,
+    components: int,
+    outputs: tuple[Tensor | None, ...],
+) -> None:
+    least, batch = plan.num_logits * components, len(features)
+    fits = matrix.dim() == 2 and len(matrix) >= least and len(bias) == len(matrix)
+    _require(fits, "matrix", matrix, f"[{least} or more, features], and a bias as long")
+    wanted = (batch, matrix.shape[1])
+    _require(features.shape == wanted and features.dtype == matrix.dtype, "features", features, wanted)
+    fits = codes.dtype == torch.int32 and codes.dim() == 2 and len(codes) == batch and codes.shape[1] > 0
+    _require(fits, "codes", codes, f"int32 [{batch}, most]")
+    # kept until the call is over
+    matrix, bias, features, codes = matrix.contiguous(), bias.contiguous(), features.contiguous(), codes.contiguous()
+    if batch:
+        _call(
+            *("gate", matrix, _handle(plan), matrix.data_ptr(), matrix.shape[1], 1, bias.data_ptr()),
+            *(features.data_ptr(), features.shape[1], 1, features.shape[1], codes.data_ptr(), codes.shape[1]),
+            *(plan.num_pairs, components, batch, *map(_pointer, outputs), torch.get_num_threads()),
+        )
+
+
 def _check_inputs(plan: Plan, weights: Tensor | None, leaves: Tensor, default: Tensor | None = None) -> None:
     """Refuse what the kernels would read out of bounds."""
     _require(leaves.dim() == 2 and len(leaves) == plan.num_leaves, "leaves", leaves, f"[{plan.num_leaves}, columns]")
@@ -197,11 +247,15 @@ def _check_inputs(plan: Plan, weights: Tensor | None, leaves: Tensor, default: T
         _require(default.shape == wanted and default.dtype == leaves.dtype, "default", default, wanted)
 
 
-def _check_states(plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor | None, cotangent: Tensor | None) -> None:
+def _check_states(
+    plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor | None, labels: int, cotangent: Tensor | None
+) -> None:
     (_, components, batch), samples = logits.shape, rows.shape[1]
     wanted = (plan.num_weights - plan.num_pairs, components, batch)
     _require(logits.shape == wanted, "logits", logits, wanted)
-    wanted = (plan.num_leaves // 2, samples, batch)
+    # of encoded states, only the given variables are read, and there may be none
+    unread = codes is not None and len(rows) == 0 and labels == plan.num_leaves // 2
+    wanted = (0 if unread else plan.num_leaves // 2, samples, batch)
     _require(rows.shape == wanted and rows.dtype == logits.dtype, "rows", rows, wanted)
     if codes is not None:
         fits = codes.dtype == torch.int32 and codes.numel() == samples * batch * codes.shape[-1]

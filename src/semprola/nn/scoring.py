@@ -1,0 +1,167 @@
+"""Layers that know beforehand which labels they are asked for: a training step on a large circuit is much shorter."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from semprola.distributions import EncodedStates, SPLDistribution
+from semprola.distributions.evaluator import Evaluator
+from semprola.distributions.numeric import log_sum_exp
+from semprola.distributions.scored import Announced, ScoredDistribution
+from semprola.engine import Plan, Structure, encode, gate_likelihood, is_binary, uses_few_rows, watched
+from semprola.errors import SemprolaError
+from semprola.nn.base import ConstrainedLayer
+from semprola.nn.gate import ColumnLinear, Gate, split_outputs
+
+_announced: ContextVar[Announced | None] = ContextVar("labels announced to layers", default=None)
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks")
+_TYPES = (torch.float32, torch.float64)
+
+
+@contextmanager
+def scoring(y: Any) -> Iterator[None]:
+    """Tell the layers that are called inside of a ``with`` block which labels they will be asked for.
+
+    A label vector uses few of the weights of a large circuit. An :class:`SPL` that knows y computes those rows of its
+    gate alone, which makes a training step on large circuits several times shorter. Numbers and gradients are the same.
+
+    Inside of the block the distribution answers every question, though other questions than ``log_prob(y)`` need the
+    whole gate. After it, it knows the log-probabilities of y, and refuses the rest: call the layer again. Wherever the
+    gate is not the layer's own, or has hooks, parametrizations or pruned weights, and under autocast, compilers and
+    function transforms, layers do what they always do.
+
+    :func:`semprola.training.fit` does this by itself.
+
+    Args:
+        y: label vectors [*batch, labels] as `log_prob` will get them (the same object), or what a layer's `encode` made
+            of such; None for nothing in particular.
+
+    Example:
+        >>> import torch, semprola as sp
+        >>> layer, y = sp.SPL(8, sp.constraints.permutation(3)), torch.eye(3).flatten()[None]
+        >>> with sp.nn.scoring(y):
+        ...     loss = -layer(torch.zeros(1, 8)).log_prob(y).mean()
+        >>> round(loss.exp().item(), 4)
+        6.0
+    """
+    announced = Announced(y) if isinstance(y, Tensor | EncodedStates) else None
+    token = _announced.set(announced)
+    try:
+        yield
+    finally:
+        _announced.reset(token)
+        if announced is not None:
+            announced.is_over = True
+
+
+def scored(layer: ConstrainedLayer, z: Tensor) -> ScoredDistribution | None:
+    """The distribution for features z by the rows of the gate that the announced labels use; None where that is not it.
+
+    Args:
+        layer: the single-circuit layer that is called.
+        z: features [*batch, in_features].
+    """
+    if torch.compiler.is_compiling():
+        return None
+    announced, structure = _announced.get(), layer.structure
+    if announced is None or _is_observed(z) or structure.circuit.given or not structure.is_deterministic:
+        return None
+    plan, last = structure.layer_explicit, _last_layer(layer)
+    if last is None or z.shape[-1:] != (layer.in_features,) or not uses_few_rows(plan):
+        return None
+    if z.dtype != last.weight.dtype or z.device != last.weight.device:
+        return None
+    codes = _codes(plan, structure, announced.y, z)
+    if codes is None:
+        return None
+    rows = _Rows(layer.gate, last, z)
+    log_probs = rows.log_probs(plan, codes, layer.components)
+    if not bool(torch.isfinite(rows.features.detach().sum())) or bool(log_probs.detach().isnan().any()):
+        return None  # to be refused with the names of the rows
+
+    def whole() -> Evaluator:
+        if announced.is_over or not rows.are_unchanged():
+            raise SemprolaError(
+                "this distribution was made inside of scoring(y), for the log-probability of y alone: call the layer "
+                "outside of it, or ask inside of it, before parameters change"
+            )
+        return SPLDistribution(structure, *rows.parameters(layer.components, plan.num_logits)).evaluator
+
+    return ScoredDistribution(structure.circuit, announced, log_probs.reshape(z.shape[:-1]), whole)
+
+
+class _Rows:
+    """The last layer of a gate and what goes into it, at the time of a call."""
+
+    def __init__(self, gate: nn.Module, last: nn.Linear, z: Tensor) -> None:
+        features: Tensor = gate.hidden(z) if isinstance(gate, Gate) else z
+        self.batch_shape = z.shape[:-1]
+        self.features = features.reshape(math.prod(self.batch_shape), features.shape[-1])
+        self.weight, self.bias = last.weight, last.bias
+        self._grad, self._versions = torch.is_grad_enabled(), self._current()
+
+    def log_probs(self, plan: Plan, codes: Tensor, components: int) -> Tensor:
+        """Log-probabilities [batch] of encoded states."""
+        values, mixing = gate_likelihood(plan, self.weight, self.bias, self.features, codes, components)
+        if components == 1:
+            return values[0]
+        return log_sum_exp(values + torch.log_softmax(mixing, 0), 0)
+
+    def parameters(self, components: int, logits: int) -> tuple[Tensor, Tensor | None]:
+        """All that the gate gives, split into parameters and mixing logits."""
+        with torch.set_grad_enabled(self._grad):
+            columns = torch.addmm(self.bias[:, None], self.weight, self.features.T)
+            return split_outputs(columns.T.reshape(*self.batch_shape, len(self.weight)), components, logits)
+
+    def are_unchanged(self) -> bool:
+        """Whether nobody has written into parameters or features since."""
+        return self._current() == self._versions
+
+    def _current(self) -> list[tuple[int, int]]:
+        tensors = (self.weight, self.bias, self.features)
+        return [(0 if t.is_inference() else t._version, t.data_ptr()) for t in tensors]
+
+
+def _last_layer(layer: ConstrainedLayer) -> nn.Linear | None:
+    """The linear layer that the gate ends in, if nothing but its matrix and bias have a say in what it gives."""
+    gate = layer.gate
+    last = gate.output if type(gate) is Gate else gate
+    if not isinstance(last, nn.Linear) or type(last) not in (nn.Linear, ColumnLinear):
+        return None
+    modules = (layer, gate, last)
+    if nn.modules.module._has_any_global_hook() or any(getattr(m, name) for m in modules for name in _HOOKS):
+        return None
+    if any("forward" in module.__dict__ for module in modules):
+        return None
+    # not what parametrizations, sharding or functional calls put in their place
+    if type(last.weight) is not nn.Parameter or type(last.bias) is not nn.Parameter:
+        return None
+    return last
+
+
+def _is_observed(z: Tensor) -> bool:
+    """Whether something beside torch's own autograd takes part in the computation, or its numbers are not plain."""
+    if watched(z) or z.is_meta or z.dtype not in _TYPES or torch.is_autocast_enabled(z.device.type):
+        return True
+    # checkpoints run a layer twice, the second time outside of the block
+    return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
+
+
+def _codes(plan: Plan, structure: Structure, y: Tensor | EncodedStates, z: Tensor) -> Tensor | None:
+    """The codes of y [batch, most] if it has one label vector for each row of z; None for anything that is refused."""
+    states = y.states if isinstance(y, EncodedStates) else y
+    if states.shape != (*z.shape[:-1], structure.circuit.num_labels) or states.device != z.device:
+        return None
+    if isinstance(y, EncodedStates):
+        return None if y.codes is None or not y.is_of(structure) else y.codes.reshape(-1, y.codes.shape[-1])
+    if watched(y) or y.is_complex() or (y.dtype != torch.bool and not is_binary(y)):
+        return None
+    with torch.no_grad():
+        return encode(plan, y.to(z.dtype).reshape(-1, states.shape[-1]).T)
