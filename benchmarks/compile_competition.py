@@ -5,7 +5,7 @@ those of the processor, so that other work on the machine does not count. Compar
 Ganak only counts, it makes no circuit; d4 compiles. Both run in processes of their own. Writes
 results/compile_competition.json and the table in docs/compile.md.
 
-    python benchmarks/compile_competition.py FOLDER [--seconds 60] [--peers PYTHON] [--add-d4]
+    python -m benchmarks.compile_competition FOLDER [--seconds 60] [--peers PYTHON] [--add-d4]
 
 FOLDER holds mc2022/*.cnf.gz and mc2022_counts.json; PYTHON is an interpreter that has pyganak and d4Solver (no part of
 the project: the wheel bundles a part with a non-commercial licence).
@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
 import statistics
 import subprocess
 import time
@@ -25,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 import semprola as sp
+from benchmarks.pages import put_between
 from experiments.provenance import provenance, write_json
 from semprola.circuit.weighted import weighted_count
 from semprola.compiler.budget import Budget
@@ -36,7 +38,6 @@ RESULTS = ROOT / "results" / "compile_competition.json"
 PAGE = ROOT / "docs" / "compile.md"
 PATIENCE = 1.5
 """Seconds on the clock for each second of the processor, before a run is given up."""
-MARKS = "<!-- competition: begin -->", "<!-- competition: end -->"
 
 GANAK = """
 import gzip, json, sys, time
@@ -57,9 +58,7 @@ print(json.dumps({"seconds": time.process_time() - began}))
 
 
 D4 = """
-import gzip, json, resource, sys, time
-limit = int(sys.argv[2])
-resource.setrlimit(resource.RLIMIT_CPU, (limit, limit))
+import gzip, json, sys, time
 import py_d4
 lines = [line.split() for line in gzip.open(sys.argv[1], "rt") if line.strip()]
 clauses = [[int(x) for x in line[:-1]] for line in lines if line[0] not in ("c", "p")]
@@ -76,7 +75,9 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--seconds", type=float, default=60.0)
     parser.add_argument("--peers", help="a Python that has pyganak and d4Solver")
-    parser.add_argument("--add-d4", action="store_true", help="measure only d4, beside the results that there are")
+    parser.add_argument(
+        "--add-d4", action="store_true", help="measure only d4, beside the results that there are; resumes"
+    )
     options = parser.parse_args()
     if options.add_d4:
         add_d4(options.folder, options.peers)
@@ -99,11 +100,14 @@ def main() -> None:
 
 
 def add_d4(folder: Path, python: str) -> None:
-    """Put the column of d4 into the results."""
+    """Put the column of d4 into the results; what was measured before is kept, so that a run can be repeated."""
     results = json.loads(RESULTS.read_text())
     for entry in results["entries"]:
+        if "d4" in entry:
+            continue
         entry["d4"] = d4(python, folder / "mc2022" / f"{entry['name']}.cnf.gz", results["limit"])
         print(entry["name"], entry["d4"], flush=True)
+        write_json(RESULTS, results)
     write_json(RESULTS, {**results, **summarized(results["entries"])})
     update_page()
 
@@ -171,13 +175,27 @@ def ganak(python: str, path: Path, seconds: float) -> float | None:
 
 def d4(python: str, path: Path, seconds: float) -> dict[str, Any] | None:
     """Seconds, nodes and edges of the peer's compiler; None if it needs more time."""
-    command = [python, "-c", D4, str(path), str(math.ceil(seconds))]
-    done = subprocess.run(command, capture_output=True, text=True)
+    command = [python, "-c", D4, str(path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
+        while child.poll() is None:
+            time.sleep(0.2)
+            if processor_seconds(child.pid) > seconds + 2:
+                child.kill()
+        output = child.stdout.read() if child.stdout is not None else ""
     try:
-        found: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+        found: dict[str, Any] = json.loads(output.strip().splitlines()[-1])
     except (ValueError, IndexError):
         return None
     return {**found, "seconds": round(found["seconds"], 4)} if found["seconds"] <= seconds else None
+
+
+def processor_seconds(process: int) -> float:
+    """What a process has used of the processor so far, on Linux; a limit set by `setrlimit` did not stop d4."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def summarized(entries: list[dict[str, Any]]) -> dict[str, Any]:
@@ -198,10 +216,7 @@ def summarized(entries: list[dict[str, Any]]) -> dict[str, Any]:
 
 def update_page() -> None:
     """Put the results into the page."""
-    text = PAGE.read_text(encoding="utf-8")
-    begin, end = (text.index(mark) for mark in MARKS)
-    made = table(json.loads(RESULTS.read_text()))
-    PAGE.write_text(f"{text[: begin + len(MARKS[0])]}\n{made}{text[end:]}", encoding="utf-8")
+    put_between(PAGE, "competition", table(json.loads(RESULTS.read_text())))
 
 
 def table(results: dict[str, Any]) -> str:
@@ -216,7 +231,7 @@ def table(results: dict[str, Any]) -> str:
         f"the median of our seconds over ganak's is {results['median ratio of seconds']}. `semprola count`, which like "
         "ganak leaves out variables that others define, and so counts where a circuit over all variables would be "
         f"too large, counts {results['counted']}, all of them right (made by "
-        "`python benchmarks/compile_competition.py`).",
+        "`python -m benchmarks.compile_competition`).",
         *_about_d4(results),
         "",
         f"| instance | nodes | edges | compile, s | count, s |{' d4, s (nodes) |' if measured else ''} ganak, s |",

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import semprola as sp
+from benchmarks.pages import put_between
 from benchmarks.suite_cases import Case, cases
 from semprola.compiler import compile as compile_constraint
 from semprola.compiler.backends.sdd.process import close_worker
@@ -28,7 +29,6 @@ from semprola.compiler.backends.sdd.process import close_worker
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results" / "compile_suite.json"
 PAGE = ROOT / "docs" / "compile.md"
-MARKS = "<!-- suite: begin -->", "<!-- suite: end -->"
 BACKENDS = ("auto", "line", "topdown", "sdd", "bdd", "zdd")
 MEMORY = 3 << 30
 PATIENCE = 12.0
@@ -133,10 +133,7 @@ def _children() -> float:
 
 def update_page() -> None:
     """Put the table of the results into the page."""
-    text = PAGE.read_text(encoding="utf-8")
-    begin, end = (text.index(mark) for mark in MARKS)
-    made = table(json.loads(RESULTS.read_text(encoding="utf-8")))
-    PAGE.write_text(f"{text[: begin + len(MARKS[0])]}\n{made}{text[end:]}", encoding="utf-8")
+    put_between(PAGE, "suite", table(json.loads(RESULTS.read_text(encoding="utf-8"))))
 
 
 def table(results: dict[str, Any]) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 import random
 from decimal import Decimal
@@ -88,3 +89,20 @@ def test_errors(weights, op, bound, error, words):
     with pytest.raises(error, match=words) as caught:
         linear(weights, op, bound)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("op", ["<=", ">=", "==", "<", ">"])
+def test_short_clauses_say_the_same(op):
+    rng = random.Random(op)
+    rows = np.array(list(itertools.product([0, 1], repeat=5)), bool)
+    written = 0
+    for _ in range(40):
+        weights = {f"x{i}": Fraction(rng.randint(-5, 6), rng.choice((1, 1, 2))) for i in range(5)}
+        rule = linear(weights, op, Fraction(rng.randint(-8, 10), rng.choice((1, 3))))
+        clauses = rule.as_clauses()
+        if clauses is not None:
+            written += 1
+            holds = [all(any(row[abs(x) - 1] == (x > 0) for x in clause) for clause in clauses) for row in rows]
+            assert holds == rule.evaluate(rows).tolist()
+    assert written > 20
+    assert linear({f"x{i}": 1 for i in range(30)}, "<=", 9).as_clauses() is None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Sequence
 
 import numpy as np
@@ -39,13 +40,13 @@ def encoded(components: Sequence[Sequence[Formula]], budget: Budget) -> Encoding
     """The clauses of a conjunction."""
     conjuncts = [conjunct for component in components for conjunct in component]
     budget.check("writing clauses")
-    return encode_clauses(conjuncts, leaf_circuits(conjuncts, budget), budget)
+    return encode_clauses(conjuncts, _needed_circuits(conjuncts, budget), budget)
 
 
 def assertions(rules: Sequence[Formula], budget: Budget) -> tuple[Encoding, list[list[tuple[int, ...]]]]:
     """Shared definitions, and the clauses of each rule by itself; families are spelled out where they can be."""
     spelled = [_spelled_out(rule) for rule in rules]
-    return encode_apart(spelled, leaf_circuits(spelled, budget), budget)
+    return encode_apart(spelled, _needed_circuits(spelled, budget), budget)
 
 
 def refute(components: Sequence[Sequence[Formula]], budget: Budget) -> None:
@@ -58,6 +59,12 @@ def refute(components: Sequence[Sequence[Formula]], budget: Budget) -> None:
     encoding = encoded(components, budget)
     everything = range(1, encoding.num_vars + 1)
     compile_cnf(encoding.num_vars, encoding.clauses, budget, projected_out=everything, determined=False)
+
+
+def _needed_circuits(conjuncts: Sequence[Formula], budget: Budget) -> dict[Formula, Circuit | None]:
+    """The circuits of families, but for conjuncts that are a few clauses."""
+    short = (isinstance(conjunct, Leaf) and conjunct.as_clauses() is not None for conjunct in conjuncts)
+    return leaf_circuits(itertools.compress(conjuncts, (not is_short for is_short in short)), budget)
 
 
 def _spelled_out(rule: Formula) -> Formula:

@@ -4,18 +4,21 @@ Rules become clauses under a switch each; a solver says which switches cannot be
 out as long as the rest has no model: what remains is a contradiction of which every rule is needed. Then smaller ones
 are looked for: any assignment breaks some rule of every contradiction, so that a smallest set that meets all rules
 broken by each assignment seen so far is either a smallest contradiction or has a model, which is the next assignment.
-Contradictions about numbers are hard for such a solver; there the rules are followed along one order instead.
+Contradictions about numbers are hard for such a solver: they are looked for by a flow first, and where that does not
+see them and the solver gives up, the rules are followed along one order.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+import contextlib
+import gc
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from semprola.compiler.backends.line.backend import Line
 from semprola.compiler.budget import Budget
-from semprola.compiler.clausal import assertions
-from semprola.compiler.sat import Solver
+from semprola.compiler.cores import MOST_WORK, CoreSearch
+from semprola.compiler.tallies import overdemand, tallies
 from semprola.errors import CompilationBudgetError, UnsatisfiableError
 from semprola.logic import Cnf, Formula, Kind, Leaf
 from semprola.logic.messages import brief
@@ -23,12 +26,17 @@ from semprola.logic.messages import brief
 _SECONDS = 8.0
 _MOST_RULES, _MOST_FOLLOWED = 30_000, 500
 """Rules beyond which no contradiction is looked for, and none along an order."""
-_CONFLICTS = 1_500
-_ROUNDS = 4
-_MOST_HITTING_WORK = 30_000
-"""Rules times assignments that are looked at in search of a smaller contradiction."""
 _MOST_STATES = 400_000
 _SHOWN, _WIDTH = 8, 160
+_MANY = 400
+"""So many rules are solved before anything is compiled."""
+_MOST_BESIDE_NUMBERS = 1_000
+"""Labels of rules up to which a contradiction of numbers goes to the solver, which may find a smaller one."""
+_MOST_FLOWS = 400_000
+"""Rules times labels up to which each rule of a contradiction of numbers is left out once, to see that it is needed."""
+_EARLY_CONFLICTS, _BESIDE_NUMBERS = 200, 4
+"""Conflicts before such a solver gives up; and how much less effort a smaller contradiction is worth beside one of
+numbers."""
 
 
 @dataclass(frozen=True)
@@ -55,12 +63,84 @@ def explained(constraint: Formula, budget: Budget) -> UnsatisfiableError:
         'the constraint has no model: these 3 of its 4 rules contradict each other: a -> b; b -> ~a; a'
     """
     rules = written_rules(constraint)
-    found = None
-    if 1 < len(rules) <= _MOST_RULES:
-        try:
-            found = contradiction(rules, budget.within(_SECONDS))
-        except CompilationBudgetError:
-            found = None  # how it cannot hold is not known, that it cannot is
+    return _error(constraint, rules, _within(rules, budget, _numbers(rules, budget)))
+
+
+def refuted_early(constraint: Formula, budget: Budget) -> UnsatisfiableError | None:
+    """The error for a constraint without a model where that can be seen before anything is compiled, else None.
+
+    Numbers that contradict each other are seen by a flow; many rules go to a solver of clauses first, families left
+    out that are no short clauses.
+
+    Example:
+        >>> from semprola.logic import parse
+        >>> refuted_early(parse("exactly(2, a, b) & (a | c) & at_most(1, a, b, c)"), Budget()).rules
+        (a & b, at_most(1, a, b, c))
+    """
+    if isinstance(constraint, Cnf) or constraint.kind is not Kind.AND:
+        return None
+    rules = written_rules(constraint)
+    if not 1 < len(rules) <= _MOST_RULES:
+        return None
+    budget.check("looking for a contradiction")
+    with _uncollected():
+        return _refuted(constraint, rules, budget)
+
+
+def _refuted(constraint: Formula, rules: Sequence[Formula], budget: Budget) -> UnsatisfiableError | None:
+    numbers = _numbers(rules, budget)
+    if numbers is not None:
+        return _error(constraint, rules, _within(rules, budget, numbers))
+    if len(rules) < _MANY:
+        return None
+    plain = [rule for rule in rules if _is_plain(rule)]
+    search = CoreSearch(plain, budget)
+    if search.core_of(range(len(plain)), _EARLY_CONFLICTS) is None:
+        return None
+    return _error(constraint, rules, _within(rules, budget, None, search if len(plain) == len(rules) else None))
+
+
+@contextlib.contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without the collector of cycles: there are none here, and looking for them among many rules takes long."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
+def _is_plain(rule: Formula) -> bool:
+    """Whether clauses for a rule are written at once: no family in it, or one that is spelled out."""
+    if isinstance(rule, Leaf):
+        return type(rule).as_rules is not Leaf.as_rules or rule.as_clauses() is not None
+    return not any(isinstance(part, Leaf) for part in (rule.nodes() if _is_deep(rule) else rule.args))
+
+
+def _is_deep(rule: Formula) -> bool:
+    return any(part.args for part in rule.args)
+
+
+def _numbers(rules: Sequence[Formula], budget: Budget) -> list[int] | None:
+    """Rules whose numbers contradict each other."""
+    return overdemand(tallies(rules), budget.checker("looking for a contradiction"))
+
+
+def _within(
+    rules: Sequence[Formula], budget: Budget, numbers: list[int] | None, search: CoreSearch | None = None
+) -> Contradiction | None:
+    """A contradiction, if it is found in the time that an explanation may take."""
+    if not 1 < len(rules) <= _MOST_RULES:
+        return None
+    try:
+        return _named(rules, budget.within(_SECONDS), numbers, search)
+    except CompilationBudgetError:
+        return None  # how it cannot hold is not known, that it cannot is
+
+
+def _error(constraint: Formula, rules: Sequence[Formula], found: Contradiction | None) -> UnsatisfiableError:
     if found is None:
         alone = f": {brief(constraint, _WIDTH)} cannot hold" if len(rules) == 1 else ": remove or weaken a rule"
         return UnsatisfiableError(f"the constraint has no model{alone}", rules=tuple(rules) if len(rules) == 1 else ())
@@ -100,171 +180,38 @@ def contradiction(rules: Sequence[Formula], budget: Budget) -> Contradiction | N
         >>> found.rules, found.smallest
         ((a | b, ~a, ~b), True)
     """
-    search = _Search(rules, budget)
-    core = search.first()
+    return _named(rules, budget, _numbers(rules, budget), None)
+
+
+def _named(
+    rules: Sequence[Formula], budget: Budget, numbers: list[int] | None, search: CoreSearch | None
+) -> Contradiction | None:
+    """A contradiction; that of numbers, and the rules in a solver, are used if they are there already."""
+    if numbers is not None and sum(len(rule.labels()) for rule in rules) > _MOST_BESIDE_NUMBERS:
+        return Contradiction(tuple(rules[i] for i in _fewer(rules, numbers, budget)), False, False)
+    search = search or CoreSearch(rules, budget)
+    core = search.first() if numbers is None else search.first(_EARLY_CONFLICTS // _BESIDE_NUMBERS)
+    if numbers is not None and (core is None or len(numbers) < len(core)):
+        core = numbers
     if core is None:
         return _by_states(rules, budget) if len(rules) <= _MOST_FOLLOWED else None
     core, minimal = search.without_needless(core)
-    smaller, smallest = search.smallest(core) if minimal else (core, False)
+    most = MOST_WORK if numbers is None else MOST_WORK // _BESIDE_NUMBERS
+    smaller, smallest = search.smallest(core, most) if minimal else (core, False)
     chosen = sorted(smaller)
     return Contradiction(tuple(rules[i] for i in chosen), minimal, smallest)
 
 
-class _Search:
-    """Rules under switches in one solver."""
-
-    def __init__(self, rules: Sequence[Formula], budget: Budget) -> None:
-        self.rules, self.budget = rules, budget
-        encoding, self.asserted = assertions(rules, budget)
-        self.labels = len(encoding.names)
-        self._numbers = {name: v for v, name in enumerate(encoding.names, start=1)}
-        self.solver = Solver(encoding.num_vars + len(rules), budget.checker("looking for a contradiction"))
-        self.switch = [encoding.num_vars + 1 + i for i in range(len(rules))]
-        for clause in encoding.clauses:
-            self.solver.add(clause)
-        for clauses, switch in zip(self.asserted, self.switch, strict=True):
-            for clause in clauses:
-                self.solver.add((-switch, *clause))
-        self._with: dict[int, list[int]] = {}
-        for i, rule in enumerate(rules):
-            for name in rule.labels():
-                self._with.setdefault(self._numbers[name], []).append(i)
-
-    def first(self) -> list[int] | None:
-        """Any contradiction, made smaller by solving it again."""
-        core = list(range(len(self.rules)))
-        for _ in range(_ROUNDS):
-            smaller = self.core_of(core)
-            if smaller is None or len(smaller) == len(core):
-                return smaller
-            core = smaller
+def _fewer(rules: Sequence[Formula], core: list[int], budget: Budget) -> list[int]:
+    """Rules whose numbers contradict each other, without those that the flow does not need."""
+    if len(core) * sum(len(rules[i].labels()) for i in core) > _MOST_FLOWS:
         return core
-
-    def core_of(self, chosen: Sequence[int]) -> list[int] | None:
-        """A contradictory part of some rules; None if there is none, or it takes too long."""
-        if self.solver.solve([self.switch[i] for i in chosen], _CONFLICTS) is not False:
-            return None
-        offset = self.switch[0]
-        return [literal - offset for literal in self.solver.core]
-
-    def without_needless(self, core: list[int]) -> tuple[list[int], bool]:
-        """A contradiction of which every rule is needed, and whether that is certain."""
-        needed: set[int] = set()
-        certain = True
-        for i in list(core):
-            if i in needed or i not in core:
-                continue
-            rest = [j for j in core if j != i]
-            found = self.solver.solve([self.switch[j] for j in rest], _CONFLICTS)
-            if found is False:
-                offset = self.switch[0]
-                core = sorted({literal - offset for literal in self.solver.core} | needed)
-            else:
-                certain &= found is True
-                needed.add(i)
-                if found:
-                    self._rotate(i, core, needed)
-        return core, certain
-
-    def smallest(self, core: list[int]) -> tuple[list[int], bool]:
-        """A contradiction of the fewest rules if it is found with a bounded effort, and whether it is proven."""
-        if len(core) == len(self.rules):
-            return core, True
-        broken: list[frozenset[int]] = []
-        work = 0
-        while work <= _MOST_HITTING_WORK:
-            chosen = _hitting_set(broken, len(core) - 1)
-            if chosen is None:
-                return core, True
-            work += len(self.rules) + 50 * len(broken)
-            found = self.solver.solve([self.switch[i] for i in chosen], _CONFLICTS)
-            if found is None:
-                break
-            if not found:
-                return sorted(chosen), True
-            broken.append(self._broken_by(self.solver.model[: self.labels + 1], set(chosen)))
-        return core, False
-
-    def _broken_by(self, model: list[bool], kept: set[int]) -> frozenset[int]:
-        """Rules that an assignment breaks, once labels are changed where that breaks fewer, and none of `kept`."""
-        broken = {i for i in range(len(self.rules)) if not self._holds(i, model)}
-        for _ in range(_ROUNDS):
-            before = len(broken)
-            for i in sorted(broken):
-                for name in self.rules[i].labels() if i in broken else ():
-                    v = self._numbers[name]
-                    model[v] = not model[v]
-                    touched = {j for j in self._with[v] if not self._holds(j, model)}
-                    if (
-                        i not in touched
-                        and kept.isdisjoint(touched)
-                        and len(touched) < len(broken.intersection(self._with[v]))
-                    ):
-                        broken = broken.difference(self._with[v]) | touched
-                        break
-                    model[v] = not model[v]
-            if len(broken) == before:
-                break
-        return frozenset(broken)
-
-    def _rotate(self, first: int, core: Sequence[int], needed: set[int]) -> None:
-        """Find further rules that are needed: change one label of a model of all but one; only another is broken."""
-        inside = set(core)
-        stack = [(first, self.solver.model[: self.labels + 1])]
-        while stack:
-            i, model = stack.pop()
-            for name in self.rules[i].labels():
-                v = self._numbers[name]
-                model[v] = not model[v]
-                touched = [j for j in self._with[v] if j in inside and not self._holds(j, model)]
-                if not any(j == i for j in touched) and self._holds(i, model) and len(touched) == 1:
-                    (j,) = touched
-                    if j not in needed:
-                        needed.add(j)
-                        stack.append((j, list(model)))
-                model[v] = not model[v]
-
-    def _holds(self, i: int, model: Sequence[bool]) -> bool:
-        """Whether a rule holds under values of the labels."""
-        clauses = self.asserted[i]
-        if all(abs(literal) <= self.labels for clause in clauses for literal in clause):
-            return all(any(model[abs(literal)] == (literal > 0) for literal in clause) for clause in clauses)
-        rule = self.rules[i]
-        return bool(rule.evaluate({name: model[self._numbers[name]] for name in rule.labels()}))
-
-
-def _hitting_set(sets: Sequence[frozenset[int]], most: int) -> list[int] | None:
-    """A smallest set that meets all sets, in the order of its numbers; None if it has more than `most` members."""
-    for size in range(most + 1):
-        found = _hit(sets, size)
+    for i in list(core):
+        rest = [j for j in core if j != i]
+        found = _numbers([rules[j] for j in rest], budget) if i in core else None
         if found is not None:
-            return found
-    return None
-
-
-def _hit(sets: Sequence[frozenset[int]], size: int) -> list[int] | None:
-    # depth first; the smallest set that is not met yet is branched on
-    stack: list[tuple[int, ...]] = [()]
-    while stack:
-        chosen = stack.pop()
-        missed = [members for members in sets if not members.intersection(chosen)]
-        if not missed:
-            return sorted(chosen)
-        if len(chosen) < size and _disjoint(missed) <= size - len(chosen):
-            fewest: frozenset[int] = min(missed, key=len)
-            stack.extend((*chosen, i) for i in sorted(fewest, reverse=True))
-    return None
-
-
-def _disjoint(sets: Iterable[frozenset[int]]) -> int:
-    """How many disjoint sets there are at least: as many members are needed to meet all."""
-    seen: set[int] = set()
-    count = 0
-    for members in sorted(sets, key=len):
-        if seen.isdisjoint(members):
-            seen |= members
-            count += 1
-    return count
+            core = [rest[j] for j in found]
+    return core
 
 
 def _by_states(rules: Sequence[Formula], budget: Budget) -> Contradiction | None:

@@ -11,7 +11,7 @@ from semprola.circuit import Circuit
 from semprola.compiler import cache as store
 from semprola.compiler.budget import Budget, Progress
 from semprola.compiler.clausal import circuit_of, compile_clauses
-from semprola.compiler.contradiction import explained
+from semprola.compiler.contradiction import explained, refuted_early
 from semprola.compiler.digest import formula_digest
 from semprola.compiler.join import join_circuits
 from semprola.compiler.parts import conjuncts_of, split
@@ -148,6 +148,9 @@ def _parts(
             budget.tried.append("topdown")
             made = compile_clauses(constraint.num_vars, (constraint.offsets, constraint.literals), budget)
             return [circuit_of(made, constraint.labels())], {}, "topdown", reason
+    refuted = refuted_early(constraint, budget)
+    if refuted is not None:
+        raise refuted
     budget.check("simplifying")
     check = functools.partial(budget.check, "simplifying")
     simple = simplify(constraint, check)

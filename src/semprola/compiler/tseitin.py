@@ -16,7 +16,7 @@ from semprola.circuit import Circuit
 from semprola.circuit.fold import fold
 from semprola.circuit.transforms import smooth
 from semprola.compiler.budget import Budget
-from semprola.logic import Cnf, Formula, Kind
+from semprola.logic import Cnf, Formula, Kind, Leaf
 
 _MOST_CLAUSES = 12
 """A part with more clauses than this is given a name, so that what is above it does not multiply them."""
@@ -118,10 +118,16 @@ class _Encoder:
         if plain is not None:
             clause = _clause(plain)
             return [] if clause is None else [clause]
+        short = formula.as_clauses() if isinstance(formula, Leaf) else None
+        if short is not None:
+            own = [self.index[name] for name in formula.labels()]
+            return [tuple(own[v - 1] if v > 0 else -own[-v - 1] for v in literals) for literals in short]
         if formula.kind is Kind.CARDINALITY:
-            self._settle([(arg, True) for arg in formula.args])
-            counted = [self._literal(self._known[arg, True]) for arg in formula.args]
-            found = self._count(counted, *formula.bounds, _MOST_SUBSETS)
+            plain = self._literals([(arg, True) for arg in formula.args])
+            if plain is None:
+                self._settle([(arg, True) for arg in formula.args])
+                plain = [self._literal(self._known[arg, True]) for arg in formula.args]
+            found = self._count(plain, *formula.bounds, _MOST_SUBSETS)
         else:
             self._settle(self._parts(formula, True))
             found = self._combine(formula, True)
@@ -135,6 +141,10 @@ class _Encoder:
             parts = [(formula.args[0], False), (formula.args[1], True)]
         else:
             return None
+        return self._literals(parts)
+
+    def _literals(self, parts: Iterable[_Goal]) -> list[int] | None:
+        """Formulas in either sign as literals of labels; None if one is more than that."""
         literals = []
         for part, sign in parts:
             if part.kind is Kind.NOT:

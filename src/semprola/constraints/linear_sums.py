@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 import operator
@@ -25,6 +26,8 @@ from semprola.logic import Reader
 from semprola.logic.messages import brief
 
 _CHECK_EVERY = 512
+_MOST_CLAUSES, _MOST_TERMS = 24, 12
+"""A sum of more labels, or one that needs more clauses than these, is not written as clauses."""
 _OPERATORS = {"<=": "le", ">=": "ge", "==": "eq", "<": "lt", ">": "gt", "!=": "ne"}
 
 
@@ -68,6 +71,7 @@ class Linear(Family):
 
     def __init__(self, names: tuple[str, ...], weights: tuple[Fraction, ...], op: str, bound: Fraction) -> None:
         self.names, self.weights, self.op, self.bound = names, weights, op, bound
+        self._short: list[tuple[tuple[int, ...], ...] | None] = []
 
     def labels(self) -> tuple[str, ...]:
         return self.names
@@ -97,6 +101,21 @@ class Linear(Family):
             return self._equation_reader(read, bound)
         return _at_most_reader(read, self._most(bound))
 
+    def as_clauses(self) -> tuple[tuple[int, ...], ...] | None:
+        if not self._short:
+            self._short.append(self._clauses())
+        return self._short[0]
+
+    def _clauses(self) -> tuple[tuple[int, ...], ...] | None:
+        if self.op == "!=" or len(self.names) > _MOST_TERMS:
+            return None
+        weights, bound = self._whole()
+        found = _covers(tuple(weights), self._most(bound))
+        if found is not None and self.op == "==":
+            above = _covers(tuple(-w for w in weights), math.floor(-bound))
+            found = None if above is None else (*found, *above)
+        return found
+
     def _build(self, budget: Budget) -> Circuit:
         weights, bound = self._whole()
         order = sorted(range(len(weights)), key=lambda v: -abs(weights[v]))
@@ -108,10 +127,10 @@ class Linear(Family):
     def _whole(self) -> tuple[list[int], Fraction]:
         """Whole weights without a common divisor, and the bound that belongs to them; ``>=`` turned into ``<=``."""
         sign = -1 if self.op in (">=", ">") else 1
-        scale = math.lcm(*(w.denominator for w in self.weights))
-        weights = [int(w * scale * sign) for w in self.weights]
+        scale = sign * math.lcm(*(w.denominator for w in self.weights))
+        weights = [w.numerator * (scale // w.denominator) for w in self.weights]
         common = math.gcd(*weights) or 1
-        return [w // common for w in weights], self.bound * scale * sign / common
+        return [w // common for w in weights], self.bound * Fraction(scale, common)
 
     def _most(self, bound: Fraction) -> int:
         return math.ceil(bound) - 1 if self.op in ("<", ">") else math.floor(bound)
@@ -146,6 +165,29 @@ class Linear(Family):
 
         start = int(bound) if bound.denominator == 1 and possible(int(bound), 0) else None if equal else settled
         return Reader(start, step, lambda rest: rest is not None and (rest == 0) == equal)
+
+
+@functools.lru_cache(maxsize=4096)
+def _covers(weights: tuple[int, ...], most: int) -> tuple[tuple[int, ...], ...] | None:
+    """``sum of weights <= most`` as clauses: for each minimal set of terms that is too heavy, one of them is off."""
+    # a negative weight counts for the label that is off
+    spare = most - sum(w for w in weights if w < 0)
+    terms = sorted(((abs(w), v if w > 0 else -v) for v, w in enumerate(weights, start=1) if w), reverse=True)
+    clauses: list[tuple[int, ...]] = []
+    stack: list[tuple[int, int, tuple[int, ...]]] = [(0, 0, ())]
+    rest = [*itertools.accumulate((weight for weight, _ in reversed(terms)), initial=0)][::-1]
+    while stack:
+        place, total, chosen = stack.pop()
+        if total > spare:
+            # heaviest first: without any of the terms chosen, the others are not too heavy
+            clauses.append(chosen)
+            if len(clauses) > _MOST_CLAUSES:
+                return None
+        elif total + rest[place] > spare:
+            weight, literal = terms[place]
+            stack.append((place + 1, total, chosen))
+            stack.append((place + 1, total + weight, (*chosen, -literal)))
+    return tuple(clauses)
 
 
 def _at_most_reader(weights: list[int], most: int) -> Reader:

@@ -110,6 +110,13 @@ class Leaf(Formula, ABC):
         """
         return None
 
+    def as_clauses(self) -> tuple[tuple[int, ...], ...] | None:
+        """Return clauses that say the same, if they are few.
+
+        A literal is the place of a label in ``labels()``, counted from 1, and negative for its negation.
+        """
+        return None
+
     def reader(self, order: Sequence[str]) -> Reader | None:
         """Return a state machine that reads the labels in any order, if there is a small one.
 

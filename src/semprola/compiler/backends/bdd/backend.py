@@ -22,19 +22,10 @@ _CHECK_EVERY = 16384
 
 
 def compile_bdd(components: Sequence[Sequence[Formula]], budget: Budget) -> Circuit:
-    """A circuit that is a reduced ordered binary decision diagram.
-
-    Args:
-        components: groups of conjuncts; no two groups share a variable.
-        budget: what may be used.
-
-    Returns:
-        A circuit whose labels are the variables of the conjuncts, structured by a variable order.
+    """A reduced ordered binary decision diagram; what goes in, comes out and is raised is as for `compile_topdown`.
 
     Raises:
         SemprolaError: oxidd is not installed.
-        UnsatisfiableError: there is no model.
-        CompilationBudgetError: the budget ran out.
     """
     return _compile(components, budget, zero_suppressed=False)
 

@@ -12,17 +12,5 @@ from semprola.logic import Formula
 
 
 def compile_sdd(components: Sequence[Sequence[Formula]], budget: Budget) -> Circuit:
-    """A structured circuit for a conjunction.
-
-    Args:
-        components: groups of conjuncts; no two groups share a variable.
-        budget: what may be used.
-
-    Returns:
-        A circuit whose labels are the variables of the conjuncts.
-
-    Raises:
-        UnsatisfiableError: there is no model.
-        CompilationBudgetError: the budget ran out.
-    """
+    """A circuit structured by a vtree; what goes in, comes out and is raised is as for `compile_topdown`."""
     return run(*translated(components, budget), budget)
