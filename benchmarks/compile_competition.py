@@ -259,7 +259,10 @@ def _about_d4(results: dict[str, Any]) -> list[str]:
         for entry in results["entries"]
         if entry["seconds"] and entry.get("d4") and max(entry["seconds"], entry["d4"]["seconds"]) >= 1
     ]
-    said = f"d4 (the wheel `d4Solver`, for comparison only) compiles {done} of them"
+    said = (
+        f"d4 (the wheel `d4Solver`, for comparison only, in an environment of its own: the wheel bundles a part with a "
+        f"non-commercial licence) compiles {done} of them"
+    )
     if both:
         middle = statistics.median(both)
         said += f"; where one of us takes a second or more, the median of our seconds over d4's is {middle:.2f}"

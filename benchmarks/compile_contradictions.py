@@ -37,7 +37,7 @@ def main() -> None:
             print(json.dumps(entries[-1]), flush=True)
     if not options.only:
         write_json(RESULTS, {"provenance": provenance(), "tries": options.tries, "entries": entries})
-        put_between(PAGE, "contradictions", table(entries))
+        update_page()
 
 
 def measured(case: Contradictory, tries: int) -> dict[str, Any]:
@@ -63,8 +63,14 @@ def measured(case: Contradictory, tries: int) -> dict[str, Any]:
     }
 
 
-def table(entries: list[dict[str, Any]]) -> str:
+def update_page() -> None:
+    """Put the results into the page."""
+    put_between(PAGE, "contradictions", table(json.loads(RESULTS.read_text())))
+
+
+def table(results: dict[str, Any]) -> str:
     """The results in Markdown."""
+    entries = results["entries"]
     slowest = max(entry["seconds"] for entry in entries)
     smallest = sum(entry["named"] == entry["fewest"] for entry in entries)
     lines = [

@@ -4,7 +4,7 @@ Each entry runs in a process of its own, with a limit on memory and on the time 
 the machine does not count), because some peers end the process when memory runs out. What a tool gave up on is not
 tried in a larger size. Writes results/compile_families.json and the table in docs/compile.md.
 
-    python benchmarks/compile_families.py [--seconds 10] [--peers PYTHON] [--only paths]
+    python -m benchmarks.compile_families [--seconds 10] [--peers PYTHON] [--only paths]
 
 PYTHON is an interpreter that has graphillion (extra `bench`); without it that column stays empty.
 """
@@ -30,7 +30,6 @@ from typing import Any
 ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results" / "compile_families.json"
 PAGE = ROOT / "docs" / "compile.md"
-MARKS = "<!-- families: begin -->", "<!-- families: end -->"
 MEMORY = 6 << 30
 OUT_OF_MEMORY = 77
 
@@ -392,11 +391,9 @@ def main() -> None:
 
 def update_page() -> None:
     """Put the table of the results into the page."""
-    text = PAGE.read_text(encoding="utf-8")
-    begin, end = (text.index(mark) for mark in MARKS)
-    PAGE.write_text(
-        f"{text[: begin + len(MARKS[0])]}\n{table(json.loads(RESULTS.read_text()))}{text[end:]}", encoding="utf-8"
-    )
+    from benchmarks.pages import put_between  # only here: peers run this file by itself
+
+    put_between(PAGE, "families", table(json.loads(RESULTS.read_text())))
 
 
 def table(results: dict[str, Any]) -> str:

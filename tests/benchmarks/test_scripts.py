@@ -27,17 +27,16 @@ def script(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["compile_families", "compile_competition", "compile_suite"])
+@pytest.mark.parametrize("name", ["families", "competition", "suite", "contradictions"])
 def test_the_page_shows_the_results(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = script(name, monkeypatch)
+    module = script(f"compile_{name}", monkeypatch)
     page = (ROOT / "docs" / "compile.md").read_text(encoding="utf-8")
-    begin, end = module.MARKS
-    shown = page.partition(begin)[2].partition(end)[0].strip()
-    path = ROOT / "results" / f"{name}.json"
+    shown = page.partition(f"<!-- {name}: begin -->")[2].partition(f"<!-- {name}: end -->")[0].strip()
+    path = ROOT / "results" / f"compile_{name}.json"
     if not path.is_file():
-        pytest.skip(f"there are no results yet: run benchmarks/{name}.py")
+        pytest.skip(f"there are no results yet: run benchmarks/compile_{name}.py")
     results = json.loads(path.read_text())
-    assert shown == module.table(results).strip(), f"run `python benchmarks/{name}.py`, or its update_page()"
+    assert shown == module.table(results).strip(), f"run `python -m benchmarks.compile_{name}`, or its update_page()"
 
 
 def test_every_tool_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
