@@ -16,7 +16,7 @@ export REPORT
 NATIVE := $(wildcard $(addprefix src/semprola/_native_src/,*.cpp *.h *.hpp))
 CPP := $(NATIVE) $(wildcard tests/native/*.cpp tests/native/*.hpp)
 
-.PHONY: help demo test lint format docs docs-serve sanitize bench clean
+.PHONY: help demo test test-browser lint format docs docs-serve sanitize bench clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -25,7 +25,12 @@ demo: $(INSTALLED) ## Compare the layer with its alternatives on a small task
 	@$(BIN)/python -m experiments.demo
 
 test: lint ## Run every check: lint, types, tests, doctests, the code in README and docs
+	@tests/browser/install.sh --ci
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+test-browser: $(INSTALLED) ## Test the playground in headless Chromium (installed with apt-get if you are root)
+	@tests/browser/install.sh
+	@$(BIN)/python -m pytest tests/browser
 
 lint: $(INSTALLED) ## Check style, format and types
 	@$(BIN)/ruff check .

@@ -10,13 +10,14 @@ import torch
 from torch import Tensor
 
 from semprola.circuit import Circuit
-from semprola.distributions import violations
+from semprola.distributions import ProductDistribution, violations
 from semprola.errors import IntractableError, UnsatisfiableError
 from semprola.playground.problems import RequestError
 
 LOWEST, HIGHEST = 0.001, 0.999
 """Beliefs are kept away from certainty: what is certain is evidence."""
 
+_SURE = 1e-9
 _TOP = 5
 _MOST_EVIDENCE = 64
 _MOST_BROKEN = 20
@@ -53,6 +54,17 @@ def read_evidence(content: Any, labels: int) -> list[int | None]:
     if not isinstance(content, str) or len(content) != labels or set(content) - set("-01"):
         raise RequestError(f"evidence is a text of {labels} characters out of 0, 1 and -")
     return [None if character == "-" else int(character) for character in content]
+
+
+def network_beliefs(p: Any) -> list[float] | None:
+    """What the network before the rules believes of each label; None if it has no belief in single labels."""
+    if not isinstance(p, ProductDistribution):
+        return None
+    logits = p.logits
+    if logits.shape[-2] != 1:
+        return None
+    beliefs: list[float] = logits[..., 0, :].double().sigmoid().clamp(_SURE, 1 - _SURE).tolist()
+    return beliefs
 
 
 def with_rules(p: Any, evidence: Sequence[int | None]) -> dict[str, Any]:

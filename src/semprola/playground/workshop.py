@@ -17,7 +17,14 @@ from semprola.circuit.circuit import PRODUCT, SUM
 from semprola.circuit.levels import heights
 from semprola.compiler import Progress, compile
 from semprola.nn import constrain
-from semprola.playground.answers import chance_of_rules, on_their_own, read_beliefs, read_evidence, with_rules
+from semprola.playground.answers import (
+    chance_of_rules,
+    network_beliefs,
+    on_their_own,
+    read_beliefs,
+    read_evidence,
+    with_rules,
+)
 from semprola.playground.folders import find_models
 from semprola.playground.limits import Limits
 from semprola.playground.models import DataTable, TrainedModel, read_row
@@ -108,15 +115,18 @@ class Workshop:
         subject = self._subject(request.get("source"))
         count = subject.circuit.num_labels
         evidence = read_evidence(request.get("evidence"), count)
-        if subject.model is not None:
+        if subject.model is None:
+            own: list[float] | None = read_beliefs(request.get("beliefs"), count)
+            p = constrain(torch.tensor(own, dtype=torch.float64).logit(), subject.circuit)
+        else:
             p = subject.model.distribution(read_row(request.get("row")))
-            found = with_rules(p, evidence)
-            own = [round(value, 6) for value in p.mean.clamp(0, 1).tolist()]
-            return found | {"beliefs": own, "independent": self._independent(subject, own, evidence)}
-        beliefs = read_beliefs(request.get("beliefs"), count)
-        p = constrain(torch.tensor(beliefs, dtype=torch.float64).logit(), subject.circuit)
-        found = with_rules(p, evidence) | {"independent": self._independent(subject, beliefs, evidence)}
-        if "impossible" in found:
+            own = network_beliefs(p)
+        beliefs = p.mean.clamp(0, 1).tolist() if own is None else own
+        found = with_rules(p, evidence) | {
+            "beliefs": [round(belief, 6) for belief in beliefs],
+            "independent": self._independent(subject, beliefs, evidence),
+        }
+        if own is None or "impossible" in found:
             return found
         weights = np.array([[1 - belief, belief] for belief in beliefs])
         for label, value in enumerate(evidence):

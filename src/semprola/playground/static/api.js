@@ -29,7 +29,7 @@ export async function ask(action, body, signal) {
     return answer;
   } catch (problem) {
     if (problem.name === "AbortError") return null;
-    if (response !== undefined) return { error: { kind: "internal", message: `the server answered ${response.status}` } };
+    if (response !== undefined && response.status !== 503) return { error: { kind: "internal", message: `the server answered ${response.status}` } };
     lost();
     return null;
   }

@@ -48,7 +48,7 @@ async function showDescription(result) {
   showSample(result.sample);
   const summary = `A circuit of ${result.nodes} nodes and ${result.edges} edges: ${result.sums} sums, ${result.products} products.`;
   $("circuit-note").textContent = result.picture.kind === "graph"
-    ? "⊕ sums are choices, ⊗ products combine, boxes are labels. The thicker an edge, the more probability runs through it."
+    ? "⊕ sums are choices, ⊗ products combine, boxes are labels. A thick edge carries much of the probability."
     : "Too large to draw node by node: how many nodes lie on each layer, the root at the top.";
   const isWide = result.labels.length > 12 || (result.picture.kind === "graph" && result.picture.width > 700);
   (isWide ? document.querySelector("main") : $("right")).append($("circuit"));
@@ -57,6 +57,9 @@ async function showDescription(result) {
   $("labels-fold").open = !isLong;
   table.show(result.labels, state.model === null);
   showViews(result);
+  const rules = [...result.rules, ...(result.hidden_rules ? [`and ${result.hidden_rules} more`] : [])];
+  const items = rules.map((rule) => el("li", {}, el("code", {}, rule)));
+  $("model-rules").replaceChildren(...(items.length ? items : [el("li", { class: "quiet" }, "The folder has them as a circuit only.")]));
   if (state.model !== null) await form.show(state.model, result.columns);
   await predict();
 }
@@ -173,10 +176,12 @@ function showAlone(answer) {
   verdict.classList.toggle("good", Boolean(independent) && broken === 0);
   card.querySelector(".state").textContent = independent ? inWords(independent.state) : "";
   const shown = independent?.broken ?? [];
-  const items = shown.map(({ rule, values }) => el("li", {}, el("code", {}, rule),
-    el("span", { class: "values" }, Object.entries(values).slice(0, 8).map(([name, value]) => `${name} = ${value}`).join(", "))));
+  const items = shown.map(({ rule, values }) => el("li", {}, el("code", {}, rule), rule.endsWith("cannot hold together") ? null
+    : el("span", { class: "values" }, Object.entries(values).slice(0, 8).map(([name, value]) => `${name} = ${value}`).join(", "))));
   if (broken > shown.length) items.push(el("li", {}, `and ${broken - shown.length} more`));
   card.querySelector(".broken").replaceChildren(...items);
+  $("alone-note").textContent = answer?.chance === undefined
+    ? "What the model finds more likely than not, label by label." : "What the network believes before the rules, label by label.";
   card.querySelector(".chance").textContent = answer?.chance === undefined ? ""
     : `Labels drawn one by one obey the rules with probability ${percent(answer.chance)}.`;
 }
@@ -213,10 +218,12 @@ function showViews({ view, labels }) {
     alone: makeView(view, labels, own ? cycleBelief : null, own ? "Press to change the belief" : ""),
     spl: makeView(view, labels, cycleEvidence, "Press to fix or free"),
   };
+  const legend = { grid: "Thick edges are probable; solid colour marks the prediction.", table: "Numbers are percentages; frames mark the prediction.",
+    board: "Dark digits are probable; frames mark the prediction." }[view.kind];
   const hints = { alone: own ? "Press a part to believe it 10, 50 or 90 %." : "", spl: "Press a part to fix it to 1, to 0, or to free it." };
   for (const side of ["alone", "spl"]) {
     const place = $(side).querySelector(".view");
-    place.replaceChildren(...(views[side] ? [views[side].element, el("p", { class: "quiet" }, hints[side])] : []));
+    place.replaceChildren(...(views[side] ? [views[side].element, el("p", { class: "quiet" }, `${legend} ${hints[side]}`)] : []));
   }
 }
 
@@ -251,7 +258,7 @@ function showControls() {
   $("text-label").textContent = structure === "none" ? "Rules, one on each line" : "More rules, one on each line";
   $("editor").hidden = $("structure-row").hidden = !own;
   $("even").hidden = !own;
-  $("model-row").hidden = own;
+  $("model-row").hidden = $("model-rules").hidden = $("alone-note").hidden = own;
   $("belief-head").textContent = own ? "Belief" : "Model";
   $("model").value = state.model ?? "";
   table.showTruth(null);

@@ -1,0 +1,90 @@
+"""How long does the playground take to answer, as its page sees it?
+
+Starts the server, compiles problems of growing size, and sends beliefs that change every time, half of them with
+evidence, as a hand on a slider does.
+
+    python -m benchmarks.playground [--requests 200] [--out results/playground.json]
+"""
+
+from __future__ import annotations
+
+import argparse
+import http.client
+import json
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.provenance import provenance, write_json
+
+PROBLEMS = (
+    ("hierarchy", {"structure": "none", "size": 0, "text": "cat -> animal\ndog -> animal\n~(cat & dog)"}),
+    ("ranking of 5", {"structure": "ranking", "size": 5, "text": ""}),
+    ("sudoku 4 × 4", {"structure": "sudoku", "size": 4, "text": ""}),
+    ("grid 5 × 5", {"structure": "grid", "size": 5, "text": ""}),
+    ("ranking of 7", {"structure": "ranking", "size": 7, "text": ""}),
+    ("grid 6 × 6", {"structure": "grid", "size": 6, "text": ""}),
+)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--requests", type=int, default=200)
+    parser.add_argument("--out", type=Path, default=Path("results/playground.json"))
+    options = parser.parse_args()
+    command = [sys.executable, "-u", "-m", "semprola", "playground", "--no-open", "--port", "0"]
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        found = re.search(r":(\d+)/", server.stdout.readline() if server.stdout else "")
+        if found is None:
+            raise SystemExit("the playground did not start")
+        connection = http.client.HTTPConnection("127.0.0.1", int(found[1]), timeout=120)
+        rows = [measure(connection, name, problem, options.requests) for name, problem in PROBLEMS]
+    finally:
+        server.send_signal(signal.SIGINT)
+        server.wait()
+    write_json(options.out, {"provenance": provenance(), "requests": options.requests, "rows": rows})
+
+
+def measure(
+    connection: http.client.HTTPConnection, name: str, problem: dict[str, Any], requests: int
+) -> dict[str, Any]:
+    """Milliseconds for one answer: median, 95th percentile and longest."""
+    rng = random.Random(0)
+    source = {"problem": problem}
+    began = time.perf_counter()
+    described = ask(connection, "describe", {"source": source})
+    first = 1000 * (time.perf_counter() - began)
+    count = len(described["labels"])
+    times = []
+    for number in range(requests):
+        beliefs = [round(rng.uniform(0.01, 0.99), 2) for _ in range(count)]
+        evidence = ["-"] * count
+        if number % 2:
+            evidence[rng.randrange(count)] = "0"
+        began = time.perf_counter()
+        ask(connection, "answer", {"source": source, "beliefs": beliefs, "evidence": "".join(evidence)})
+        times.append(1000 * (time.perf_counter() - began))
+    low, high = np.percentile(times, [50, 95])
+    row = {"problem": name, "labels": count, "nodes": described["nodes"], "edges": described["edges"]}
+    row |= {"compile_ms": round(first, 1), "median_ms": round(low, 1), "p95_ms": round(high, 1)}
+    row |= {"longest_ms": round(max(times), 1)}
+    print("  ".join(f"{key} {value}" for key, value in row.items()), flush=True)
+    return row
+
+
+def ask(connection: http.client.HTTPConnection, action: str, content: dict[str, Any]) -> dict[str, Any]:
+    connection.request("POST", f"/api/{action}", json.dumps(content), {"Content-Type": "application/json"})
+    result: dict[str, Any] = json.loads(connection.getresponse().read())["result"]
+    return result
+
+
+if __name__ == "__main__":
+    main()
