@@ -13,7 +13,7 @@ import semprola as sp
 from semprola.errors import LabelError, ParseError
 from semprola.playground.examples import examples
 from semprola.playground.limits import Limits
-from semprola.playground.pictures import flows, picture
+from semprola.playground.pictures import Flow, picture
 from semprola.playground.problems import SIZES, Problem, RequestError, read_problem, read_rules
 from semprola.playground.workshop import Workshop
 
@@ -94,7 +94,7 @@ def test_flows_are_the_probabilities_of_edges(name: str) -> None:
     """The flow into the literals of a label is its marginal, where the circuit mentions it; sums split their flow."""
     circuit = sp.compile(sp.And([sp.parse(line) for line in RULES[name].split("\n")]))
     beliefs = np.linspace(0.15, 0.85, circuit.num_labels)
-    found = flows(circuit, np.stack([1 - beliefs, beliefs], axis=1))
+    found = Flow(circuit).through_edges(np.stack([1 - beliefs, beliefs], axis=1))
     assert found is not None
     p = sp.constrain(np_logit(beliefs), circuit)
     into = np.zeros(circuit.num_nodes)

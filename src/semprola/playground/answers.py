@@ -78,7 +78,7 @@ def with_rules(p: Any, evidence: Sequence[int | None]) -> dict[str, Any]:
         Marginals, mode, Hamming decode, the five most probable states, and the entropy in bits; or, if the evidence
         contradicts the rules, ``{"impossible": labels}`` with labels that do not go together.
     """
-    observed = _observed(evidence, p.mean.dtype)
+    observed = _observed(evidence, p.log_partition.dtype)
     try:
         q = p if all(value is None for value in evidence) else p.condition(observed)
     except UnsatisfiableError:
@@ -115,7 +115,7 @@ def on_their_own(circuit: Circuit, beliefs: Sequence[float], evidence: Sequence[
 
 def chance_of_rules(p: Any, beliefs: Sequence[float], evidence: Sequence[int | None]) -> float:
     """The probability that independent labels with these beliefs obey the rules, given the evidence."""
-    observed = _observed(evidence, p.mean.dtype)
+    observed = _observed(evidence, p.log_partition.dtype)
     known = sum(
         math.log(belief if value else 1 - belief)
         for belief, value in zip(beliefs, evidence, strict=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -36,55 +37,60 @@ def picture(circuit: Circuit) -> dict[str, Any]:
     return _graph(circuit) if circuit.num_nodes <= MOST_DRAWN else _layers(circuit)
 
 
-def flows(circuit: Circuit, weights: NDArray[np.float64]) -> list[float] | None:
-    """The share of the probability that runs through each edge, in the order of ``circuit.children``.
+class Flow:
+    """How much of the probability runs through each edge of a circuit.
 
     Args:
-        circuit: a decomposable and deterministic circuit without given variables, small enough to draw.
-        weights: of label = 0 and label = 1, [labels, 2].
-
-    Returns:
-        Probabilities; None if the circuit is too large to draw or nothing is possible.
+        circuit: a decomposable and deterministic circuit without given variables.
 
     Example:
         >>> import semprola as sp
-        >>> flows(sp.compile("a & b"), np.full((2, 2), 0.5))
+        >>> Flow(sp.compile("a & b")).through_edges(np.full((2, 2), 0.5))
         [1.0, 1.0]
     """
-    if circuit.num_nodes > MOST_DRAWN or circuit.given:
-        return None
-    scope = _scope_bits(circuit)
-    # A label that a branch leaves out is free there, or 0 if the circuit says so.
-    absent = np.where(circuit.zero_suppressed, weights[:, 0], weights.sum(axis=1))
-    value = np.zeros(circuit.num_nodes)
-    edge_value = np.ones(circuit.num_edges)
-    for node in range(circuit.num_nodes):
-        edges = slice(circuit.child_start[node], circuit.child_start[node + 1])
-        children = circuit.children[edges]
-        literal = int(circuit.literal[node])
-        if literal:
-            value[node] = weights[abs(literal) - 1, int(literal > 0)]
-        elif circuit.kind[node] == SUM:
-            missing = scope[node] & ~scope[children]
-            edge_value[edges] = value[children] * np.where(missing, absent, 1.0).prod(axis=1)
-            value[node] = edge_value[edges].sum()
-        else:
-            value[node] = value[children].prod()
-    if not value[circuit.root] > 0:
-        return None
-    flow = np.zeros(circuit.num_nodes)
-    flow[circuit.root] = 1.0
-    edge_flow = np.zeros(circuit.num_edges)
-    for node in range(circuit.num_nodes - 1, -1, -1):
-        edges = slice(circuit.child_start[node], circuit.child_start[node + 1])
-        share = flow[node]
-        if circuit.kind[node] == SUM:
-            edge_flow[edges] = share * edge_value[edges] / value[node] if value[node] > 0 else 0.0
-        else:
-            edge_flow[edges] = share
-        np.add.at(flow, circuit.children[edges], edge_flow[edges])
-    rounded: list[float] = np.round(edge_flow, 6).tolist()
-    return rounded
+
+    def __init__(self, circuit: Circuit) -> None:
+        self._circuit = circuit
+        self.is_drawn = circuit.num_nodes <= MOST_DRAWN and not circuit.given
+        if self.is_drawn:
+            scope = _scope_bits(circuit)
+            parent = np.repeat(np.arange(circuit.num_nodes), np.diff(circuit.child_start))
+            self._missing = scope[parent] & ~scope[circuit.children] & (circuit.kind[parent] == SUM)[:, None]
+
+    def through_edges(self, weights: NDArray[np.float64]) -> list[float] | None:
+        """Probabilities in the order of ``circuit.children``; None if the circuit is too large to draw.
+
+        Args:
+            weights: of label = 0 and label = 1, [labels, 2]; together they leave some model possible.
+        """
+        if not self.is_drawn:
+            return None
+        circuit = self._circuit
+        # A label that a branch leaves out is free there, or 0 if the circuit says so.
+        absent = np.where(circuit.zero_suppressed, weights[:, 0], weights.sum(axis=1))
+        factor = np.where(self._missing, absent, 1.0).prod(axis=1).tolist()
+        start, children = circuit.child_start.tolist(), circuit.children.tolist()
+        kind, literal = circuit.kind.tolist(), circuit.literal.tolist()
+        value = [1.0] * circuit.num_nodes
+        for node in range(circuit.num_nodes):
+            edges = range(start[node], start[node + 1])
+            if literal[node]:
+                value[node] = float(weights[abs(literal[node]) - 1, int(literal[node] > 0)])
+            elif kind[node] == SUM:
+                value[node] = sum(value[children[edge]] * factor[edge] for edge in edges)
+            else:
+                value[node] = math.prod(value[children[edge]] for edge in edges)
+        flow = [0.0] * circuit.num_nodes
+        flow[circuit.root] = 1.0
+        through = [0.0] * circuit.num_edges
+        for node in range(circuit.root, -1, -1):
+            for edge in range(start[node], start[node + 1]):
+                share = 1.0
+                if kind[node] == SUM:
+                    share = value[children[edge]] * factor[edge] / value[node] if value[node] else 0.0
+                through[edge] = round(flow[node] * share, 6)
+                flow[children[edge]] += flow[node] * share
+        return through
 
 
 def _graph(circuit: Circuit) -> dict[str, Any]:

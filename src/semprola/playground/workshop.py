@@ -28,7 +28,7 @@ from semprola.playground.answers import (
 from semprola.playground.folders import find_models
 from semprola.playground.limits import Limits
 from semprola.playground.models import DataTable, TrainedModel, read_row
-from semprola.playground.pictures import flows, picture
+from semprola.playground.pictures import Flow, picture
 from semprola.playground.problems import Problem, RequestError, read_problem, table_view
 
 _MOST_RULES = 100
@@ -42,12 +42,14 @@ class Subject:
         circuit: the constraint.
         shown: for rules as `violations` names them, how the page shows them.
         view: how the page draws the labels.
+        flow: how the page draws the circuit.
         model: the model, if it is one.
     """
 
     circuit: Circuit
     shown: dict[str, str]
     view: dict[str, Any]
+    flow: Flow
     model: TrainedModel | None = None
 
 
@@ -133,7 +135,7 @@ class Workshop:
             if value is not None:
                 weights[label] = [1 - value, value]
         chance = chance_of_rules(p, beliefs, evidence)
-        return found | {"chance": chance, "flows": flows(subject.circuit, weights)}
+        return found | {"chance": chance, "flows": subject.flow.through_edges(weights)}
 
     def row(self, request: dict[str, Any]) -> dict[str, Any]:
         """A row of the table, for the inputs of a model."""
@@ -169,7 +171,7 @@ class Workshop:
             cache=False,
             progress=self._progress if self._progress is not None else False,
         )
-        return Subject(circuit, {str(rule): shown for rule, shown in constraint.rules}, constraint.view)
+        return Subject(circuit, {str(rule): shown for rule, shown in constraint.rules}, constraint.view, Flow(circuit))
 
     def _load(self, name: Any) -> Subject:
         if not isinstance(name, str) or name not in self._models:
@@ -178,7 +180,7 @@ class Workshop:
         if model.circuit.num_labels > self.limits.labels or model.circuit.num_nodes > self.limits.nodes:
             raise RequestError(f"{name}: the model is too large for the page: {model.circuit}")
         shown = {str(rule): str(rule) for rule in model.rules}
-        return Subject(model.circuit, shown, table_view(model.circuit.labels), model)
+        return Subject(model.circuit, shown, table_view(model.circuit.labels), Flow(model.circuit), model)
 
     def _independent(self, subject: Subject, beliefs: list[float], evidence: list[int | None]) -> dict[str, Any]:
         found = on_their_own(subject.circuit, beliefs, evidence)
