@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -13,9 +14,12 @@ import torch
 
 from experiments.provenance import read_json, write_json
 from experiments.warcraft.dataset import PARTS, generated_maps, load_maps
+from experiments.warcraft.gallery import draw_gallery
+from experiments.warcraft.larger import measure_grids
 from experiments.warcraft.models import METHODS, ModelSettings
 from experiments.warcraft.nets import NETS
 from experiments.warcraft.paths import NEIGHBOURS
+from experiments.warcraft.report import GRIDS, write_report
 from experiments.warcraft.runs import Task, path_constraint, run
 from experiments.warcraft.tables import print_summary
 from experiments.warcraft.tuning import chosen_settings, tune, tuned_methods
@@ -38,6 +42,7 @@ TRAINING = {
     ),
 }  # fmt: skip
 """How each network is trained, for all methods alike, but for what `--tune` chooses on validation maps."""
+IMAGES = Path("docs/images")
 QUICK = {"train": 1000, "val": 200, "test": 200}
 SHORT = "1,000 maps, grid net, a few epochs: a first look of a few minutes"
 
@@ -45,6 +50,11 @@ SHORT = "1,000 maps, grid net, a few epochs: a first look of a few minutes"
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is missing, then print the table of everything in the folder; returns the exit status."""
     options = _parser().parse_args(arguments)
+    if options.grids:
+        write_json(options.out / GRIDS, measure_grids(cache=options.cache))
+    if options.report or options.grids:
+        print(write_report(options.out))
+        return 0
     methods = tuple(options.methods.split(",")) if options.methods else DEFAULT_METHODS[options.net]
     sizes = QUICK if options.quick else PARTS
     task = _task(options, sizes)
@@ -53,19 +63,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
         training = replace(training, epochs=8, warmup=20)
     if options.epochs:
         training = replace(training, epochs=options.epochs)
+    if options.precision:
+        training = replace(training, precision=options.precision)
     if options.threads:
         torch.set_num_threads(options.threads)
     if options.tune:
         for method in tuned_methods(methods):
             tune(task, options.net, method, TRAINING[options.net], options.out)
+    if options.gallery:
+        _gallery(task, options, methods, training)
+        return 0
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         for method in methods:
             for components in options.components if method == "product-spl" and options.net != "costs" else (1,):
                 settings = ModelSettings(method, options.net, components, views=options.views, biased=options.biased)
                 settings, chosen = chosen_settings(options.out, settings, training, options.neighbours)
                 _one(task, settings, chosen, seed, options.out, options.checkpoints)
-    print_summary(results_in(options.out))
+    if os.environ.get("RANK", "0") == "0":
+        print_summary(results_in(options.out))
     return 0
+
+
+def _gallery(task: Task, options: argparse.Namespace, methods: Sequence[str], training: FitSettings) -> None:
+    """Pictures of the first seed's models; those that are not trained yet are trained."""
+    models = {}
+    for method in methods:
+        components = options.components[0] if method == "product-spl" else 1
+        settings = ModelSettings(method, options.net, components, views=options.views)
+        settings, chosen = chosen_settings(options.out, settings, training, options.neighbours)
+        path = options.checkpoints / f"{_name(task, settings, options.first_seed)}.pt"
+        models[METHODS[method]] = run(task, settings, chosen, options.first_seed, checkpoint=path)[1]
+    for path in draw_gallery(task.test, models, IMAGES):
+        print(path)
 
 
 def results_in(folder: Path) -> list[dict[str, Any]]:
@@ -74,15 +103,22 @@ def results_in(folder: Path) -> list[dict[str, Any]]:
 
 
 def _one(task: Task, settings: ModelSettings, training: FitSettings, seed: int, out: Path, checkpoints: Path) -> None:
-    name = f"{settings.net}-{settings.method}{settings.components if settings.components > 1 else ''}"
-    name += ("-biased" if settings.biased else "") + ("-8" if task.neighbours == 8 else "") + f"-seed{seed}"
+    name = _name(task, settings, seed)
     path = out / f"{name}.json"
     if path.is_file() and _same(read_json(path), settings, training, task):
         return
     result, _ = run(task, settings, training, seed, checkpoint=checkpoints / f"{name}.pt")
+    if os.environ.get("RANK", "0") != "0":
+        return  # of several processes the first one writes
     write_json(path, result)
     test = result["test"]
     print(f"{name}: exact {test['exact']:.1f}, optimal {test['optimal']:.1f}, {result['history']['seconds']:.0f} s")
+
+
+def _name(task: Task, settings: ModelSettings, seed: int) -> str:
+    """What the files of a run are called."""
+    name = f"{settings.net}-{settings.method}{settings.components if settings.components > 1 else ''}"
+    return name + ("-biased" if settings.biased else "") + ("-8" if task.neighbours == 8 else "") + f"-seed{seed}"
 
 
 def _same(found: Mapping[str, Any], settings: ModelSettings, training: FitSettings, task: Task) -> bool:
@@ -141,7 +177,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, default=None, help="folder with the published maps")
     parser.add_argument("--map-seed", type=int, default=0, help="of generated maps")
     parser.add_argument("--cache", type=Path, default=None, help="folder for generated maps")
+    parser.add_argument("--grids", action="store_true", help="only measure how far the constraint goes")
+    parser.add_argument("--gallery", action="store_true", help="only draw pictures: FIL first, a layer last")
+    parser.add_argument("--report", action="store_true", help="only rewrite the tables of docs/warcraft.md")
     parser.add_argument("--quick", action="store_true", help=SHORT)
+    parser.add_argument("--precision", default="", help="of the network: float32 or bfloat16; its own by default")
     parser.add_argument("--threads", type=int, default=0, help="of torch; all by default")
     parser.add_argument("--tune", action="store_true", help="first choose settings on validation maps")
     parser.add_argument("--out", type=Path, default=Path("out/warcraft"), help="folder for results")

@@ -3,19 +3,63 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from experiments.pictures import blank_figure
+from experiments.warcraft.dataset import Maps
+from experiments.warcraft.models import PathModel
 from experiments.warcraft.paths import distances, edge_ends, path_costs
 from experiments.warcraft.score import is_path
 from experiments.warcraft.terrain import TILE
 
 VALID, BROKEN, TRUE = "#7CFC5A", "#FF4D4D", "#FFFFFF"
+SAMPLES = 5
+_LOOKED_AT = 200
+"""Test maps from which the pictures are taken."""
 
 Edges = NDArray[np.float32]
+
+
+def draw_gallery(maps: Maps, models: Mapping[str, PathModel], folder: Path) -> list[Path]:
+    """Two pictures of the first test maps: what each model predicts, and where the last model is unsure.
+
+    Args:
+        maps: the test maps.
+        models: trained models by title. The last one is a layer that can be sampled.
+        folder: for ``warcraft.png`` and ``warcraft_unsure.png``.
+
+    Returns:
+        The files that were written.
+    """
+    some = Maps(maps.pictures[:_LOOKED_AT], maps.costs[:_LOOKED_AT], maps.labels[:_LOOKED_AT])
+    x = torch.from_numpy(np.array(some.pictures)).flatten(1)
+    with torch.no_grad():
+        predicted = {title: model.eval()(x).mode.numpy() for title, model in models.items()}
+        last = list(models.values())[-1](x)
+        entropy = last.entropy()
+        marginals = last.mean.numpy()
+        torch.manual_seed(0)
+        samples = last.sample((SAMPLES,)).numpy()
+    shown = _telling(some, predicted)
+    figure = gallery(
+        some.pictures[shown],
+        some.costs[shown],
+        some.labels[shown],
+        {title: edges[shown] for title, edges in predicted.items()},
+    )
+    row = int(entropy.argmax())
+    mode = list(predicted.values())[-1][row]
+    other = unsure(some.pictures[row], marginals[row], mode, list(samples[:, row]), some.labels[row])
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = [folder / "warcraft.png", folder / "warcraft_unsure.png"]
+    for drawn, path in zip((figure, other), paths, strict=True):
+        drawn.savefig(path, dpi=90)
+    return paths
 
 
 def gallery(pictures: NDArray[np.uint8], costs: NDArray[Any], labels: Edges, predicted: Mapping[str, Edges]) -> Any:
@@ -63,6 +107,15 @@ def unsure(picture: NDArray[np.uint8], marginals: Edges, mode: Edges, samples: S
     for axis, sample in zip(row[3:], samples, strict=True):
         _draw_edges(axis, sample, VALID)
     return figure
+
+
+def _telling(maps: Maps, predicted: Mapping[str, Edges]) -> list[int]:
+    """The first two maps on which the first method breaks the constraint, the first on which it does not, and the first
+    on which the last method is not exact."""
+    valid = is_path(next(iter(predicted.values())), maps.side)
+    exact = (list(predicted.values())[-1] == maps.labels).all(1)
+    wanted = [*np.flatnonzero(~valid)[:2], *np.flatnonzero(valid)[:1], *np.flatnonzero(~exact)[:1]]
+    return list(dict.fromkeys(int(row) for row in wanted))
 
 
 def _show(axis: Any, picture: NDArray[np.uint8], title: str) -> None:

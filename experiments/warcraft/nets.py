@@ -6,8 +6,12 @@ edges for every component, then one mixing logit per component if there are seve
 
 from __future__ import annotations
 
+from typing import Any
+
 import torch
+import torch.distributed as dist
 from torch import Tensor, nn
+from torch.distributed.nn.functional import all_reduce
 
 from experiments.warcraft.paths import edge_ends
 from experiments.warcraft.terrain import TILE
@@ -28,6 +32,32 @@ class _Pictures(nn.Module):
         return (images.to(torch.get_default_dtype()) - 88.0) / 40.0
 
 
+class BatchNorm(nn.BatchNorm2d):
+    """Batch normalisation by the rows of all processes, so that several processes train as one does."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Normalised features [batch, channels, height, width]."""
+        if not (self.training and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
+            plain: Tensor = super().forward(x)
+            return plain
+        reduce: Any = all_reduce
+        own = torch.cat([x.sum((0, 2, 3)), (x * x).sum((0, 2, 3)), x.new_tensor([x.numel() / x.shape[1]])])
+        sums, squares, count = reduce(own).split([x.shape[1], x.shape[1], 1])
+        mean = sums / count
+        variance = squares / count - mean * mean
+        self._remember(mean.detach(), (variance * count / (count - 1)).detach())
+        scale = self.weight * (variance + self.eps).rsqrt()
+        return x * scale[:, None, None] + (self.bias - mean * scale)[:, None, None]
+
+    def _remember(self, mean: Tensor, variance: Tensor) -> None:
+        momentum = 0.1 if self.momentum is None else self.momentum
+        for kept, new in ((self.running_mean, mean), (self.running_var, variance)):
+            if kept is not None:
+                kept.lerp_(new.to(kept), momentum)
+        if self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+
+
 class ResNet18(nn.Module):
     """ResNet-18 (He et al., 2016) with the usual stem, average pooling over the last map of 3 × 3, and a linear head.
 
@@ -40,7 +70,7 @@ class ResNet18(nn.Module):
         super().__init__()
         layers: list[nn.Module] = [
             _Pictures(side),
-            nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1),
+            nn.Conv2d(3, 64, 7, 2, 3, bias=False), BatchNorm(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1),
         ]  # fmt: skip
         width = 64
         for stage, channels in enumerate((64, 128, 256, 512)):
@@ -61,12 +91,12 @@ class Residual(nn.Module):
     def __init__(self, width: int, channels: int, stride: int = 1) -> None:
         super().__init__()
         self.inner = nn.Sequential(
-            nn.Conv2d(width, channels, 3, stride, 1, bias=False), nn.BatchNorm2d(channels), nn.ReLU(),
-            nn.Conv2d(channels, channels, 3, 1, 1, bias=False), nn.BatchNorm2d(channels),
+            nn.Conv2d(width, channels, 3, stride, 1, bias=False), BatchNorm(channels), nn.ReLU(),
+            nn.Conv2d(channels, channels, 3, 1, 1, bias=False), BatchNorm(channels),
         )  # fmt: skip
         self.short_cut: nn.Module = nn.Identity()
         if stride != 1 or width != channels:
-            self.short_cut = nn.Sequential(nn.Conv2d(width, channels, 1, stride, bias=False), nn.BatchNorm2d(channels))
+            self.short_cut = nn.Sequential(nn.Conv2d(width, channels, 1, stride, bias=False), BatchNorm(channels))
 
     def forward(self, x: Tensor) -> Tensor:
         """The sum of both ways, rectified."""
@@ -88,9 +118,9 @@ class Trunk(nn.Module):
         self.side = side
         self.tiles = nn.Sequential(
             _Pictures(side),
-            nn.Conv2d(3, 128, TILE, TILE, bias=False), nn.BatchNorm2d(128), nn.ReLU(),
-            nn.Conv2d(128, 64, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU(),
-            nn.Conv2d(64, channels, 1, bias=False), nn.BatchNorm2d(channels), nn.ReLU(),
+            nn.Conv2d(3, 128, TILE, TILE, bias=False), BatchNorm(128), nn.ReLU(),
+            nn.Conv2d(128, 64, 1, bias=False), BatchNorm(64), nn.ReLU(),
+            nn.Conv2d(64, channels, 1, bias=False), BatchNorm(channels), nn.ReLU(),
         )  # fmt: skip
         self.blocks = nn.Sequential(*(Residual(channels, channels) for _ in range(blocks)))
         self.places = nn.Parameter(0.1 * torch.randn(VIEWS, channels, side, side)) if views else None

@@ -99,6 +99,7 @@ def run(
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "history": {
             "step": history.step,
+            "loss": [round(value, 6) for value in history.loss],
             "valid_exact": [round(value, 2) for value in history.valid_exact],
             "best_step": history.best_step,
             "seconds": round(history.seconds, 1),

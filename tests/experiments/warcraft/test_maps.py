@@ -18,22 +18,22 @@ from semprola.errors import FormatError, SemprolaError
 SIZES = {"train": 3, "val": 2, "test": 2}
 
 
-def directed(costs: np.ndarray) -> nx.DiGraph:
+def directed(costs: np.ndarray, neighbours: int = 4) -> nx.DiGraph:
     """The grid with the cost of the cell that a step enters."""
-    graph = grid(len(costs)).to_directed()
+    graph = grid(len(costs), neighbours).to_directed()
     for _, there, data in graph.edges(data=True):
         data["weight"] = int(tenths(costs[there]))
     return graph
 
 
-@pytest.mark.parametrize("side", [2, 4, 12])
-def test_labels_are_least_cost_paths_and_ties_go_right_then_down(side: int) -> None:
+@pytest.mark.parametrize(("side", "neighbours"), [(2, 4), (4, 4), (12, 4), (3, 8), (7, 8)])
+def test_labels_are_least_cost_paths_and_ties_go_right_then_down(side: int, neighbours: int) -> None:
     random = np.random.default_rng(side)
     maps = np.array(COSTS)[random_classes(12, side, random)]
-    edges = list(grid(side).edges)
-    for costs, label in zip(maps, least_cost_paths(maps), strict=True):
+    edges = list(grid(side, neighbours).edges)
+    for costs, label in zip(maps, least_cost_paths(maps, neighbours), strict=True):
         target = (side - 1, side - 1)
-        every = nx.all_shortest_paths(directed(costs), (0, 0), target, weight="weight")
+        every = nx.all_shortest_paths(directed(costs, neighbours), (0, 0), target, weight="weight")
 
         def steps(walk: list[tuple[int, int]]) -> list[int]:
             return [STEPS.index((b[0] - a[0], b[1] - a[1])) for a, b in pairwise(walk)]
@@ -41,8 +41,9 @@ def test_labels_are_least_cost_paths_and_ties_go_right_then_down(side: int) -> N
         best = min(every, key=steps)
         used = {frozenset(step) for step in pairwise(best)}
         assert {frozenset(edges[i]) for i in np.flatnonzero(label)} == used
-        least = nx.shortest_path_length(directed(costs), (0, 0), target, weight="weight") + tenths(costs[0, 0])
-        assert distances(costs[None])[0, 0, 0] == least
+        graph = directed(costs, neighbours)
+        least = nx.shortest_path_length(graph, (0, 0), target, weight="weight") + tenths(costs[0, 0])
+        assert distances(costs[None], neighbours)[0, 0, 0] == least
         assert path_costs(label[None], costs[None])[0] == pytest.approx(least / 10)
 
 

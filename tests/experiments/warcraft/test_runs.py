@@ -91,6 +91,7 @@ def test_a_campaign_resumes_and_reports(
 ) -> None:
     monkeypatch.setattr(app, "PARTS", SIZES)
     words = ["--cache", str(tmp_path / "maps"), "--out", str(tmp_path / "out"), "--epochs", "1", "--longest", "24"]
+    words += ["--checkpoints", str(tmp_path / "checkpoints")]
     assert app.main([*words, "--net", "grid", "--methods", "fil,product-spl,spl", "--components", "2"]) == 0
     assert app.main([*words, "--net", "costs"]) == 0
     capsys.readouterr()
@@ -103,8 +104,9 @@ def test_a_campaign_resumes_and_reports(
             assert result["test"]["consistent"] == 100.0
         if result["model"]["net"] == "costs":
             assert -1 <= result["test"]["rank_correlation"] <= 1
-    text = markdown(results)
-    assert text.count("\n") == 7
+    assert markdown(results, "grid").count("\n") == 5
+    assert "cost rank corr." in markdown(results, "costs")
+    assert markdown(results, "resnet18") == ""
     assert all(len(line) <= 80 for line in _printed(results, capsys).splitlines())
 
 
@@ -116,6 +118,16 @@ def test_the_gallery(tmp_path: Path) -> None:
     assert [axis.get_xlabel() for axis in figure.axes[3:4]] == ["no path"]
     figure.savefig(tmp_path / "x.png")
     gallery.unsure(maps.pictures[0], maps.labels[0] * 0.5, maps.labels[0], [maps.labels[0]] * 5, maps.labels[0])
+
+
+def test_the_gallery_of_models(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    maps = generated_maps("val", sizes=SIZES, cache=tmp_path)
+    circuit = path_constraint(12, 24)
+    small = {"channels": 4, "blocks": 1}
+    models = {name: PathModel(ModelSettings(name, **small), circuit) for name in ("fil", "product-spl")}  # type: ignore[arg-type]
+    paths = gallery.draw_gallery(maps, models, tmp_path / "images")
+    assert all(path.read_bytes()[1:4] == b"PNG" for path in paths)
 
 
 def test_every_method_has_a_title() -> None:
