@@ -38,8 +38,7 @@ class BatchNorm(nn.BatchNorm2d):
     def forward(self, x: Tensor) -> Tensor:
         """Normalised features [batch, channels, height, width]."""
         if not (self.training and dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1):
-            plain: Tensor = super().forward(x)
-            return plain
+            return super().forward(x)
         reduce: Any = all_reduce
         own = torch.cat([x.sum((0, 2, 3)), (x * x).sum((0, 2, 3)), x.new_tensor([x.numel() / x.shape[1]])])
         sums, squares, count = reduce(own).split([x.shape[1], x.shape[1], 1])
@@ -47,7 +46,8 @@ class BatchNorm(nn.BatchNorm2d):
         variance = squares / count - mean * mean
         self._remember(mean.detach(), (variance * count / (count - 1)).detach())
         scale = self.weight * (variance + self.eps).rsqrt()
-        return x * scale[:, None, None] + (self.bias - mean * scale)[:, None, None]
+        normal: Tensor = x * scale[:, None, None] + (self.bias - mean * scale)[:, None, None]
+        return normal
 
     def _remember(self, mean: Tensor, variance: Tensor) -> None:
         momentum = 0.1 if self.momentum is None else self.momentum
