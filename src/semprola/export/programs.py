@@ -18,7 +18,8 @@ from torch import Tensor, nn
 from semprola._version import __version__
 from semprola.errors import SemprolaError
 from semprola.export.queries import Query
-from semprola.nn import SPL, ConstraintLayer, ProductSPL
+from semprola.export.sequences import SequenceQuery
+from semprola.nn import SPL, ConstraintLayer, ProductSPL, SequenceSPL
 from semprola.nn.gate import split_outputs
 from semprola.nn.standardize import Standardize
 
@@ -34,7 +35,7 @@ def module(model: Any, what: str = "mode") -> nn.Module:
         what: "mode", "mean", "log_prob", or "hamming" for ``decode("hamming")``.
 
     Returns:
-        A module of inputs x, and for "log_prob" of label vectors y [batch, labels].
+        A module of inputs x, and for "log_prob" of label vectors y [batch, labels] (or tags [batch, positions]).
 
     Raises:
         SemprolaError: the layer or the query has no such form, or the network is no such network.
@@ -58,7 +59,7 @@ def program(model: Any, what: str = "mode", *, example: Any = None) -> torch.exp
             fitted `SPLClassifier`.
         what: "mode", "mean", "log_prob", or "hamming" for ``decode("hamming")``.
         example: inputs x of a batch of two or more rows, if the network does not begin with a layer that tells their
-            shape.
+            shape. With a `SequenceSPL` it also sets the number of positions that the program is for.
 
     Raises:
         SemprolaError: the layer or the query has no such form, or the network is no such network.
@@ -82,7 +83,7 @@ def onnx(
     """Write a network as an ONNX file of standard operators, for any batch size. Needs the extra `onnx`.
 
     Inputs are called "x" (and "y" for "log_prob"); the output has the name of the query. The file's metadata holds the
-    labels, the hash of the constraint's circuit and, if given, its text.
+    labels (or tags), the hash of the constraint's circuit (or of the rules' automaton) and, if given, its text.
 
     Args:
         model: as for :func:`program`.
@@ -113,12 +114,10 @@ def onnx(
     if written is None:
         raise SemprolaError("the ONNX exporter of torch gave no program")
     proto = written.model_proto
-    circuit = made.query.structure.circuit
     metadata = {
         "semprola": __version__,
         "query": what,
-        "labels": json.dumps(list(circuit.labels)),
-        "circuit_digest": circuit.digest,
+        **made.metadata(),
         "constraint": _text_of(model, constraint),
     }
     for key, value in metadata.items():
@@ -139,6 +138,15 @@ class _Exported(nn.Module):
         answer: Tensor = self.query(parameters, mixing, y)
         return answer
 
+    def example_of_y(self, x: Tensor) -> Tensor:
+        """Label vectors to trace the network with."""
+        return torch.zeros((len(x), self.query.labels), dtype=torch.float32, device=x.device)
+
+    def metadata(self) -> dict[str, str]:
+        """What an ONNX file says of the layer."""
+        circuit = self.query.structure.circuit
+        return {"labels": json.dumps(list(circuit.labels)), "circuit_digest": circuit.digest}
+
 
 class _Parameters(nn.Module):
     """Stands in for a layer: returns the parameters of its distribution in place of the distribution."""
@@ -154,13 +162,12 @@ class _Parameters(nn.Module):
         return split_outputs(outputs, self.components, self.parameters_each)
 
 
-def _prepared(model: Any, what: str, example: Any) -> tuple[_Exported, tuple[Tensor, ...]]:
+def _prepared(model: Any, what: str, example: Any) -> tuple[_Exported | SequenceQuery, tuple[Tensor, ...]]:
     """The module to trace, and inputs to trace it with."""
     network = _network_of(model)
     made = _plain(network, what)
     x = _example(network, example)
-    rows = torch.zeros((len(x), made.query.labels), dtype=torch.float32, device=x.device)
-    return made, ((x, rows) if what == "log_prob" else (x,))
+    return made, ((x, made.example_of_y(x)) if what == "log_prob" else (x,))
 
 
 def _network_of(model: Any) -> nn.Module:
@@ -170,11 +177,14 @@ def _network_of(model: Any) -> nn.Module:
     return network if network is model else copy.deepcopy(network).float()
 
 
-def _plain(network: nn.Module, what: str) -> _Exported:
-    found = [(name, m) for name, m in network.named_modules() if isinstance(m, SPL | ProductSPL | ConstraintLayer)]
+def _plain(network: nn.Module, what: str) -> _Exported | SequenceQuery:
+    layers = (SPL, ProductSPL, ConstraintLayer, SequenceSPL)
+    found = [(name, m) for name, m in network.named_modules() if isinstance(m, layers)]
     if len(found) != 1:
         raise SemprolaError(f"export takes a network with one constrained layer, and this has {len(found)}")
     name, layer = found[0]
+    if isinstance(layer, SequenceSPL):
+        return SequenceQuery(network, what)
     query = Query(layer, what)
     body = copy.deepcopy(network)
     if not name:
@@ -197,7 +207,7 @@ def _example(network: nn.Module, example: Any) -> Tensor:
     width = getattr(first, "features", None) if isinstance(first, Standardize) else getattr(first, "in_features", None)
     if isinstance(first, ConstraintLayer):
         width = first.circuit.num_labels
-    if not isinstance(width, int):
+    if not isinstance(width, int) or any(isinstance(module, SequenceSPL) for module in network.modules()):
         raise SemprolaError(f"the shape of the inputs is not known for {type(first).__name__}: pass example=")
     return torch.zeros((3, width), dtype=like.dtype, device=like.device)
 

@@ -53,9 +53,10 @@ class Chain:
             for tag in range(tags) if state >= 0 else ():
                 after = int(rows[state, tag])
                 targets[i, tag] = number[after, tag if with_tags else 0] if after >= 0 else -1
+        self._steps, self._ends = targets, np.array([bool(state >= 0 and ends[state]) for state, _ in pairs])
         self.allowed = torch.from_numpy(targets >= 0)
         self.targets = torch.from_numpy(np.maximum(targets, 0))
-        self.final = torch.tensor([bool(state >= 0 and ends[state]) for state, _ in pairs])
+        self.final = torch.from_numpy(self._ends.copy())
         self.last_tags = torch.tensor([tag for _, tag in pairs] + [tags])
         self.simple = one_each
         self.is_free = bool(self.allowed.all()) and bool(self.final.all())
@@ -85,15 +86,13 @@ class Chain:
     def possible_lengths(self, most: int) -> list[bool]:
         """For each length up to `most` whether some sequence obeys; worked out once."""
         if len(self._lengths) <= most:
-            allowed, targets, final = self.allowed.cpu(), self.targets.cpu(), self.final.cpu()
-            reached = torch.zeros(self.num_nodes, dtype=torch.bool)
-            reached[targets[-1][allowed[-1]]] = True
+            # by numpy: what a tracer saw here would become part of its program
+            nodes = np.array([len(self._steps) - 1])
             lengths = [False]
             for _ in range(most):
-                lengths.append(bool((reached & final).any()))
-                after = torch.zeros_like(reached)
-                after[targets[:-1][reached][allowed[:-1][reached]]] = True
-                reached = after
+                nodes = np.unique(self._steps[nodes])
+                nodes = nodes[nodes >= 0]
+                lengths.append(bool(self._ends[nodes].any()))
             self._lengths = lengths
         return self._lengths
 
