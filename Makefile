@@ -62,7 +62,7 @@ bench: .venv-bench/.installed ## Measure speed beside other packages; writes doc
 	@echo "Setting up .venv-bench: torch and the packages to compare with, a few minutes (log: $(@D)/install.log)"
 	@mkdir -p $(@D) && touch $(@D)/.began && $(PYTHON) -m venv $(@D) > $(@D)/install.log 2>&1 || $(FAILED)
 	@$(@D)/bin/python -m pip install -c constraints.txt torch setuptools >> $(@D)/install.log 2>&1 || $(FAILED)
-	@$(@D)/bin/python -m pip install klaycircuits libcirkit >> $(@D)/install.log 2>&1 || $(FAILED)
+	@$(@D)/bin/python -m pip install klaycircuits libcirkit pytorch-crf >> $(@D)/install.log 2>&1 || $(FAILED)
 	@$(@D)/bin/python -m pip install --no-build-isolation -e ".[cli,plot]" >> $(@D)/install.log 2>&1 || $(FAILED)
 	@$(@D)/bin/python -c "$$REPORT"
 	@touch $@

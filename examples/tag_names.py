@@ -1,0 +1,99 @@
+"""Names in sentences: BIO tags from a BiLSTM, under rules that no prediction breaks. `python examples/tag_names.py`.
+
+Most names of the test sentences are new, so that the network has to go by the words around them. Beside it stands a CRF
+of pytorch-crf, if that is installed, with the same network and batches. Takes less than a minute.
+"""
+
+import argparse
+import random
+import time
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+import semprola as sp
+
+try:
+    from torchcrf import CRF
+except ImportError:
+    CRF = None
+LONGEST = {"PER": 3, "LOC": 2, "ORG": 4}  # words of a name
+TAGS = ["O", *(f"{prefix}-{kind}" for kind in LONGEST for prefix in "BI")]
+TEMPLATES = """PER met PER in LOC. PER of ORG left LOC for LOC. ORG hired PER. ORG and ORG merged in LOC today.
+PER and PER visited LOC. the mayor of LOC thanked ORG. in LOC PER wrote to ORG. after LOC ORG welcomed PER"""
+JUDGE = sp.SequenceSPL(TAGS, sp.constraints.bio(TAGS))
+
+
+def sentences(count: int, names: range, drawn: random.Random) -> tuple[list[list[str]], Tensor]:
+    """Words, and tags [count, positions]; every word of a name may be part of a person, a place or an organisation."""
+    words, tags = ([[] for _ in range(count)] for _ in range(2))
+    for row, row_tags in zip(words, tags, strict=True):
+        for word in drawn.choice(TEMPLATES.split(".")).split():
+            length = drawn.randint(1, LONGEST.get(word, 1))
+            row += [f"name{drawn.choice(names)}" for _ in range(length)] if word in LONGEST else [word]
+            row_tags += [f"B-{word}", *[f"I-{word}"] * (length - 1)] if word in LONGEST else ["O"]
+    return words, JUDGE.indices(tags)[0]
+
+
+class Network(nn.Module):
+    """Embeddings, a BiLSTM, and one logit per tag [batch, positions, tags]."""
+
+    def __init__(self, words: int) -> None:
+        super().__init__()
+        self.embedding, self.lstm = nn.Embedding(words, 16), nn.LSTM(16, 24, batch_first=True, bidirectional=True)
+        self.head = nn.Linear(48, len(TAGS))
+
+    def forward(self, x: Tensor) -> Any:
+        return self.head(self.lstm(self.embedding(x))[0])
+
+
+def run(last: Any, train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor], seed: int, epochs: int) -> list[float]:
+    """Share of tags that are right, share of valid sequences, seconds of training and of prediction."""
+    torch.manual_seed(seed)
+    is_spl, net = isinstance(last, sp.SequenceSPL), Network(int(train[0].max()) + 1)
+    optimizer = torch.optim.Adam([*net.parameters(), *last.parameters()], 0.01)
+    began = time.perf_counter()
+    for _ in range(epochs):
+        for rows in torch.randperm(len(train[0])).split(64):
+            x, y = train[0][rows], train[1][rows]
+            logits = net(x * (torch.rand(x.shape) < 0.9))  # hide some words: unknown ones will come
+            log_prob = last(logits, mask=y >= 0).log_prob(y) if is_spl else last(logits, y.clamp(0), y >= 0, "none")
+            optimizer.zero_grad()
+            (-log_prob.mean()).backward()
+            optimizer.step()
+    trained, mask, logits = time.perf_counter(), test[1] >= 0, net(test[0]).detach()
+    with torch.no_grad():
+        tags = last(logits, mask=mask).to_dict()["tags"] if is_spl else last.decode(logits, mask)
+    seconds = [trained - began, time.perf_counter() - trained]
+    found = JUDGE.indices(tags if is_spl else [[TAGS[tag] for tag in row] for row in tags])[0]
+    valid = JUDGE(logits, mask=mask).support.check(found)
+    return [float((found == test[1])[mask].double().mean()), float(valid.double().mean()), *seconds]
+
+
+def main() -> None:
+    """Compare, and print the means over some seeds."""
+    parser = argparse.ArgumentParser()
+    for name, default in {"rows": 1500, "epochs": 6, "seeds": 3}.items():
+        parser.add_argument(f"--{name}", type=int, default=default)
+    options = parser.parse_args()
+    methods: dict[str, Any] = {"SequenceSPL + BIO": lambda: sp.SequenceSPL(TAGS, sp.constraints.bio(TAGS))}
+    if CRF is not None:
+        methods["pytorch-crf"] = lambda: CRF(len(TAGS), batch_first=True)
+    figures: dict[str, Any] = {name: [] for name in methods}
+    for seed in range(options.seeds):
+        drawn = random.Random(seed)
+        made = [sentences(options.rows, range(400), drawn), sentences(1000, range(300, 700), drawn)]
+        known = {word: i + 1 for i, word in enumerate(sorted({word for row in made[0][0] for word in row}))}
+        rows = [[torch.tensor([known.get(word, 0) for word in row]) for row in words] for words, _ in made]
+        parts = [(nn.utils.rnn.pad_sequence(x, batch_first=True), y) for x, (_, y) in zip(rows, made, strict=True)]
+        for name, make in methods.items():
+            figures[name].append(run(make(), *parts, seed, options.epochs))
+    print(f"{'':18}{'tags right':>11} {'valid':>9} {'training':>11} {'prediction':>11}")
+    for name, all_figures in figures.items():
+        right, valid, training, prediction = torch.tensor(all_figures).mean(0).tolist()
+        print(f"{name:18}{right:11.2%} {valid:9.2%} {training:9.2f} s {prediction:9.2f} s")
+
+
+if __name__ == "__main__":
+    main()
