@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
 import torch
@@ -9,7 +10,6 @@ from torch import nn
 
 from semprola.comparison import MethodModel, build_method
 from semprola.compiler import compile
-from semprola.errors import PropertyError
 from semprola.logic import Formula
 
 SYSTEMS = {
@@ -58,22 +58,15 @@ def build(
     """A system with a linear backbone of `width` inputs, or on a backbone with so many features.
 
     Raises:
-        PropertyError: the system takes no constraint at all (FIL).
+        SemprolaError: the system cannot take the constraint; says why.
     """
     circuit = compile(constraint, labels=labels)
     return build_method(system, backbone or nn.Identity(), width, constraint, circuit, components=components)
 
 
-def takes_constraints(system: str) -> None:
-    """Refuse systems that ignore the constraint.
-
-    Raises:
-        PropertyError: there is no place for a constraint in this system.
-    """
-    if system == "fil":
-        raise PropertyError("independent labels take no constraint")
-    if system == "ebm":
-        raise PropertyError("a pairwise model has no place for a rule over more than two labels")
+def every(labels: int) -> torch.Tensor:
+    """All label vectors [2 ** labels, labels]."""
+    return torch.tensor(list(itertools.product([0.0, 1.0], repeat=labels)))
 
 
 def backbones(width: int) -> dict[str, tuple[nn.Module, torch.Tensor]]:

@@ -93,3 +93,42 @@ def test_bad_input() -> None:
         p.decode("hamming")
     with pytest.raises(ValueError, match="y must hold 0 and 1 only"):
         p.log_prob(torch.full((2, 2), 0.3))
+
+
+def test_marginals_and_conditions_against_enumeration() -> None:
+    torch.manual_seed(0)
+    layer = sp.baselines.MultiplexNet(3, "(a -> b & c) & (c ^ d | !b)").double()
+    p = layer(torch.randn(4, 3, dtype=torch.float64))
+    every = rows(4)
+    weights = p.log_prob(every[:, None].expand(-1, 4, -1)).exp()  # [states, batch]
+    for b, d in ((1.0, None), (0.0, 1.0), (None, 0.0)):
+        evidence = {name: value for name, value in (("b", b), ("d", d)) if value is not None}
+        seen = torch.stack([every[:, layer.labels.index(name)] == value for name, value in evidence.items()]).all(0)
+        mass = (weights * seen[:, None]).sum(0)
+        assert torch.allclose(p.log_marginal(evidence).expand(4).exp(), mass)
+        given = p.condition(evidence)
+        expected = weights * seen[:, None] / mass
+        assert torch.allclose(given.log_prob(every[:, None].expand(-1, 4, -1)).exp(), expected)
+        assert torch.allclose(given.mean, expected.T @ every)
+        assert torch.allclose(given.sample((20_000,)).mean(0), given.mean, atol=0.02)
+        for row, state in enumerate(given.mode):
+            assert expected[(every == state).all(1), row].item() > 0
+    both = p.condition({"b": 1.0}).condition({"d": 0.0})
+    assert torch.allclose(both.mean, p.condition({"b": 1.0, "d": 0.0}).mean)
+    observed = torch.tensor([float("nan"), 1.0, float("nan"), 0.0], dtype=torch.float64).expand(4, -1)
+    assert torch.allclose(p.condition(observed).mean, both.mean)
+
+
+def test_impossible_and_bad_evidence() -> None:
+    p = sp.baselines.MultiplexNet(3, "(a -> b) & (b ^ c)")(torch.zeros(2, 3))
+    assert p.log_marginal({"a": 1.0, "b": 0.0}).tolist() == [-torch.inf, -torch.inf]
+    with pytest.raises(UnsatisfiableError, match="probability zero in 2 rows"):
+        p.condition({"a": 1.0, "b": 0.0})
+    with pytest.raises(UnsatisfiableError, match="probability zero"):
+        p.condition({"a": 1.0}).condition({"a": 0.0})
+    with pytest.raises(LabelError, match="e"):
+        p.condition({"e": 1.0})
+    with pytest.raises(ValueError, match="evidence must hold 0, 1, and NaN"):
+        p.log_marginal(torch.full((2, 3), 0.5))
+    with pytest.raises(ValueError, match="expected evidence of 3 labels"):
+        p.log_marginal(torch.zeros(2, 2))

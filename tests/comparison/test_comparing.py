@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import semprola as sp
-from semprola.comparison import METHODS, build_method
+from semprola.comparison import METHODS, build_method, folds
 from semprola.comparison.report import page, write_report
 from semprola.errors import PropertyError, SemprolaError, ViolationError
 
@@ -50,6 +50,29 @@ def test_every_method_learns_and_the_right_ones_are_consistent(
     assert all(len(line) <= 80 for line in text.splitlines())
 
 
+def test_weights_of_added_losses_are_chosen_in_every_fold(
+    compared: tuple[sp.comparison.Comparison, Path, list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    result, _, _ = compared
+    for row in result.rows:
+        weights = [fold.get("penalty") for fold in row["folds"]]
+        penalised = row["method"] in ("dl2", "semantic-loss", "nesy-entropy")
+        assert all(weight in (0.001, 0.01, 0.1, 1.0) if penalised else weight is None for weight in weights)
+    asked: list[float | None] = []
+    real = folds.build_method
+
+    def build(*arguments: object, penalty: float | None = None, **options: object) -> object:
+        asked.append(penalty)
+        return real(*arguments, penalty=penalty, **options)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(folds, "build_method", build)
+    x, y = data(40)
+    sp.compare_methods(x, y, RULES, labels=LABELS, methods=["fil", "dl2"], folds=2, epochs=1, penalties=(0.5, 2.0))
+    assert asked == [None, None, 0.5, 2.0, 0.5, 2.0]
+    with pytest.raises(ValueError, match="penalties must be positive weights"):
+        sp.compare_methods(x, y, RULES, labels=LABELS, penalties=(0.1, 0.0))
+
+
 def test_a_second_call_runs_nothing_again(
     compared: tuple[sp.comparison.Comparison, Path, list[str]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -67,7 +90,9 @@ def test_the_report_has_everything(compared: tuple[sp.comparison.Comparison, Pat
     write_report(result, tmp_path / "report.html")
     text = (tmp_path / "report.html").read_text()
     assert all(title in text for title in METHODS.values())
-    assert "http" not in text.replace("data:image", "")
+    assert "http" not in text  # nothing is loaded from elsewhere
+    assert text.count("<svg") == 7  # a plot per metric
+    assert "Weights of added losses, chosen on validation rows in each fold: FIL + DL2: " in text
     assert json.loads((tmp_path / "report.json").read_text())["about"]["rows"] == 240
 
 
@@ -75,8 +100,8 @@ def test_a_method_that_cannot_take_the_rules_says_why() -> None:
     x, _ = data(40)
     y = np.eye(3)[np.arange(40) % 3]
     result = sp.compare_methods(x, y, sp.one_hot(["a", "b", "c"]), methods=["hmcnn", "ccn", "spl"], folds=2, epochs=1)
-    assert "rules of the form" in result.rows[0]["refused"]
-    assert "rules of the form" in result.rows[1]["refused"]
+    assert "HMCNN takes hierarchies only" in result.rows[0]["refused"]
+    assert "CCN takes rules of the form" in result.rows[1]["refused"]
     assert result.mean("spl", "consistent") == 100.0
     assert "rules of the form" in page(result)
     assert "cannot take these rules" in str(result)

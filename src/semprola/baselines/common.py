@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import torch
 from torch import Tensor, nn
 
+from semprola.distributions import ConstrainedDistribution
 from semprola.errors import IntractableError
 from semprola.nn.gate import hidden_sizes, positive
 
@@ -57,32 +58,11 @@ class LabelScores:
         """Number of labels, as a shape."""
         return self.logits.shape[-1:]
 
-    def log_prob(self, y: Tensor) -> Tensor:
-        """Log-probability of y."""
-        self._refuse("log_prob")
-
-    def sample(self, sample_shape: Iterable[int] = ()) -> Tensor:
-        """Draws of y."""
-        self._refuse("sample")
-
-    def entropy(self) -> Tensor:
-        """How unsure the model is of y as a whole."""
-        self._refuse("entropy")
-
-    def condition(self, evidence: Any) -> Any:
-        """The model given some labels."""
-        self._refuse("condition")
-
-    def log_marginal(self, evidence: Any) -> Tensor:
-        """Log-probability of some labels."""
-        self._refuse("log_marginal")
-
-    def top_k(self, k: int) -> tuple[Tensor, Tensor]:
-        """The k most probable label vectors."""
-        self._refuse("top_k")
-
-    def _refuse(self, query: str) -> NoReturn:
-        raise IntractableError(f"{self.method} has no {query}: {self.reason}; use sp.SPL for it")
+    def __getattr__(self, name: str) -> NoReturn:
+        """Refuse the queries of the layers' distributions that this method does not answer."""
+        if not name.startswith("_") and hasattr(ConstrainedDistribution, name):
+            raise IntractableError(f"{self.method} has no {name}: {self.reason}; use sp.SPL for it")
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 class ThresholdScores(LabelScores):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -10,7 +11,9 @@ from torch.nn import functional as F
 
 from semprola.baselines.common import LabelScores, ScoringLayer, binary
 from semprola.baselines.dnf import terms_of
-from semprola.errors import IntractableError, LabelError
+from semprola.distributions.arguments import check_evidence
+from semprola.distributions.names import as_rows
+from semprola.errors import IntractableError, LabelError, UnsatisfiableError
 from semprola.logic import Formula, parse
 from semprola.nn.gate import positive
 
@@ -69,7 +72,7 @@ class MultiplexNet(ScoringLayer):
     def forward(self, z: Tensor) -> MultiplexDistribution:
         """The distribution over y for features z [*batch, in_features]."""
         logits, choice = self.scores(z).split([len(self.labels), len(self.terms)], -1)
-        return MultiplexDistribution(logits, choice, self.fixed)
+        return MultiplexDistribution(logits, choice, self.fixed, self.labels)
 
     def extra_repr(self) -> str:
         """What `repr` shows beside the gate."""
@@ -83,32 +86,50 @@ class MultiplexDistribution(LabelScores):
         logits: log-odds of the labels [*batch, labels].
         choice: logits of the terms [*batch, terms].
         fixed: 0 or 1 where a term fixes a label, NaN elsewhere [terms, labels].
+        labels: names of the columns.
+        observed: 0 or 1 where a label is known, NaN elsewhere [*batch, labels]; by default none is.
     """
 
     method = "MultiplexNet"
     reason = "its terms overlap, so it is a mixture without a closed form for that"
 
-    def __init__(self, logits: Tensor, choice: Tensor, fixed: Tensor) -> None:
+    def __init__(
+        self, logits: Tensor, choice: Tensor, fixed: Tensor, labels: Sequence[str] = (), observed: Tensor | None = None
+    ) -> None:
         self.logits, self.log_choice = logits, torch.log_softmax(choice, -1)
+        self.labels = tuple(labels)
         self._fixed = fixed.to(logits.dtype)
+        self._observed = torch.full_like(logits, float("nan")) if observed is None else observed
 
     def log_prob(self, y: Tensor) -> Tensor:
         """Log-probability of y [*sample, *batch, labels]: exactly -inf where y satisfies no term."""
-        y = binary(y, self.logits.shape).to(self.logits.dtype)
-        each = -F.softplus(torch.where(y > 0.5, -self.logits, self.logits)).unsqueeze(-2)
-        free = self._fixed.isnan()
-        fits = (free | (self._fixed == y.unsqueeze(-2))).all(-1)
-        total = torch.where(free, each, torch.zeros_like(each)).sum(-1) + self.log_choice
-        possible = fits.any(-1)
-        # rows that satisfy no term get a value and no gradient through a sum of nothing
-        total = total.masked_fill(~fits & possible.unsqueeze(-1), float("-inf"))
-        return torch.logsumexp(total, -1).masked_fill(~possible, float("-inf"))
+        return self._log_mass(binary(y, self.logits.shape).to(self.logits.dtype))
+
+    def log_marginal(self, evidence: Any) -> Tensor:
+        """Log-probability of some labels: 0, 1, or NaN where not observed [*sample, *batch, labels]; or a dict."""
+        return self._log_mass(self._rows(evidence))
+
+    def condition(self, evidence: Any) -> MultiplexDistribution:
+        """The distribution given some labels: 0, 1, or NaN where not observed [*batch, labels]; or a dict.
+
+        Raises:
+            UnsatisfiableError: the evidence has probability zero; names the rows.
+        """
+        seen = self._rows(evidence).expand_as(self.logits)
+        log_terms, fits = self._log_terms(seen)
+        impossible = ~fits.any(-1)
+        if bool(impossible.any()):
+            rows = impossible.reshape(-1).nonzero()[:3, 0].tolist()
+            raise UnsatisfiableError(f"the evidence has probability zero in {int(impossible.sum())} rows, first {rows}")
+        choice = (self.log_choice + log_terms).masked_fill(~fits, float("-inf"))
+        observed = torch.where(self._observed.isnan(), seen, self._observed)
+        return MultiplexDistribution(self.logits, choice, self._fixed, self.labels, observed)
 
     @property
     def mean(self) -> Tensor:
         """Marginals P(Y_j = 1) [*batch, labels]."""
         chosen = torch.where(self._fixed.isnan(), torch.sigmoid(self.logits).unsqueeze(-2), self._fixed)
-        return (self.log_choice.exp().unsqueeze(-1) * chosen).sum(-2)
+        return self._known((self.log_choice.exp().unsqueeze(-1) * chosen).sum(-2))
 
     @property
     def mode(self) -> Tensor:
@@ -118,7 +139,7 @@ class MultiplexDistribution(LabelScores):
         """
         with torch.no_grad():
             likely = (self.logits > 0).to(self.logits.dtype).unsqueeze(-2)
-            states = torch.where(self._fixed.isnan(), likely, self._fixed).movedim(-2, 0)
+            states = self._known(torch.where(self._fixed.isnan(), likely, self._fixed).movedim(-2, 0))
             best = self.log_prob(states).argmax(0)
             return states.gather(0, best[None, ..., None].expand(1, *states.shape[1:]))[0]
 
@@ -136,4 +157,36 @@ class MultiplexDistribution(LabelScores):
             term = torch.distributions.Categorical(weights).sample()
             fixed = self._fixed[term]
             drawn = torch.bernoulli(torch.sigmoid(self.logits).expand(*shape, -1))
-            return torch.where(fixed.isnan(), drawn, fixed)
+            return self._known(torch.where(fixed.isnan(), drawn, fixed))
+
+    def _log_mass(self, values: Tensor) -> Tensor:
+        """Log-probability of values of 0, 1, or NaN where anything goes."""
+        log_terms, fits = self._log_terms(values)
+        possible = fits.any(-1)
+        # rows that satisfy no term get a value and no gradient through a sum of nothing
+        total = (log_terms + self.log_choice).masked_fill(~fits & possible.unsqueeze(-1), float("-inf"))
+        total = total.masked_fill(~possible.unsqueeze(-1), 0.0)
+        return torch.logsumexp(total, -1).masked_fill(~possible, float("-inf"))
+
+    def _log_terms(self, values: Tensor) -> tuple[Tensor, Tensor]:
+        """Log-probability of values given each term, and whether they fit it: both [*sample, *batch, terms].
+
+        Products with matrices of zeros and ones: no tensor has both labels and terms.
+        """
+        on, off = (values == 1).to(self.logits), (values == 0).to(self.logits)
+        fixed_on, fixed_off = (self._fixed == 1).to(on), (self._fixed == 0).to(on)
+        against = on * (self._observed == 0) + off * (self._observed == 1)
+        wrong = on @ fixed_off.T + off @ fixed_on.T + against.sum(-1, keepdim=True)
+        each = -F.softplus(torch.where(values == 1, -self.logits, self.logits))
+        each = each * (on + off) * self._observed.isnan()
+        return each @ self._fixed.isnan().to(on).T, wrong < 0.5
+
+    def _known(self, values: Tensor) -> Tensor:
+        return torch.where(self._observed.isnan(), values, self._observed)
+
+    def _rows(self, evidence: Any) -> Tensor:
+        rows = torch.as_tensor(as_rows(evidence, self.labels, "evidence", self.logits, missing=float("nan")))
+        check_evidence(rows)
+        if rows.shape[-1:] != self.event_shape:
+            raise ValueError(f"expected evidence of {self.event_shape[0]} labels, got shape {tuple(rows.shape)}")
+        return rows.to(self.logits)

@@ -10,6 +10,8 @@ from semprola.constraints.hierarchies import OPTIONS, Hierarchy
 from semprola.errors import PropertyError
 from semprola.logic import Formula, Kind, parse
 
+_CCN = "CCN takes rules of the form 'a & !b -> c'"
+
 
 @dataclass(frozen=True)
 class Rule:
@@ -27,11 +29,15 @@ class Rule:
     text: str
 
 
-def normal_rules(source: Formula | str | Iterable[Formula | str]) -> list[Rule]:
+def normal_rules(source: Formula | str | Iterable[Formula | str], *, taker: str = _CCN) -> list[Rule]:
     """Read rules of the form ``a & !b -> c`` from a formula, its text, a hierarchy, or a list of such.
 
     Also read: a conjunction of them, a conclusion that is a conjunction, an equivalence of conjunctions of labels, a
     label on its own (it is always on), and a clause with exactly one label that is not negated.
+
+    Args:
+        source: what to read.
+        taker: begins the error: who takes rules, and of which form.
 
     Raises:
         PropertyError: a rule is of another form; names it.
@@ -46,7 +52,7 @@ def normal_rules(source: Formula | str | Iterable[Formula | str]) -> list[Rule]:
     rules: list[Rule] = []
     for part in parts:
         for conjunct in _conjuncts(parse(part) if isinstance(part, str) else part):
-            rules += _read(conjunct)
+            rules += _read(conjunct, taker)
     return rules
 
 
@@ -88,7 +94,7 @@ def _conjuncts(formula: Formula) -> list[Formula]:
     return [] if formula.kind is Kind.TRUE else [formula]
 
 
-def _read(formula: Formula) -> list[Rule]:
+def _read(formula: Formula, taker: str) -> list[Rule]:
     text = str(formula)
     if isinstance(formula, Hierarchy) and not any(getattr(formula, name) for name in OPTIONS):
         names = formula.names
@@ -112,10 +118,7 @@ def _read(formula: Formula) -> list[Rule]:
         heads = [literal for literal in known if literal[1]]
         if len(known) == len(clause) and len(heads) == 1:
             return [_rule([(name, not on) for name, on in known if not on], heads[0][0], text)]
-    raise PropertyError(
-        f"CCN takes rules of the form 'a & !b -> c', which {text[:200]!r} is not: "
-        "rewrite it, or use sp.SPL, which takes any formula"
-    )
+    raise PropertyError(f"{taker}, which {text[:200]!r} is not: rewrite it, or use sp.SPL, which takes any formula")
 
 
 def _rule(body: Sequence[tuple[str, bool]], head: str, text: str) -> Rule:

@@ -41,8 +41,8 @@ class Comparison:
     """What every method reached.
 
     Attributes:
-        rows: for each method "method", "title", and either "folds" (one dict of metrics each) or "refused" (why the
-            method cannot take the constraint).
+        rows: for each method "method", "title", and either "folds" (one dict of metrics each, with the chosen
+            "penalty" for methods that add a loss) or "refused" (why the method cannot take the constraint).
         about: the constraint, the number of rows, features and labels, and the settings.
     """
 
@@ -90,6 +90,7 @@ def compare_methods(
     lr: float = 3e-3,
     batch_size: int = 64,
     components: int = 1,
+    penalties: Sequence[float] = (0.001, 0.01, 0.1, 1.0),
     seed: int = 0,
     skip_inconsistent: bool = False,
     out: str | Path | None = None,
@@ -97,8 +98,8 @@ def compare_methods(
 ) -> Comparison:
     """Train every method with the same backbone, folds and budget, and measure it on held-out rows.
 
-    Inputs are standardised on the training rows of a fold. A fifth of these chooses the best epoch by exact match.
-    The weight of an added loss is chosen on the same rows, from 0.003, 0.03 and 0.3 for methods that have one.
+    Inputs are standardised on the training rows of a fold. A fifth of the rows that are not held out are validation
+    rows: they choose the best epoch by exact match and, for methods that add a loss, its weight.
 
     Args:
         x: numbers [rows, features].
@@ -113,6 +114,7 @@ def compare_methods(
         lr: learning rate.
         batch_size: rows per step.
         components: mixture components of the SPLs.
+        penalties: weights of an added loss to try in every fold (DL2, semantic loss, neuro-symbolic entropy).
         seed: of folds, parameters and the order of rows.
         skip_inconsistent: leave out rows whose labels break the rules, in place of an error.
         out: a folder for finished folds; a repeated call goes on where it stopped.
@@ -121,7 +123,7 @@ def compare_methods(
     Raises:
         ViolationError: rows of y break the rules; names the first.
         SemprolaError: a method is unknown.
-        ValueError: shapes do not fit.
+        ValueError: shapes do not fit, or there is no positive weight to try.
 
     Example:
         >>> import numpy as np
@@ -137,6 +139,8 @@ def compare_methods(
     unknown = [name for name in chosen if name not in METHODS]
     if unknown:
         raise SemprolaError(f"no method {unknown[0]!r}: choose from {', '.join(METHODS)}")
+    if not penalties or min(penalties) <= 0:
+        raise ValueError(f"penalties must be positive weights, at least one, not {list(penalties)}")
     inputs, targets = _checked(x, y, names, folds)
     inputs, targets = _obeying(inputs, targets, formula, names, skip_inconsistent)
     settings = FitSettings(epochs=epochs, patience=patience, lr=lr, batch_size=batch_size, choose="exact")
@@ -152,11 +156,13 @@ def compare_methods(
         "lr": lr,
         "batch_size": batch_size,
         "components": components,
+        "penalties": list(penalties),
         "seed": seed,
         "versions": {"semprola": __version__, "torch": torch.__version__, "numpy": np.__version__},
         "data": hashlib.sha256(inputs.tobytes() + targets.tobytes()).hexdigest()[:16],
     }
-    task = Task(inputs, targets, formula, compile(formula, labels=names), tuple(hidden), settings, components, seed)
+    circuit = compile(formula, labels=names)
+    task = Task(inputs, targets, formula, circuit, tuple(hidden), settings, components, seed, tuple(penalties))
     store = Store(None if out is None else Path(out), about)
     rows = [compare_one(task, method, folds, store, say or (lambda line: None)) for method in chosen]
     return Comparison(rows, about)

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from semprola._files import write_atomically
 from semprola.circuit import Circuit
-from semprola.comparison.methods import METHODS, MethodModel, build_method, perceptron
+from semprola.comparison.methods import METHODS, PENALISED, MethodModel, build_method, perceptron
 from semprola.errors import FormatError, IntractableError, SemprolaError
 from semprola.logic import Formula
 from semprola.training import FitSettings, fit
@@ -40,6 +40,7 @@ class Task:
     settings: FitSettings
     components: int
     seed: int
+    penalties: tuple[float, ...]
 
     def model(self, method: str, penalty: float | None) -> MethodModel:
         """A method with the same first parameters in every call."""
@@ -110,19 +111,18 @@ def _fold(task: Task, method: str, fold: int, folds: int) -> dict[str, Any]:
     def pick(rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         return torch.from_numpy(x[rows]), torch.from_numpy(task.y[rows])
 
-    best: tuple[float, MethodModel, float] | None = None
-    weights = (0.003, 0.03, 0.3) if method in ("dl2", "semantic-loss", "nesy-entropy") else (None,)
-    for penalty in weights:
-        model = task.model(method, penalty)
+    weights: tuple[float | None, ...] = task.penalties if method in PENALISED else (None,)
+    tried = []
+    for weight in weights:
+        model = task.model(method, weight)
         began = time.process_time()
         history = fit(model, pick(train), pick(valid), task.settings, seed=task.seed)
         steps = -(-len(train) // (task.settings.batch_size or len(train)))
         seconds = (time.process_time() - began) / max(1, (history.step[-1] if history.step else 1) / steps)
-        if best is None or history.best_exact > best[0]:
-            best = history.best_exact, model, seconds
-    assert best is not None
-    _, model, seconds = best
-    return _measured(model, task, *pick(test)) | {"seconds": seconds}
+        tried.append((history.best_exact, model, seconds, weight))
+    _, model, seconds, weight = max(tried, key=lambda each: each[0])
+    chosen = {} if weight is None else {"penalty": weight}
+    return _measured(model, task, *pick(test)) | {"seconds": seconds} | chosen
 
 
 @torch.no_grad()

@@ -30,8 +30,10 @@ METHODS = {
     "product-spl": "SPL, two circuits",
 }
 """Names of the methods, and what tables call them."""
-_PENALTIES = {"dl2": 0.1, "semantic-loss": 0.1, "nesy-entropy": 0.1}
-"""Weights of the added losses where none is given."""
+PENALISED = ("dl2", "semantic-loss", "nesy-entropy")
+"""Methods that add a loss, whose weight is to be chosen."""
+_PENALTY = 0.1
+"""Weight of an added loss where none is given."""
 
 
 class MethodModel(nn.Module):
@@ -84,7 +86,7 @@ def build_method(
         width: number of features.
         constraint: the formula, for methods that read it.
         circuit: the same compiled, with the columns of y.
-        penalty: weight of an added loss.
+        penalty: weight of an added loss, for the methods that have one; 0.1 by default.
         components: mixture components of the SPLs.
 
     Raises:
@@ -99,7 +101,7 @@ def build_method(
     """
     if method not in METHODS:
         raise SemprolaError(f"no method {method!r}: choose from {', '.join(METHODS)}")
-    weight = _PENALTIES.get(method, 0.0) if penalty is None else penalty
+    weight = _PENALTY if penalty is None else penalty
     labels = circuit.labels
     heads: dict[str, Callable[[], nn.Module]] = {
         "ebm": lambda: EBM(width, labels),
@@ -152,8 +154,8 @@ class _ReorderedScores:
         mode: Tensor = self._scores.mode[..., self._order]
         return mode
 
-    def log_prob(self, y: Tensor) -> Any:
-        return self._scores.log_prob(y)
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.__dict__["_scores"], name)  # most are refused there, with the reason
 
     def loss(self, y: Tensor) -> Tensor:
         loss: Tensor = self._scores.loss(y[..., self._back])
@@ -164,10 +166,11 @@ def _as_hierarchy(constraint: Formula) -> Hierarchy:
     """The hierarchy that a constraint is: a family, or a conjunction of implications between labels."""
     if isinstance(constraint, Hierarchy):
         return constraint
-    rules = normal_rules(constraint)
+    taker = "HMCNN takes hierarchies only, rules of the form 'a -> b'"
+    rules = normal_rules(constraint, taker=taker)
     for rule in rules:
         if len(rule.positive) != 1 or rule.negative:
-            raise PropertyError(f"HMCNN takes hierarchies only, rules of the form 'a -> b', which {rule.text!r} is not")
+            raise PropertyError(f"{taker}, which {rule.text!r} is not")
     return hierarchy([(rule.positive[0], rule.head) for rule in rules])
 
 

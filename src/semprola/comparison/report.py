@@ -1,16 +1,15 @@
-"""A comparison as one HTML file: the table, a picture, the settings."""
+"""A comparison as one HTML file: the table, the plots, the settings."""
 
 from __future__ import annotations
 
-import base64
 import html
-import io
 import json
 from pathlib import Path
-from statistics import mean, stdev
+from typing import Any
 
 from semprola._files import write_atomically
 from semprola.comparison.comparing import Comparison
+from semprola.comparison.plots import panels
 
 _STYLE = """
 :root { color-scheme: light dark; }
@@ -19,11 +18,15 @@ table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nu
 th, td { padding: .35rem .6rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #8884; }
 th:first-child, td:first-child { text-align: left; }
 td.refused { text-align: left; white-space: normal; opacity: .75; }
-img { max-width: 100%; background: white; border-radius: 6px; }
+.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: 1rem; margin: 1.5rem 0; }
+svg text { font-size: 11px; fill: currentColor; }
+svg .title { font-size: 13px; font-weight: 600; }
+svg .grid { stroke: #8884; }
+svg .own { stroke: #0b84d8; fill: #0b84d8; stroke-width: 2; }
+svg .other { stroke: #888; fill: #888; stroke-width: 2; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 .wide { overflow-x: auto; }
 """
-_SHOWN = {"exact": "exact match (%)", "consistent": "consistent (%)", "auprc": "AU(PRC) (%)"}
 
 
 def write_report(comparison: Comparison, path: str | Path, command: str = "") -> None:
@@ -64,9 +67,6 @@ def page(comparison: Comparison) -> str:
     header, *rows = comparison.table()
     cells = "".join(f"<th>{html.escape(name)}</th>" for name in header)
     body = "".join(_row(row, "refused" in found) for row, found in zip(rows, comparison.rows, strict=True))
-    picture = _picture(comparison)
-    alt = html.escape(", ".join(_SHOWN.values()))
-    shown = f'<p><img alt="{alt} of every method" src="{picture}"></p>' if picture else ""
     settings = {key: value for key, value in about.items() if key not in ("rules", "labels", "data")}
     size = f"{about['rows']:,} rows, {about['features']} features, {len(about['labels'])} labels"
     return (
@@ -75,8 +75,10 @@ def page(comparison: Comparison) -> str:
         f"<title>Methods compared</title><style>{_STYLE}</style></head><body><h1>Methods compared</h1>"
         f"<p>{size}; every method with the same backbone, {about['folds']} folds, and the best epoch by exact match on "
         "validation rows. Means ± standard deviations over folds, on held-out rows. Consistent: the share of "
-        "predictions that obey the rules.</p>"
-        f'<div class="wide"><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>{shown}'
+        "predictions that obey the rules. The SPLs are blue in the plots; bars are standard deviations.</p>"
+        f'<div class="wide"><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>'
+        f"{_weights(comparison.rows)}"
+        f'<div class="plots">{panels(comparison)}</div>'
         f"<h2>Rules</h2><pre>{html.escape(about['rules'])}</pre><h2>Settings</h2>"
         f"<pre>{html.escape(json.dumps(settings, indent=1))}</pre></body></html>\n"
     )
@@ -89,25 +91,14 @@ def _row(cells: list[str], refused: bool) -> str:
     return "<tr>" + first + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells[1:]) + "</tr>"
 
 
-def _picture(comparison: Comparison) -> str | None:
-    """Dots with error bars, one row per method, as a data URL; None without matplotlib."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError:
-        return None
-    rows = [row for row in comparison.rows if "folds" in row][::-1]
-    figure = Figure(figsize=(10, 0.6 + 0.38 * len(rows)), layout="constrained")
-    axes = figure.subplots(1, len(_SHOWN), sharey=True)
-    for axis, (metric, title) in zip(axes, _SHOWN.items(), strict=True):
-        for place, row in enumerate(rows):
-            values = [fold[metric] for fold in row["folds"]]
-            error = stdev(values) if len(values) > 1 else 0.0
-            colour = "#0072b2" if "spl" in row["method"] else "#7f7f7f"
-            axis.errorbar(mean(values), place, xerr=error, fmt="o", color=colour, capsize=3)
-        axis.set_title(title, fontsize=10)
-        axis.grid(axis="x", color="#e0e0e0")
-        axis.spines[["top", "right"]].set_visible(False)
-    axes[0].set_yticks(range(len(rows)), [row["title"] for row in rows])
-    out = io.BytesIO()
-    figure.savefig(out, format="png", dpi=110)
-    return "data:image/png;base64," + base64.b64encode(out.getvalue()).decode()
+def _weights(rows: list[dict[str, Any]]) -> str:
+    """Which weight of an added loss was chosen in each fold."""
+    chosen = {
+        row["title"]: [f"{fold['penalty']:g}" for fold in row["folds"]]
+        for row in rows
+        if any("penalty" in fold for fold in row.get("folds", []))
+    }
+    if not chosen:
+        return ""
+    parts = "; ".join(f"{html.escape(title)}: {', '.join(weights)}" for title, weights in chosen.items())
+    return f"<p>Weights of added losses, chosen on validation rows in each fold: {parts}.</p>"
