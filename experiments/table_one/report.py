@@ -92,7 +92,7 @@ def picture(results: Results, path: Path) -> Path:
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlabel("rules of two labels")
-    axes.set_ylabel("processor seconds of a step and a prediction, 32 rows")
+    axes.set_ylabel("processor seconds for 32 rows")
     axes.grid(color="#e8e8e8")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1.0), title="system (exponent)")
@@ -118,8 +118,9 @@ def _kind(found: Mapping[str, Any]) -> str:
     with_it, without = found["violations"]
     if "added loss" not in found:
         return f"{without} → {with_it}"
-    obeying, breaking = (f"{value:+.2g}" if value else "0" for value in found["added loss"])
-    return f"{obeying}, {breaking}" if found["taken"] else "no change"
+    if not any(found["added loss"]) and with_it == without:
+        return "no change"
+    return ", ".join(f"{value:+,.0f}" if abs(value) >= 100 else f"{value:+.2g}" for value in found["added loss"])
 
 
 def _small(value: float) -> str:
