@@ -114,6 +114,8 @@ def _fold(task: Task, method: str, fold: int, folds: int) -> dict[str, Any]:
     weights: tuple[float | None, ...] = task.penalties if method in PENALISED else (None,)
     tried = []
     for weight in weights:
+        # the first step in a process loads code; it is not part of an epoch's time
+        task.model(method, weight).loss(*pick(train[:2])).backward()
         model = task.model(method, weight)
         began = time.process_time()
         history = fit(model, pick(train), pick(valid), task.settings, seed=task.seed)
