@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -114,8 +114,8 @@ def _fold(task: Task, method: str, fold: int, folds: int) -> dict[str, Any]:
     weights: tuple[float | None, ...] = task.penalties if method in PENALISED else (None,)
     tried = []
     for weight in weights:
-        # the first step in a process loads code; it is not part of an epoch's time
-        task.model(method, weight).loss(*pick(train[:2])).backward()
+        # the first steps in a process load code, which is not part of an epoch's time
+        fit(task.model(method, weight), pick(train[:2]), pick(valid[:2]), replace(task.settings, epochs=1))
         model = task.model(method, weight)
         began = time.process_time()
         history = fit(model, pick(train), pick(valid), task.settings, seed=task.seed)
