@@ -19,7 +19,7 @@ bool mostly_dead(const Plan& c, const Matrix<const T>& leaves, int64_t column) {
   int32_t dead = 0, seen = 0;
   for (int32_t row = 0; row < c.num_leaves; row += step, ++seen)
     dead += leaves.at(row, column) == -std::numeric_limits<T>::infinity();
-  return 4 * dead > seen;
+  return 5 * dead > 2 * seen;  // half of those of a state are, a quarter where half of the labels are observed
 }
 
 template <class T>
@@ -46,6 +46,23 @@ void evaluate(const EvaluateJob<T>& job, int threads) {
       for (int shift = 0; shift < count; shift += k.lanes)
         k.evaluate(job, first + shift, std::min(k.lanes, count - shift), scratch.as<T>(), sparse ? &bits : nullptr,
                    shift);
+    }
+  });
+}
+
+template <class T>
+void marginal(const MarginalJob<T>& job, int threads) {
+  const Plan& c = *job.plan;
+  require(job.components >= 0 && job.batch >= 0, "marginal: a negative number of components or rows");
+  require(job.pairs >= 0 && 2 * job.pairs <= c.num_weights, "marginal: more pairs of weights than there are");
+  const Kernels<T>& k = kernels_for(job.logits.data, c, job.batch);
+  const int64_t tiles = (job.batch + k.lanes - 1) / k.lanes;
+  run_tiles(useful_threads(threads, c, job.components * job.batch), job.components * tiles, [&](const auto& next) {
+    Scratch scratch(k.marginal_numbers(c) * int64_t(sizeof(T)));
+    for (int64_t tile = next(); tile >= 0; tile = next()) {
+      const int64_t first = tile % tiles * k.lanes;
+      const int count = int(std::min<int64_t>(k.lanes, job.batch - first));
+      k.marginal(job, tile / tiles, first, count, scratch.as<T>());
     }
   });
 }
@@ -120,6 +137,15 @@ SEMPROLA_EXPORT void semprola_plan_destroy(void* plan) { delete static_cast<Owne
     return guarded([&] {                                                                                               \
       evaluate<T_>({&plan_of(plan, weights || edge_flows), SEMPROLA_AS_MATRIX(weights), SEMPROLA_AS_MATRIX(leaves),    \
                     columns, value, edge_flows, leaf_flows},                                                           \
+                   threads);                                                                                           \
+    });                                                                                                                \
+  }                                                                                                                    \
+  SEMPROLA_EXPORT int semprola_marginal_##suffix(const void* plan, SEMPROLA_M(T_, logits), SEMPROLA_M(T_, observed),   \
+                                                 int64_t pairs, int64_t components, int64_t batch, T_* value,          \
+                                                 T_* gradient, int threads) {                                          \
+    return guarded([&] {                                                                                               \
+      marginal<T_>({&plan_of(plan, true), SEMPROLA_AS_MATRIX(logits), SEMPROLA_AS_MATRIX(observed), pairs, components, \
+                    batch, value, gradient},                                                                           \
                    threads);                                                                                           \
     });                                                                                                                \
   }                                                                                                                    \

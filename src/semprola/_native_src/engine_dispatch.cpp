@@ -103,4 +103,4 @@ SEMPROLA_EXPORT void semprola_engine_set_level(int level) {
 }
 
 // Counts changes of the functions' parameters, so that a build of other sources is not taken for this one.
-SEMPROLA_EXPORT int semprola_engine_interface() { return 7; }
+SEMPROLA_EXPORT int semprola_engine_interface() { return 8; }

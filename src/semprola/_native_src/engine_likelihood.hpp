@@ -265,7 +265,9 @@ constexpr Kernels<typename O::T> kernels_of() {
           likelihood_of_words<Wide, Chain>,
           scale_columns<Wide>,
           dot<Wide>,
-          add_scaled<Wide>};
+          add_scaled<Wide>,
+          marginal_numbers<O>,
+          marginal_tile<O>};
 }
 
 template <class O>

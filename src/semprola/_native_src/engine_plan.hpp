@@ -144,6 +144,21 @@ struct GateJob {
   bool is_zero(int64_t w) const { return LogitRows{pairs}.is_zero(w); }
 };
 
+// The likelihood of partly observed states under the sums' local softmaxes.
+template <class T>
+struct MarginalJob {
+  const Plan* plan;
+  Matrix<const T> logits;    // [logits, components * batch]; see LogitRows
+  Matrix<const T> observed;  // 0, 1, or NaN where nothing is observed [variables, batch]
+  int64_t pairs;
+  int64_t components, batch;
+  T* value;     // [components, batch]
+  T* gradient;  // of the value by the logits, contiguous; or null
+
+  int64_t row_of(int64_t w) const { return LogitRows{pairs}.row_of(w); }
+  bool is_zero(int64_t w) const { return LogitRows{pairs}.is_zero(w); }
+};
+
 // A sum that some of 64 states reach, and which of them.
 struct Reached {
   int32_t sum;
@@ -174,6 +189,8 @@ struct Kernels {
   void (*scale_columns)(T* numbers, int64_t rows, int64_t columns, const T* factors);
   T (*dot)(const T* a, const T* b, int64_t length);
   void (*add_scaled)(T* to, const T* a, T factor, int64_t length);
+  int64_t (*marginal_numbers)(const Plan&);
+  void (*marginal)(const MarginalJob<T>&, int64_t component, int64_t first, int count, T* scratch);
 };
 
 // Wide tiles for batches, broader ones for small plans, single columns for batches of one, narrow tiles where a wide

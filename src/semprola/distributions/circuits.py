@@ -76,6 +76,10 @@ class CircuitComponents(Components):
 
     @remembered
     def _log_z(self) -> Tensor:
+        return self._by_weights()
+
+    def _by_weights(self) -> Tensor:
+        """log Z [components, batch] by the value of the circuit."""
         plan, literals = self.evaluation()
         value = log_value(plan, self._own_weights, literals.leaves) + literals.constant
         return value.view(self.count, self.batch)

@@ -16,7 +16,7 @@ from semprola.distributions.circuits import CircuitComponents
 from semprola.distributions.domain import Domain
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.numeric import remembered
-from semprola.engine import Literals, Plan, Structure, likelihood, log_softmax, logits_of, possible
+from semprola.engine import Literals, Plan, Structure, likelihood, log_softmax, logits_of, marginal_likelihood, possible
 from semprola.errors import UnsatisfiableError
 
 
@@ -48,6 +48,15 @@ class WeightedBranches(CircuitComponents):
     def weights(self) -> Tensor:
         # the likelihood of a state needs few of them, so all are normalised only when a query asks
         return log_softmax(self.domain.structure.layer, self.logits, self._alive)
+
+    @remembered
+    def _log_z(self) -> Tensor:
+        observed = self.domain.observed
+        if observed is None or self._tilt is not None or self._alive is not None:
+            return self._by_weights()
+        # what is observed, straight from the logits: all weights need not be normalised beforehand
+        plan = self.plan(explicit=self.domain.needs_explicit)
+        return marginal_likelihood(plan, self._split(self.logits), observed)
 
     def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
         plan = self.domain.structure.layer_explicit

@@ -14,6 +14,7 @@ from semprola.engine.literals import Literals, indicators
 from semprola.engine.ops import search
 from semprola.engine.ops.gates import gate_likelihood, uses_few_rows
 from semprola.engine.ops.likelihoods import encode, is_binary, likelihood
+from semprola.engine.ops.marginals import marginal_likelihood
 from semprola.engine.ops.registration import watched
 from semprola.engine.ops.values import active, log_value, possible, posterior, supported
 from semprola.engine.plan import Plan
@@ -36,6 +37,7 @@ __all__ = [
     "log_softmax",
     "log_value",
     "logits_of",
+    "marginal_likelihood",
     "possible",
     "posterior",
     "search",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from semprola.engine.plan import Plan
 
@@ -21,15 +22,30 @@ def log_softmax(plan: Plan, logits: Tensor, alive: Tensor | None = None) -> Tens
     """
     if not plan.blocks:
         return logits
+    if alive is None:
+        return _log_softmax_of_all(plan, logits)
     sizes = [sums * fan_in for _, sums, fan_in in plan.blocks]
     # one split in place of many slices: the gradient of a slice is a tensor full of zeros
     blocks = spread_logits(plan, logits).split(sizes)
-    masks = [None] * len(sizes) if alive is None else alive.split(sizes)
     parts: list[Tensor] = []
-    for (_, sums, fan_in), block, live in zip(plan.blocks, blocks, masks, strict=True):
+    for (_, sums, fan_in), block, live in zip(plan.blocks, blocks, alive.split(sizes), strict=True):
         shape = (sums, fan_in, logits.shape[1])
-        parts.append(_normalize(block.view(shape), None if live is None else live.view(shape)))
+        parts.append(_normalize(block.view(shape), live.view(shape)))
     return torch.cat([part.flatten(0, 1) for part in parts])
+
+
+def softmax_slopes(plan: Plan, log_weights: Tensor, flows: Tensor) -> Tensor:
+    """What the derivative by log-weights [W, columns] is by logits [`plan.num_logits`, columns]."""
+    if not plan.blocks:
+        return flows
+    sizes = [sums * fan_in for _, sums, fan_in in plan.blocks]
+    parts = []
+    for (_, _, fan_in), weights, flow in zip(plan.blocks, log_weights.split(sizes), flows.split(sizes), strict=True):
+        own, shares = flow.unflatten(0, (-1, fan_in)), weights.exp().unflatten(0, (-1, fan_in))
+        slopes = torch.addcmul(own, shares, own.sum(1, keepdim=True), value=-1)
+        # the first edge of a pair has no logit
+        parts.append(slopes[:, 1] if fan_in == 2 else slopes.flatten(0, 1))
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
 def spread_logits(plan: Plan, logits: Tensor) -> Tensor:
@@ -49,9 +65,18 @@ def logits_of(plan: Plan, log_weights: Tensor) -> Tensor:
     return torch.cat([second - first, log_weights[2 * pairs :]])
 
 
-def _normalize(block: Tensor, live: Tensor | None) -> Tensor:
-    if live is None:
-        return torch.log_softmax(block, 1)
+def _log_softmax_of_all(plan: Plan, logits: Tensor) -> Tensor:
+    sizes = [sums * (1 if fan_in == 2 else fan_in) for _, sums, fan_in in plan.blocks]
+    parts: list[Tensor] = []
+    for (_, sums, fan_in), block in zip(plan.blocks, logits.split(sizes), strict=True):
+        if fan_in == 2:  # much faster than a softmax over pairs that are far apart in memory
+            parts.append(torch.stack([F.logsigmoid(-block), F.logsigmoid(block)], 1).flatten(0, 1))
+        else:
+            parts.append(torch.log_softmax(block.view(sums, fan_in, -1), 1).flatten(0, 1))
+    return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _normalize(block: Tensor, live: Tensor) -> Tensor:
     # sums that are dead altogether keep their logits: a softmax over nothing would be NaN
     block = block.masked_fill(~live & live.any(1, keepdim=True), float("-inf"))
     return torch.log_softmax(block, 1).masked_fill(~live, float("-inf"))

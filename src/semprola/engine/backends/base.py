@@ -10,6 +10,7 @@ from torch import Generator, Tensor
 from semprola.engine.backends.torch_gates import gate_gradients, gate_values
 from semprola.engine.literals import Literals
 from semprola.engine.plan import Plan
+from semprola.engine.softmax import log_softmax, softmax_slopes
 
 
 class Backend:
@@ -142,6 +143,27 @@ class Backend:
         value, flows = self.maximize(plan, weights, leaves)
         zero, one = flows[0::2], flows[1::2]
         return value, torch.where(zero + one < 0.5, default, one)
+
+    def marginal(self, plan: Plan, logits: Tensor, observed: Tensor, *, gradient: bool) -> tuple[Tensor, Tensor | None]:
+        """Log-likelihood of partly observed states under the sums' local softmaxes, and its gradient.
+
+        Args:
+            plan: a plan that mentions every variable, and in which single edges have no weight.
+            logits: [`plan.num_logits`, components, batch]
+            observed: 0, 1, or NaN where nothing is observed [variables, batch].
+            gradient: whether the gradient of the logits is wanted.
+
+        Returns:
+            values [components, batch], -inf where what is observed is impossible, and the gradient or None.
+        """
+        _, components, batch = logits.shape
+        weights = log_softmax(plan, logits.flatten(1))
+        leaves = Literals.of_observed(plan, observed, logits.dtype).leaves.repeat(1, components)
+        value, flows, _ = self.evaluate(plan, weights, leaves, flows=gradient)
+        slopes = None
+        if flows is not None:
+            slopes = softmax_slopes(plan, weights, flows).unflatten(1, (components, batch))
+        return value.view(components, batch), slopes
 
     def gate(
         self, plan: Plan, matrix: Tensor, bias: Tensor, features: Tensor, codes: Tensor, components: int

@@ -7,7 +7,7 @@ import functools
 
 from semprola._library import open_library
 
-_INTERFACE = 7
+_INTERFACE = 8
 """Of the native functions' parameters; a library that was built from other sources has another."""
 
 
@@ -51,6 +51,7 @@ def _declare(loaded: ctypes.CDLL) -> None:
             *[pointer, *matrix, pointer, *matrix, int64, pointer, int64, int64, int64, int64],
             *[pointer, pointer, pointer, pointer, pointer, ctypes.c_int],
         ],
+        "marginal": [pointer, *matrix, *matrix, int64, int64, int64, pointer, pointer, ctypes.c_int],
         "support": [pointer, *matrix, int64, ctypes.c_int, pointer, pointer, ctypes.c_int],
         "encode": [pointer, *matrix, int32, int64, pointer, int64, pointer],
         "scale": [pointer, int64, int64, pointer, int64],

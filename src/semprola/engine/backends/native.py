@@ -27,6 +27,8 @@ from semprola.errors import SemprolaError
 _TYPES = (torch.float32, torch.float64)
 _MOST_RANKED = 2**31 - 1
 """The native module counts states in 32 bits."""
+_MOST_KEPT = 2**18
+"""Weights of a plan whose softmaxes are taken on the way through it, and kept for the way back."""
 _WEIGHTS_A_CODE = 8
 """How many weights of a plan are gone through, for 64 states, while one code of each of them is read."""
 
@@ -153,6 +155,26 @@ class NativeBackend(Backend):
                 *(rows.data_ptr(), row_stride, state_stride, codes if codes is None else codes.data_ptr(), width),
                 *(labels, plan.num_pairs, samples, components, batch, values if values is None else values.data_ptr()),
                 *(_pointer(cotangent), slopes if slopes is None else slopes.data_ptr(), torch.get_num_threads()),
+            )
+        return values, slopes
+
+    def marginal(self, plan: Plan, logits: Tensor, observed: Tensor, *, gradient: bool) -> tuple[Tensor, Tensor | None]:
+        if plan.num_weights > _MOST_KEPT:
+            return super().marginal(plan, logits, observed, gradient=gradient)
+        _, components, batch = logits.shape
+        wanted: tuple[int, ...] = (plan.num_logits, components, batch)
+        _require(logits.shape == wanted, "logits", logits, wanted)
+        wanted = (plan.num_leaves // 2, batch)
+        _require(observed.shape == wanted and observed.dtype == logits.dtype, "observed", observed, wanted)
+        if components > 1:
+            logits = logits.contiguous()
+        values = logits.new_empty((components, batch))
+        slopes = logits.new_empty(logits.shape) if gradient else None
+        row, _, column = logits.stride()
+        if batch:
+            _call(
+                *("marginal", logits, _handle(plan), logits.data_ptr(), row, column, *_matrix(observed)),
+                *(plan.num_pairs, components, batch, values.data_ptr(), _pointer(slopes), torch.get_num_threads()),
             )
         return values, slopes
 
