@@ -3,7 +3,7 @@
 Starts the server, compiles problems of growing size, and sends beliefs that change every time, half of them with
 evidence, as a hand on a slider does.
 
-    python -m benchmarks.playground [--requests 200] [--out results/playground.json]
+    python -m benchmarks.playground [--requests 200]
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.pages import put_between
 from experiments.provenance import provenance, write_json
 
 PROBLEMS = (
@@ -31,13 +32,17 @@ PROBLEMS = (
     ("grid 5 × 5", {"structure": "grid", "size": 5, "text": ""}),
     ("ranking of 7", {"structure": "ranking", "size": 7, "text": ""}),
     ("grid 6 × 6", {"structure": "grid", "size": 6, "text": ""}),
+    (
+        "60 of 120 labels",
+        {"structure": "none", "size": 0, "text": f"exactly(60, {', '.join(f'v{i}' for i in range(120))})"},
+    ),
 )
+RESULTS, PAGE = Path("results/playground.json"), Path("docs/playground.md")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--requests", type=int, default=200)
-    parser.add_argument("--out", type=Path, default=Path("results/playground.json"))
     options = parser.parse_args()
     command = [sys.executable, "-u", "-m", "semprola", "playground", "--no-open", "--port", "0"]
     server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
@@ -50,7 +55,29 @@ def main() -> None:
     finally:
         server.send_signal(signal.SIGINT)
         server.wait()
-    write_json(options.out, {"provenance": provenance(), "requests": options.requests, "rows": rows})
+    write_json(RESULTS, {"provenance": provenance(), "requests": options.requests, "rows": rows})
+    update_page()
+
+
+def update_page() -> None:
+    """Put the results into the page."""
+    put_between(PAGE, "speed", table(json.loads(RESULTS.read_text())))
+
+
+def table(results: dict[str, Any]) -> str:
+    """The results in Markdown."""
+    lines = [
+        "From a moved slider to the answer, with all predictions, in milliseconds (made by `python -m "
+        "benchmarks.playground`):",
+        "",
+        "| rules | labels | edges | median | 95th percentile |",
+        "|---|---:|---:|---:|---:|",
+    ]
+    for row in results["rows"]:
+        lines.append(
+            f"| {row['problem']} | {row['labels']} | {row['edges']:,} | {row['median_ms']:.0f} | {row['p95_ms']:.0f} |"
+        )
+    return "\n".join([*lines, ""])
 
 
 def measure(

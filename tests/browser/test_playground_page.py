@@ -295,6 +295,25 @@ TOO_SMALL = """() => [...document.querySelectorAll("button, select, textarea, su
   .filter((e) => e.offsetParent && e.getBoundingClientRect().height < 24).map((e) => e.outerHTML.slice(0, 80))"""
 
 
+def test_nothing_is_cut_off_at_any_width(opened: Opener) -> None:
+    page = opened()
+    write(page, "one_hot(a_rather_long_label_name, another_rather_long_label_name)\ncat -> animal")
+    expect(page.locator("#label-rows tr")).to_have_count(4)
+    for width in (320, 375, 600, 768, 999, 1000, 1100, 1280, 1366, 1440, 1920):
+        page.set_viewport_size({"width": width, "height": 900})
+        assert page.evaluate(CUT_OFF) == [], width
+
+
+CUT_OFF = """() => {
+  const wide = document.documentElement.scrollWidth > innerWidth ? ["the page"] : [];
+  const parts = [...document.querySelectorAll("section, .card, #labels table, #labels td, #labels fieldset")];
+  return wide.concat(parts.filter((e) => {
+    const [inner, outer] = [e.getBoundingClientRect(), e.closest("section").getBoundingClientRect()];
+    return inner.width && (inner.right > outer.right + 1 || inner.left < outer.left - 1);
+  }).map((e) => `${e.tagName} ${e.id} ${e.className}`));
+}"""
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast(opened: Opener, scheme: str) -> None:
     """Text stands out from its ground by at least 4.5 : 1 (WCAG AA)."""

@@ -167,6 +167,8 @@ def test_cross_site_requests_are_refused(server: Server) -> None:
         (b"{", JSON, 400),
         (b"[]", JSON, 400),
         (b'{"beliefs": NaN}', JSON, 400),
+        (b'{"beliefs": ' + b"9" * 1000 + b"}", JSON, 400),
+        (b'{"source": {"problem": {"structure": "none", "size": 0, "text": "\\"\\ud800\\" -> b"}}}', JSON, 400),
         (b"[" * 100_000, JSON, 400),
         (b" " * 300_000, JSON, 413),
         (b"{}", JSON, 400),
@@ -233,6 +235,29 @@ def test_compilation_is_bounded_and_others_are_answered_meanwhile(server: Server
     assert (error["kind"], error["resource"] in ("time", "nodes", "memory")) == ("budget", True)
 
 
+NASTY = {
+    "parentheses": "(" * 19_000,
+    "negations": "~" * 19_000 + "a",
+    "implications": " -> ".join(["a", "b"] * 2_000),
+    "a wide xor": " ^ ".join(f"v{i}" for i in range(500)),
+    "equivalences": " <-> ".join(f"v{i}" for i in range(500)),
+    "half of many": "exactly(250, " + ", ".join(f"v{i}" for i in range(500)) + ")",
+    "counts of counts": "at_least(2, " + ", ".join(f"at_most(1, a{i}, b{i}, c{i})" for i in range(160)) + ")",
+    "pigeons": "\n".join(
+        [f"exactly(1, {', '.join(f'p{i}.h{j}' for j in range(11))})" for i in range(12)]
+        + [f"at_most(1, {', '.join(f'p{i}.h{j}' for i in range(12))})" for j in range(11)]
+    ),
+}
+
+
+@pytest.mark.parametrize("name", NASTY)
+def test_nasty_rules_get_an_answer(server: Server, name: str) -> None:
+    """A description or an error that the page can show; and the server goes on."""
+    reply = server.ask("describe", source=problem(NASTY[name]))
+    assert "result" in reply or reply["error"]["kind"] in ("parse", "budget", "unsatisfiable", "input"), reply
+    assert server.ask("describe", source=problem("a | b"))["result"]["models"] == "3"
+
+
 def test_a_worker_that_dies_is_replaced(server: Server) -> None:
     server.ask("describe", source=problem("a | b"))
     workers = server.workers()
@@ -242,6 +267,22 @@ def test_a_worker_that_dies_is_replaced(server: Server) -> None:
         os.kill(worker, signal.SIGKILL)
     replies = [server.ask("describe", source=problem("a | b")) for _ in range(len(workers) + 1)]
     assert replies[-1]["result"]["models"] == "3"
+
+
+def test_a_worker_that_hangs_is_killed(server: Server) -> None:
+    """Whatever a process does, or fails to do, a request ends."""
+    server.ask("describe", source=problem("a | b"))
+    workers = server.workers()
+    if not workers:
+        pytest.skip("needs /proc")
+    for worker in workers:
+        os.kill(worker, signal.SIGSTOP)
+    reply = server.ask("describe", source=problem("a | b"))
+    assert (reply["error"]["kind"], reply["error"]["resource"]) == ("budget", "time")
+    for worker in workers[1:]:
+        os.kill(worker, signal.SIGCONT)
+    assert server.ask("describe", source=problem("a | b"))["result"]["models"] == "3"
+    assert len([worker for worker in workers if alive(worker)]) == len(workers) - 1
 
 
 def test_abandoned_requests_free_their_worker(server: Server) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import semprola as sp
-from semprola.errors import LabelError, ParseError
+from semprola.errors import CompilationBudgetError, LabelError, ParseError
 from semprola.playground.examples import examples
 from semprola.playground.limits import Limits
 from semprola.playground.pictures import Flow, picture
@@ -199,6 +199,12 @@ def test_sizes_are_bounded() -> None:
         for size in (low - 1, high + 1, True, 1.5, None):
             with pytest.raises(RequestError):
                 Problem.read({"structure": structure, "size": size, "text": ""}, Limits())
+
+
+def test_nodes_are_bounded() -> None:
+    with pytest.raises(CompilationBudgetError) as caught:
+        Workshop(Limits(nodes=100)).describe({"source": problem("", "grid", 6)})
+    assert caught.value.resource == "nodes"
 
 
 def test_progress_can_stop_a_compilation() -> None:

@@ -22,6 +22,7 @@ from semprola.playground.guard import Guard
 from semprola.playground.pool import Pool
 
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_LONGEST_INT = 18
 _ACTIONS = ("describe", "answer", "sample", "row")
 _STATUS = {"busy": 503, "request": 400, "internal": 500}
 """Of errors that the user can do nothing about; all others are answers, and the page shows them."""
@@ -109,12 +110,19 @@ async def _content(request: Request, most: int) -> dict[str, Any] | Response:
             body += part
             if len(body) > most:
                 return _refused(f"a request may have {most:,} bytes", 413)
-        content = json.loads(body, parse_constant=_no_constant)
+        content = json.loads(body, parse_constant=_no_constant, parse_int=_short_int)
+        json.dumps(content, ensure_ascii=False).encode()  # refuses what is nested too deeply, and half characters
     except ClientDisconnect:
         return Response(status_code=499)
     except (ValueError, RecursionError):
         return _refused("the request is not JSON", 400)
     return content if isinstance(content, dict) else _refused("the request is not an object", 400)
+
+
+def _short_int(digits: str) -> int:
+    if len(digits) > _LONGEST_INT:  # reading a number takes time that grows with the square of its length
+        raise ValueError("a number is too long")
+    return int(digits)
 
 
 def _no_constant(name: str) -> Any:

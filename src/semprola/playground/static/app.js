@@ -14,6 +14,7 @@ const form = new RowForm(() => changed(), (truth) => table.showTruth(truth));
 const answers = new Latest();
 let described = null; // what the server says about the current rules
 let views = { alone: null, spl: null };
+let hasStarted = false; // the first answer takes longer: the server loads torch
 let running = null; // aborts the compilation under way
 
 // rules ------------------------------------------------------------------------------------------------------------
@@ -28,10 +29,11 @@ async function compile() {
   }
   const began = performance.now();
   const clock = setInterval(() => {
-    $("status").textContent = `Compiling… ${((performance.now() - began) / 1000).toFixed(0)} s`;
+    $("status").textContent = `${hasStarted ? "Compiling" : "Starting"}… ${((performance.now() - began) / 1000).toFixed(0)} s`;
   }, 400);
   const reply = await ask("describe", { source: source() }, mine.signal);
   clearInterval(clock);
+  hasStarted ||= reply !== null;
   if (reply === null || mine.signal.aborted) return;
   if (reply.error) showError(reply.error);
   else await showDescription(reply.result);
@@ -321,6 +323,7 @@ function listen() {
   });
   watchConnection((isLost) => {
     $("offline").hidden = !isLost;
+    hasStarted = false;
     if (!isLost) compile();
   });
 }
