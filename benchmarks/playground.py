@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import http.client
 import json
+import os
 import random
 import re
 import signal
@@ -55,7 +56,9 @@ def main() -> None:
     finally:
         server.send_signal(signal.SIGINT)
         server.wait()
-    write_json(RESULTS, {"provenance": provenance(), "requests": options.requests, "rows": rows})
+    write_json(
+        RESULTS, {"provenance": provenance(), "requests": options.requests, "niceness": os.nice(0), "rows": rows}
+    )
     update_page()
 
 
@@ -68,7 +71,7 @@ def table(results: dict[str, Any]) -> str:
     """The results in Markdown."""
     lines = [
         "From a moved slider to the answer, with all predictions, in milliseconds (made by `python -m "
-        "benchmarks.playground`):",
+        f"benchmarks.playground`{', with raised priority on a busy machine' if results['niceness'] < 0 else ''}):",
         "",
         "| rules | labels | edges | median | 95th percentile |",
         "|---|---:|---:|---:|---:|",
