@@ -4,7 +4,9 @@ Each run has a process of its own, with limits on memory and on the time of the 
 machine does not count). All counts of models are compared. Writes results/compile_suite.json and the table in
 docs/compile.md.
 
-    python -m benchmarks.compile_suite [--seconds 4] [--only roster] [--backends auto line]
+    python -m benchmarks.compile_suite [--seconds 4] [--tries 3] [--only roster] [--backends auto line]
+
+A run of less than a second is repeated, and the best counts: other work on the machine disturbs short ones most.
 """
 
 from __future__ import annotations
@@ -40,6 +42,7 @@ def main() -> None:
     parser.add_argument(
         "--seconds", type=float, default=4.0, help="of the processor, for each run; auto has three times"
     )
+    parser.add_argument("--tries", type=int, default=3, help="of runs that take less than a second")
     parser.add_argument("--only", default="", help="constraints whose kind or name contains this")
     parser.add_argument("--backends", nargs="*", default=BACKENDS, help="measure these, keep what is known of others")
     options = parser.parse_args()
@@ -53,7 +56,8 @@ def main() -> None:
         entry: dict[str, Any] = known.get((case.kind, case.name), {"kind": case.kind, "name": case.name})
         if options.only in f"{case.kind}: {case.name}":
             for backend in options.backends:
-                entry[backend] = measured(case, backend, options.seconds * (3 if backend == "auto" else 1))
+                seconds = options.seconds * (3 if backend == "auto" else 1)
+                entry[backend] = best_of(options.tries, case, backend, seconds)
             counts = {entry[backend].pop("models", None) for backend in options.backends} | {entry.get("models")}
             if len(counts - {None}) > 1:
                 raise SystemExit(f"the back ends disagree on {case.kind}: {case.name}: {counts}")
@@ -63,6 +67,18 @@ def main() -> None:
             entries.append(entry)
     write_json(RESULTS, {"provenance": provenance(), "seconds": options.seconds, "entries": entries})
     update_page()
+
+
+def best_of(tries: int, case: Case, backend: str, seconds: float) -> dict[str, Any]:
+    """The quickest of several runs; one that fails or takes a second is not repeated."""
+    best = measured(case, backend, seconds)
+    for _ in range(tries - 1):
+        if best.get("seconds", 1.0) >= 1.0:
+            break
+        again = measured(case, backend, seconds)
+        if again.get("seconds", seconds) < best["seconds"]:
+            best = again
+    return best
 
 
 def measured(case: Case, backend: str, seconds: float) -> dict[str, Any]:

@@ -172,17 +172,21 @@ class Circuit:
     @cached_property
     def is_decomposable(self) -> bool:
         """Whether the children of every product share no variable."""
-        return properties.is_decomposable(self)
+        return self._swept[0]
 
     @cached_property
     def is_deterministic(self) -> bool:
         """Whether the children of every sum are proven to exclude each other."""
-        return properties.is_deterministic(self)
+        return properties.is_deterministic(self, self._swept[1])
 
     @cached_property
     def is_structured(self) -> bool:
         """Whether every product splits its variables as the circuit's vtree does."""
         return properties.is_structured(self)
+
+    @cached_property
+    def _swept(self) -> tuple[bool, bool]:
+        return properties.swept(self)
 
     # what it can be asked -------------------------------------------------------------------------------------------
 

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 
 Index = npt.NDArray[np.int64]
 
+_WORDS_AT_ONCE = 1 << 18
+
 
 class Level(NamedTuple):
     """Inner nodes whose children all lie on earlier levels; the children of ``nodes[i]`` start at ``starts[i]``."""
@@ -76,14 +78,12 @@ def bits(variables: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
 
 def members(sets: npt.NDArray[np.uint64]) -> tuple[Index, Index]:
     """The (row, variable) pairs of bit sets of shape [rows, words], in row order."""
-    rows, variables = [], []
-    words = sets.shape[1]
-    for first in range(0, len(sets), chunk := max(1, 2**22 // (words * 64))):
-        part = np.ascontiguousarray(sets[first : first + chunk])
-        flat = np.unpackbits(part.view(np.uint8), axis=1, bitorder="little")
-        row, variable = np.nonzero(flat)
-        rows.append(row + first)
-        variables.append(variable)
-    if not rows:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    row, word = np.nonzero(sets)  # most words are empty
+    filled = sets[row, word]
+    rows, variables = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for first in range(0, len(filled), _WORDS_AT_ONCE):
+        part = slice(first, first + _WORDS_AT_ONCE)
+        place, bit = np.nonzero(np.unpackbits(filled[part, None].view(np.uint8), axis=1, bitorder="little"))
+        rows.append(row[part][place])
+        variables.append(64 * word[part][place] + bit)
     return np.concatenate(rows), np.concatenate(variables)

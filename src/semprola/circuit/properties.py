@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from semprola.circuit.fold import fold_arrays
-from semprola.circuit.levels import bits
+from semprola.circuit.levels import Index, bits
 from semprola.circuit.queries import model_count
-from semprola.circuit.scopes import scopes
+from semprola.circuit.scopes import scope_blocks, scopes
 
 if TYPE_CHECKING:
     from semprola.circuit.circuit import Circuit
@@ -30,12 +30,25 @@ def is_smooth(circuit: Circuit) -> bool:
 
 def is_decomposable(circuit: Circuit) -> bool:
     """The children of every product mention disjoint sets of variables."""
-    scope = scopes(circuit)
-    size = np.bitwise_count(scope).sum(axis=1, dtype=np.int64)
+    return swept(circuit)[0]
+
+
+def swept(circuit: Circuit) -> tuple[bool, bool]:
+    """Whether a circuit is decomposable, and whether every sum is a decision on a zero-suppressed label.
+
+    Both in one sweep over the variables that each node mentions: for large circuits that takes most of the time.
+    """
+    size = np.zeros(circuit.num_nodes, np.int64)
+    decisions = _decisions(circuit)
+    for first, block in scope_blocks(circuit):
+        size += np.bitwise_count(block).sum(axis=1, dtype=np.int64)
+        if decisions is not None:
+            decisions.look(first, block)
     parent, child = _edges(circuit, _PRODUCT)
     total = np.bincount(parent, weights=size[child], minlength=circuit.num_nodes)
     products = np.unique(parent)
-    return bool(np.array_equal(total[products], size[products]))
+    decided = decisions is not None and bool(decisions.proven.all())
+    return bool(np.array_equal(total[products], size[products])), decided
 
 
 def is_structured(circuit: Circuit) -> bool:
@@ -60,16 +73,20 @@ def is_structured(circuit: Circuit) -> bool:
     return bool(np.all(vtree.last[home[:-1]][siblings] < vtree.first[home[1:]][siblings]))
 
 
-def is_deterministic(circuit: Circuit) -> bool:
+def is_deterministic(circuit: Circuit, decided: bool | None = None) -> bool:
     """The children of every sum are proven to exclude each other.
 
     Most sums are decisions: one child has a literal v directly below it and the other has -v, or, if v is
     zero-suppressed, does not mention v at all. Any other pair (the primes of a sentential decision diagram) goes to
     a search for a contradiction that is sound: a circuit reported deterministic is.
+
+    Args:
+        circuit: any circuit.
+        decided: the second result of `swept`, if the caller has it already.
     """
-    scope = scopes(circuit)
-    if _all_decisions(circuit, scope):
+    if swept(circuit)[1] if decided is None else decided:
         return True
+    scope = scopes(circuit)
     direct = _direct_literals(circuit)
     zero = bits(circuit.zero_suppressed)
     search = _Contradictions(circuit, scope, direct)
@@ -102,17 +119,39 @@ def _edges(circuit: Circuit, kind: int) -> tuple[npt.NDArray[np.int64], npt.NDAr
     return parents[chosen], circuit.children[chosen]
 
 
-def _all_decisions(circuit: Circuit, scope: npt.NDArray[np.uint64]) -> bool:
-    """Whether every sum has two children of which one asserts a zero-suppressed label that the other leaves out.
+class _Decisions:
+    """Looks for the zero-suppressed label that one of two children of a sum asserts and the other leaves out.
+
+    Attributes:
+        proven: for each sum, whether there is one.
+    """
+
+    def __init__(self, count: int, place: Index, other: Index, variable: Index) -> None:
+        self.proven = np.zeros(count, np.bool_)
+        order = np.argsort(variable // 64, kind="stable")
+        self._place, self._other, self._variable = place[order], other[order], variable[order]
+        self._word = self._variable // 64
+
+    def look(self, first: int, block: npt.NDArray[np.uint64]) -> None:
+        """Look at some words of the variables that nodes mention."""
+        begin, end = np.searchsorted(self._word, [first, first + block.shape[1]])
+        part = slice(int(begin), int(end))
+        shift = (self._variable[part] % 64).astype(np.uint64)
+        mentioned = block[self._other[part], self._word[part] - first] >> shift & np.uint64(1)
+        self.proven[self._place[part][mentioned == 0]] = True
+
+
+def _decisions(circuit: Circuit) -> _Decisions | None:
+    """The labels that children of sums assert; None if a sum has more than two children.
 
     Large circuits of families are mostly of this kind; this looks at all sums at once.
     """
     arity = np.diff(circuit.child_start)
     sums = np.flatnonzero(circuit.kind == _SUM)
-    if not np.all(arity[sums] == 2):
-        return False
-    proven = np.zeros(circuit.num_nodes, np.bool_)
+    if not np.any(circuit.zero_suppressed) or not np.all(arity[sums] == 2):
+        return None if len(sums) else _Decisions(0, *[np.zeros(0, np.int64)] * 3)
     pairs = circuit.children[circuit.child_start[sums][:, None] + np.arange(2)]
+    places, others, variables = [], [], []
     for one, other in ((pairs[:, 0], pairs[:, 1]), (pairs[:, 1], pairs[:, 0])):
         # the literals that a child is, or has as children if it is a product
         width = np.where(circuit.kind[one] == _PRODUCT, arity[one], 0)
@@ -121,10 +160,11 @@ def _all_decisions(circuit: Circuit, scope: npt.NDArray[np.uint64]) -> bool:
         below = circuit.literal[circuit.children[circuit.child_start[one][owner] + offset]]
         place = np.concatenate([owner, np.arange(len(sums))])
         variable = np.concatenate([below, circuit.literal[one]]).astype(np.int64) - 1
-        place, variable = place[variable >= 0], variable[variable >= 0]
-        mentioned = scope[other[place], variable // 64] >> (variable % 64).astype(np.uint64) & np.uint64(1)
-        proven[sums[place[(mentioned == 0) & circuit.zero_suppressed[variable]]]] = True
-    return bool(proven[sums].all())
+        asserted = (variable >= 0) & circuit.zero_suppressed[np.maximum(variable, 0)]
+        places.append(place[asserted])
+        others.append(other[place[asserted]].astype(np.int64))
+        variables.append(variable[asserted])
+    return _Decisions(len(sums), np.concatenate(places), np.concatenate(others), np.concatenate(variables))
 
 
 def _direct_literals(circuit: Circuit) -> list[frozenset[int]]:

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from semprola._names import is_named, named_rows
 from semprola.circuit.fold import fold, fold_arrays
 from semprola.circuit.levels import bits
-from semprola.circuit.scopes import scopes
+from semprola.circuit.scopes import scope_blocks
 from semprola.errors import IntractableError, LabelError, UnsatisfiableError
 
 if TYPE_CHECKING:
@@ -29,7 +29,12 @@ def model_count(circuit: Circuit, given: Mapping[str, Any] | None = None) -> int
         except UnsatisfiableError:
             return 0
     free = bits(~circuit.zero_suppressed)
-    size = np.bitwise_count(scopes(circuit) & free).sum(axis=1, dtype=np.int64).tolist()
+    mentioned_free = np.zeros(circuit.num_nodes, np.int64)
+    if np.any(free):
+        for first, block in scope_blocks(circuit):
+            inside = block & free[first : first + block.shape[1]]
+            mentioned_free += np.bitwise_count(inside).sum(axis=1, dtype=np.int64)
+    size = mentioned_free.tolist()
     suppressed = circuit.zero_suppressed.tolist()
 
     def literal(signed: int) -> tuple[int, int]:

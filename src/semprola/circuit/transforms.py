@@ -12,7 +12,7 @@ from semprola.circuit.builder import FALSE, CircuitBuilder
 from semprola.circuit.circuit import SUM, Circuit
 from semprola.circuit.fold import fold
 from semprola.circuit.levels import bits, members
-from semprola.circuit.scopes import scopes
+from semprola.circuit.scopes import root_scope, scopes
 from semprola.errors import LabelError, UnsatisfiableError
 
 
@@ -67,10 +67,12 @@ def gaps(
         offsets [edges + 1] and variables, a CSR list over all edges (empty for edges of products), and the
         variables that the root does not mention.
     """
+    if not np.any(variables):
+        return np.zeros(circuit.num_edges + 1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.int64)
     scope = scopes(circuit)
     chosen = bits(variables)
     parents = np.repeat(np.arange(circuit.num_nodes), np.diff(circuit.child_start))
-    edges = np.flatnonzero(circuit.kind[parents] == SUM) if np.any(variables) else np.zeros(0, np.int64)
+    edges = np.flatnonzero(circuit.kind[parents] == SUM)
     counts = np.zeros(circuit.num_edges + 1, dtype=np.int64)
     found = [np.zeros(0, np.int64)]
     step = max(1, _GAP_WORDS // scope.shape[1])
@@ -88,7 +90,7 @@ def gaps(
 
 def mentions_all(circuit: Circuit, variables: npt.NDArray[np.bool_]) -> bool:
     """Whether the root mentions all of some variables."""
-    return not np.any(bits(variables) & ~scopes(circuit)[circuit.root])
+    return not np.any(variables & ~root_scope(circuit))
 
 
 def condition(circuit: Circuit, values: Mapping[str, Any]) -> Circuit:

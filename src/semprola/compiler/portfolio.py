@@ -66,6 +66,8 @@ _LATE = 300_000
 """Beyond that, it is tried only when others have failed with so many nodes."""
 _EASY = {"line": 2, "topdown": 2.5, "sdd": 12}
 """With at most this many nodes per variable, this back end is not asked whether it can do better."""
+_EASY_IF_NARROW = 5
+"""The same for following rules along an order, where rules are so narrow that PySDD was the first choice."""
 
 
 @dataclass(frozen=True)
@@ -204,7 +206,9 @@ class _Trial:
     def _better(self, name: str, nodes: int) -> Circuit | None:
         """The circuit of another back end if it has at most half as many nodes, and there is hope."""
         unlikely = nodes <= _TINY if name == "topdown" else name == "line" and self.choice.bits > _POSSIBLE
-        if unlikely or nodes <= _EASY[name] * self.choice.variables:
+        narrow = name == "line" and self.choice.backends[0] == "sdd"
+        easy = _EASY_IF_NARROW if narrow else _EASY[name]
+        if unlikely or nodes <= easy * self.choice.variables:
             return None
         limit = max(1, nodes // 2)
         for most in (limit // 8, limit) if limit >= 8 * _PROBE else (limit,):
