@@ -1,6 +1,6 @@
 """All methods on handwritten digits: which digit, and is it even, prime, small? `python examples/compare_digits.py`.
 
-The rules tie thirteen labels together: exactly one digit, and what follows from it. Takes two to three minutes.
+The rules tie thirteen labels together: exactly one digit, and what follows from it. Takes about two minutes.
 """
 
 from __future__ import annotations
