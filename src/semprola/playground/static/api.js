@@ -29,7 +29,8 @@ export async function ask(action, body, signal) {
     return answer;
   } catch (problem) {
     if (problem.name === "AbortError") return null;
-    if (response !== undefined && response.status !== 503) return { error: { kind: "internal", message: `the server answered ${response.status}` } };
+    if (response !== undefined && response.status !== 503)
+      return { error: { kind: "internal", message: `the server answered ${response.status}` } };
     lost();
     return null;
   }
@@ -63,7 +64,7 @@ export class Latest {
     }
     this.#busy = true;
     try {
-      for (let current = work; current; ) {
+      for (let current = work; current;) {
         await current();
         current = this.#next;
         this.#next = null;

@@ -1,4 +1,4 @@
-// The circuit: a graph whose edges are as thick as the probability that runs through them, or, of a large one, its layers.
+// The circuit: a graph whose edges are as thick as the probability that runs through them; of a large one, its layers.
 
 import { el, svg } from "./dom.js";
 
@@ -31,9 +31,17 @@ export class CircuitView {
   #graph(picture, summary) {
     this.#edges = picture.edges.map(([points]) => svg("path", { d: curve(points), class: "wire" }));
     const nodes = picture.nodes.map(([x, y, width, kind, text]) => node(x, y, width, kind, text));
-    const drawing = svg("svg", {
-      class: "circuit", viewBox: `0 0 ${picture.width} ${picture.height}`, role: "img", "aria-label": summary,
-    }, ...this.#edges, ...nodes);
+    const drawing = svg(
+      "svg",
+      {
+        class: "circuit",
+        viewBox: `0 0 ${picture.width} ${picture.height}`,
+        role: "img",
+        "aria-label": summary,
+      },
+      ...this.#edges,
+      ...nodes,
+    );
     const room = this.#box.clientWidth - 2;
     const width = picture.width <= room ? picture.width : Math.max(room, picture.width * SMALLEST_SCALE);
     drawing.style.width = `${width}px`;
@@ -56,10 +64,21 @@ function node(x, y, width, kind, text) {
   const group = svg("g", { class: `gate ${kind}`, transform: `translate(${x} ${y})` });
   if (kind === "sum" || kind === "product") {
     const arm = kind === "sum" ? 6.5 : 4.6;
-    const sign = kind === "sum" ? `M${-arm} 0H${arm}M0 ${-arm}V${arm}` : `M${-arm} ${-arm}L${arm} ${arm}M${-arm} ${arm}L${arm} ${-arm}`;
-    group.append(svg("title", {}, kind === "sum" ? "sum (or)" : "product (and)"), svg("circle", { r: 13 }), svg("path", { d: sign }));
+    const sign =
+      kind === "sum"
+        ? `M${-arm} 0H${arm}M0 ${-arm}V${arm}`
+        : `M${-arm} ${-arm}L${arm} ${arm}M${-arm} ${arm}L${arm} ${-arm}`;
+    group.append(
+      svg("title", {}, kind === "sum" ? "sum (or)" : "product (and)"),
+      svg("circle", { r: 13 }),
+      svg("path", { d: sign }),
+    );
   } else {
-    group.append(svg("title", {}, text), svg("rect", { x: -width / 2, y: -12, width, height: 24, rx: 6 }), svg("text", { y: 4 }, text));
+    group.append(
+      svg("title", {}, text),
+      svg("rect", { x: -width / 2, y: -12, width, height: 24, rx: 6 }),
+      svg("text", { y: 4 }, text),
+    );
   }
   return group;
 }
@@ -68,17 +87,37 @@ function layers(picture) {
   const total = (row) => row[2] + row[3] + row[4];
   const widest = Math.max(...picture.rows.map(total));
   const rows = picture.rows.map((row) => {
-    const parts = [["sum", row[2]], ["product", row[3]], ["literal", row[4]]].map(([kind, count]) => {
+    const parts = [
+      ["sum", row[2]],
+      ["product", row[3]],
+      ["literal", row[4]],
+    ].map(([kind, count]) => {
       const part = el("span", { class: `part ${kind}` });
       part.style.width = `${(100 * count) / widest}%`;
       return part;
     });
     const name = row[0] === row[1] ? `${row[0]}` : `${row[0]}–${row[1]}`;
-    return el("tr", {}, el("th", { scope: "row" }, name), el("td", { "aria-hidden": "true" }, el("div", { class: "parts" }, ...parts)),
-      el("td", { class: "number" }, total(row).toLocaleString("en")));
+    return el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, name),
+      el("td", { "aria-hidden": "true" }, el("div", { class: "parts" }, ...parts)),
+      el("td", { class: "number" }, total(row).toLocaleString("en")),
+    );
   });
-  const legend = ["sum", "product", "literal"].flatMap((kind) => [el("span", { class: `part ${kind} key` }), ` ${kind}s  `]);
-  return el("div", { class: "layers" }, el("p", { class: "quiet" }, ...legend),
-    el("table", {}, el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "layer"), el("td"), el("th", { scope: "col" }, "nodes"))),
-      el("tbody", {}, ...rows)));
+  const legend = ["sum", "product", "literal"].flatMap((kind) => [
+    el("span", { class: `part ${kind} key` }),
+    ` ${kind}s  `,
+  ]);
+  return el(
+    "div",
+    { class: "layers" },
+    el("p", { class: "quiet" }, ...legend),
+    el(
+      "table",
+      {},
+      el("thead", {}, el("tr", {}, el("th", { scope: "col" }, "layer"), el("td"), el("th", { scope: "col" }, "nodes"))),
+      el("tbody", {}, ...rows),
+    ),
+  );
 }

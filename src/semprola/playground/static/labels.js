@@ -3,7 +3,11 @@
 import { $, el, percent } from "./dom.js";
 import { belief, setBelief, setEvidence, state } from "./state.js";
 
-const CHOICES = [["-", "free"], ["1", "1"], ["0", "0"]];
+const CHOICES = [
+  ["-", "free"],
+  ["1", "1"],
+  ["0", "0"],
+];
 
 export class LabelTable {
   #rows = [];
@@ -62,18 +66,29 @@ export class LabelTable {
   #row(label, i, withSliders) {
     const number = el("span", { class: "number" });
     const slider = withSliders
-      ? el("input", { type: "range", min: 1, max: 99, "aria-label": `Belief that ${label} holds`, input: () => {
-          setBelief(label, Number(slider.value));
-          this.#onChange();
-        } })
+      ? el("input", {
+          type: "range",
+          min: 1,
+          max: 99,
+          "aria-label": `Belief that ${label} holds`,
+          input: () => {
+            setBelief(label, Number(slider.value));
+            this.#onChange();
+          },
+        })
       : null;
     const radios = [];
     const evidence = el("fieldset", { class: "evidence" }, el("legend", { class: "hidden" }, `Evidence for ${label}`));
     for (const [value, text] of CHOICES) {
-      const radio = el("input", { type: "radio", name: `evidence-${i}`, value, change: () => {
-        setEvidence(label, value === "-" ? null : Number(value));
-        this.#onChange();
-      } });
+      const radio = el("input", {
+        type: "radio",
+        name: `evidence-${i}`,
+        value,
+        change: () => {
+          setEvidence(label, value === "-" ? null : Number(value));
+          this.#onChange();
+        },
+      });
       radios.push(radio);
       evidence.append(el("label", {}, radio, el("span", {}, text)));
     }
@@ -82,15 +97,31 @@ export class LabelTable {
     const marginal = el("span", { class: "number" });
     const [alone, mode, hamming, truth] = ["alone", "mode", "hamming", "truth"].map((name) => cell(name));
     truth.hidden = true;
-    const element = el("tr", { role: "row" },
+    const element = el(
+      "tr",
+      { role: "row" },
       el("th", { role: "rowheader", scope: "row", title: label }, label),
-      cell("belief", slider, number), cell("fix", evidence), alone,
-      cell("marginal", bar, marginal), mode, hamming, truth);
+      cell("belief", slider, number),
+      cell("fix", evidence),
+      alone,
+      cell("marginal", bar, marginal),
+      mode,
+      hamming,
+      truth,
+    );
     return { element, slider, number, radios, alone, mode, hamming, truth, bar, marginal };
   }
 }
 
-const heads = { belief: "believes", fix: "evidence", alone: "alone", marginal: "with the rules", mode: "mode", hamming: "Hamming", truth: "truth" };
+const heads = {
+  belief: "believes",
+  fix: "evidence",
+  alone: "alone",
+  marginal: "with the rules",
+  mode: "mode",
+  hamming: "Hamming",
+  truth: "truth",
+};
 
 function mark(cell, value) {
   cell.textContent = value === undefined ? "–" : value ? "1" : "0";

@@ -15,7 +15,10 @@ export class RowForm {
     this.#onChange = onChange;
     this.#onTruth = onTruth;
     $("row-paste").addEventListener("input", () => this.#paste($("row-paste").value));
-    $("row-number").addEventListener("input", debounce(150, () => this.#fetch()));
+    $("row-number").addEventListener(
+      "input",
+      debounce(150, () => this.#fetch()),
+    );
   }
 
   /** Say that there is a table to take rows from. */
@@ -30,9 +33,13 @@ export class RowForm {
     this.#columns = columns;
     const kept = state.row;
     const typed = columns.some(({ name }) => kept[name] !== undefined);
-    state.row = Object.fromEntries(columns.map(({ name, categories }) => [name, kept[name] ?? (categories ? categories[0] ?? "" : "0")]));
+    state.row = Object.fromEntries(
+      columns.map(({ name, categories }) => [name, kept[name] ?? (categories ? (categories[0] ?? "") : "0")]),
+    );
     this.#fields = new Map(columns.map((column) => [column.name, this.#field(column)]));
-    $("row-fields").replaceChildren(...columns.map(({ name }) => el("label", {}, el("span", {}, name), this.#fields.get(name))));
+    $("row-fields").replaceChildren(
+      ...columns.map(({ name }) => el("label", {}, el("span", {}, name), this.#fields.get(name))),
+    );
     this.#fill();
     if (this.#hasTable && !typed) await this.#fetch(true);
   }
@@ -42,11 +49,13 @@ export class RowForm {
   }
 
   #field({ name, categories }) {
-    const listener = { input: () => {
-      state.row[name] = field.value;
-      this.#onTruth(null);
-      this.#onChange();
-    } };
+    const listener = {
+      input: () => {
+        state.row[name] = field.value;
+        this.#onTruth(null);
+        this.#onChange();
+      },
+    };
     const field = categories
       ? el("select", listener, ...categories.map((value) => el("option", { value }, value)))
       : el("input", { type: "text", inputmode: "decimal", autocomplete: "off", ...listener });

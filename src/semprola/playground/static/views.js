@@ -12,8 +12,9 @@ import { el, named, percent, svg } from "./dom.js";
  */
 export function makeView(view, labels, press, verb) {
   const makers = { grid: gridView, table: tableView, board: boardView };
-  const maker = makers[view.kind];
-  return maker ? maker(view, labels, press, verb) : null;
+  const made = makers[view.kind]?.(view, labels, press, verb) ?? null;
+  made?.update({ evidence: [], bad: new Set() }); // every part has a name before there is an answer
+  return made;
 }
 
 /** A state in words that suit the picture: a path, the rows of a board or of a table, or the labels that are 1. */
@@ -28,7 +29,12 @@ export function stateText(view, labels, state) {
   }
   if (view.kind === "table") {
     const rows = view.rows.map((name, r) => [name, view.columns.filter((_, c) => state[view.cells[r][c]])]);
-    return rows.filter(([, ones]) => ones.length).map(([name, ones]) => `${name} ${ones.join(" ")}`).join("; ") || "no label";
+    return (
+      rows
+        .filter(([, ones]) => ones.length)
+        .map(([name, ones]) => `${name} ${ones.join(" ")}`)
+        .join("; ") || "no label"
+    );
   }
   return named(state, labels);
 }
@@ -54,7 +60,8 @@ function pathText(view, state) {
 
 function spoken(label, p, chosen, known, verb) {
   const fixed = known === undefined ? "" : `, fixed to ${known}`;
-  return `${label}: ${p === undefined ? "unknown" : percent(p)}${chosen ? ", predicted" : ""}${fixed}${verb ? `. ${verb}` : ""}`;
+  const value = p === undefined ? "unknown" : percent(p);
+  return `${label}: ${value}${chosen ? ", predicted" : ""}${fixed}${verb ? `. ${verb}` : ""}`;
 }
 
 function paint(element, label, i, answer, verb) {
@@ -75,14 +82,24 @@ function gridView(view, labels, press, verb) {
   const edges = view.edges.map(([label, r1, c1, r2, c2]) => {
     const line = { x1: at(c1), y1: at(r1), x2: at(c2), y2: at(r2) };
     const act = press && (() => press(label));
-    const group = svg("g", {
-      class: "edge", role: press ? "button" : "img", tabindex: press ? 0 : null, click: act ?? undefined,
-      keydown: act ? (event) => {
-        if (event.key !== "Enter" && event.key !== " ") return;
-        event.preventDefault();
-        act();
-      } : undefined,
-    }, svg("line", { ...line, class: "hit" }), svg("line", { ...line, class: "ink" }));
+    const group = svg(
+      "g",
+      {
+        class: "edge",
+        role: press ? "button" : "img",
+        tabindex: press ? 0 : null,
+        click: act ?? undefined,
+        keydown: act
+          ? (event) => {
+              if (event.key !== "Enter" && event.key !== " ") return;
+              event.preventDefault();
+              act();
+            }
+          : undefined,
+      },
+      svg("line", { ...line, class: "hit" }),
+      svg("line", { ...line, class: "ink" }),
+    );
     return { label, group };
   });
   const nodes = [];
@@ -93,8 +110,12 @@ function gridView(view, labels, press, verb) {
       nodes.push(svg("text", { x: at(column), y: at(row) + 3.5, class: "name" }, `${"abcdef"[column]}${row + 1}`));
     }
   }
-  const element = svg("svg", { class: "grid", viewBox: `0 0 ${side} ${side}`, role: "group", "aria-label": "the grid" },
-    ...edges.map((edge) => edge.group), svg("g", { "aria-hidden": "true" }, ...nodes));
+  const element = svg(
+    "svg",
+    { class: "grid", viewBox: `0 0 ${side} ${side}`, role: "group", "aria-label": "the grid" },
+    ...edges.map((edge) => edge.group),
+    svg("g", { "aria-hidden": "true" }, ...nodes),
+  );
   return {
     element,
     update: (answer) => edges.forEach(({ label, group }) => paint(group, labels[label], label, answer, verb)),
@@ -102,42 +123,61 @@ function gridView(view, labels, press, verb) {
 }
 
 function pressable(i, press, text) {
-  return el("button", { type: "button", class: "cell", disabled: press === null, click: () => press?.(i) },
-    el("span", { "aria-hidden": "true" }, text));
+  return el(
+    "button",
+    { type: "button", class: "cell", disabled: press === null, click: () => press?.(i) },
+    el("span", { "aria-hidden": "true" }, text),
+  );
 }
 
 function tableView(view, labels, press, verb) {
   const cells = [];
-  const body = view.rows.map((name, r) => el("tr", {}, el("th", { scope: "row" }, name),
-    ...view.columns.map((_, c) => {
-      const label = view.cells[r][c];
-      if (label === null) return el("td", {});
-      const button = pressable(label, press, "");
-      cells.push({ label, button });
-      return el("td", {}, button);
-    })));
+  const body = view.rows.map((name, r) =>
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, name),
+      ...view.columns.map((_, c) => {
+        const label = view.cells[r][c];
+        if (label === null) return el("td", {});
+        const button = pressable(label, press, "");
+        cells.push({ label, button });
+        return el("td", {}, button);
+      }),
+    ),
+  );
   const head = el("tr", {}, el("td", {}), ...view.columns.map((name) => el("th", { scope: "col" }, name)));
-  const element = el("div", { class: "table-box", tabindex: 0, role: "group", "aria-label": "the table" },
-    el("table", { class: "cells" }, el("thead", {}, head), el("tbody", {}, ...body)));
-  const update = (answer) => cells.forEach(({ label, button }) => {
-    paint(button, labels[label], label, answer, verb);
-    const p = answer.probabilities?.[label];
-    button.firstChild.textContent = p === undefined ? "–" : Math.round(100 * p);
-  });
+  const element = el(
+    "div",
+    { class: "table-box", tabindex: 0, role: "group", "aria-label": "the table" },
+    el("table", { class: "cells" }, el("thead", {}, head), el("tbody", {}, ...body)),
+  );
+  const update = (answer) =>
+    cells.forEach(({ label, button }) => {
+      paint(button, labels[label], label, answer, verb);
+      const p = answer.probabilities?.[label];
+      button.firstChild.textContent = p === undefined ? "–" : Math.round(100 * p);
+    });
   return { element, update };
 }
 
 function boardView(view, labels, press, verb) {
   const cells = [];
-  const squares = view.cells.flatMap((row, r) => row.map((digits, c) => {
-    const buttons = digits.map((label, digit) => {
-      const button = pressable(label, press, String(digit + 1));
-      cells.push({ label, button });
-      return button;
-    });
-    const edge = `${c % view.box === 0 && c ? " line-left" : ""}${r % view.box === 0 && r ? " line-above" : ""}`;
-    return el("div", { class: `square${edge}`, role: "group", "aria-label": `row ${r + 1}, column ${c + 1}` }, ...buttons);
-  }));
+  const squares = view.cells.flatMap((row, r) =>
+    row.map((digits, c) => {
+      const buttons = digits.map((label, digit) => {
+        const button = pressable(label, press, String(digit + 1));
+        cells.push({ label, button });
+        return button;
+      });
+      const edge = `${c % view.box === 0 && c ? " line-left" : ""}${r % view.box === 0 && r ? " line-above" : ""}`;
+      return el(
+        "div",
+        { class: `square${edge}`, role: "group", "aria-label": `row ${r + 1}, column ${c + 1}` },
+        ...buttons,
+      );
+    }),
+  );
   const element = el("div", { class: "board", role: "group", "aria-label": "the board" }, ...squares);
   return {
     element,
