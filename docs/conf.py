@@ -39,7 +39,7 @@ def _escape_shapes(app: object, what: str, name: str, obj: object, options: obje
     for number, line in enumerate(lines):
         if line.lstrip().startswith((">>>", "...")):
             continue
-        line = re.sub(r"\[([^\]`]*\*[^\]`]*)\]", lambda found: "[" + found[1].replace("*", r"\*") + "]", line)
+        line = re.sub(r"\[[^\]`]*\*[^\]`]*(?:\]|$)", lambda found: found[0].replace("*", r"\*"), line)
         lines[number] = re.sub(r"(?<![:`\w])`([^`]+)`(?![`_])", r"``\1``", line)
 
 

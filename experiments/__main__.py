@@ -16,6 +16,7 @@ from semprola.cli.output import keep
 
 COMMANDS = {
     "demo": "experiments.demo",
+    "evidence": "experiments.evidence",
     "hmlc": "experiments.hmlc.app",
     "table-one": "experiments.table_one.app",
     "warcraft": "experiments.warcraft.app",

@@ -1,6 +1,6 @@
 """`python -m experiments.demo`: the layer against its alternatives on generated grids, in a few minutes.
 
-Two settings of one task (see docs/experiments.md). Nothing is downloaded; tables go to the terminal, pictures and the
+Two settings of one task (see docs/record_paths.md). Nothing is downloaded; tables go to the terminal, pictures and the
 figures with their provenance to out/demo/.
 """
 

@@ -1,6 +1,6 @@
-"""Reports: Markdown, one HTML file with everything in it, and the tables of docs/experiments.md.
+"""Reports: Markdown, one HTML file with everything in it, and the tables of docs/record_paths.md.
 
-``python -m experiments.report results docs/experiments.md`` rewrites what lies between the two markers.
+``python -m experiments.report results docs/record_paths.md`` rewrites what lies between the two markers.
 """
 
 from __future__ import annotations

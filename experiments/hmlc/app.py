@@ -47,6 +47,7 @@ def hmlc(
     Example: python -m experiments hmlc --quick
     """
     # here and not above: --help need not wait for torch
+    from experiments.evidence import update_pages
     from experiments.hmlc.campaign import plan_jobs, work
     from experiments.hmlc.data import load_raw
     from experiments.hmlc.report import write_report
@@ -57,6 +58,9 @@ def hmlc(
     if report:
         for path in write_report(out, marginals, None if data is None else str(data)):
             print(path)
+        if out == RESULTS:
+            for path in update_pages(RESULTS.parent, Path()):
+                print(path)
         return
     names = [find_set(name).name for name in _words(sets) or (_words(QUICK_SETS) if quick else TWELVE)]
     changes = _changes(circuit, components, units, mixing, gates, options, impute)

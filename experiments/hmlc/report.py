@@ -24,6 +24,7 @@ from experiments.hmlc.sets import TWELVE
 from experiments.hmlc.settings import TITLES
 from experiments.hmlc.tables import (
     auprc_table,
+    brief_table,
     exact_table,
     gene_ontology,
     hamming_table,
@@ -38,18 +39,19 @@ from semprola.errors import FormatError
 PAGE = Path("docs/hmlc.md")
 PICTURE = Path("docs/images/hmlc.svg")
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+SUMMARY_BEGIN, SUMMARY_END = "<!-- summary: begin -->", "<!-- summary: end -->"
 
 
 def write_report(
     folder: Path, marginals: Path, data: str | None = None, page: Path = PAGE, picture: Path = PICTURE
 ) -> list[Path]:
-    """Rewrite the generated part of the page, and the picture.
+    """Rewrite the generated parts of the page, and the picture.
 
     Args:
         folder: of the results.
         marginals: of test rows, from which ensembles are made where they are new.
         data: the data folder, which ensembles need.
-        page: a Markdown page with the two markers.
+        page: a Markdown page with both pairs of markers.
         picture: an SVG file.
 
     Returns:
@@ -60,40 +62,50 @@ def write_report(
     """
     campaign = Campaign(folder)
     ensembles = update_ensembles(campaign, marginals, data)
+    place = picture.relative_to(page.parent).as_posix()
     text = page.read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise FormatError(f"{page}: expected a part between {BEGIN} and {END}")
+    text = _replaced(text, page, SUMMARY_BEGIN, SUMMARY_END, summary(campaign, place))
+    text = _replaced(text, page, BEGIN, END, sections(campaign, ensembles))
     difference_picture(campaign, picture)
-    body = "\n\n".join(sections(campaign, ensembles, picture.relative_to(page.parent).as_posix()))
-    write_atomically(page, f"{before}{BEGIN}\n\n{body}\n\n{END}{after}".encode())
+    write_atomically(page, text.encode())
     return [page, picture]
 
 
-def sections(campaign: Campaign, ensembles: dict[str, Any], picture: str) -> list[str]:
-    """The generated part of the page."""
+def _replaced(text: str, page: Path, first: str, last: str, parts: Sequence[str]) -> str:
+    before, begin, rest = text.partition(first)
+    _, end, after = rest.partition(last)
+    if not begin or not end:
+        raise FormatError(f"{page}: expected a part between {first} and {last}")
+    return f"{before}{first}\n\n" + "\n\n".join(parts) + f"\n\n{last}{after}"
+
+
+def summary(campaign: Campaign, picture: str) -> list[str]:
+    """What the page begins with: one table beside the published figures, and the picture."""
+    return [
+        "Exact match in percent, retrained on train and validation rows:",
+        markdown(brief_table(campaign)),
+        f"![Difference to our HMCNN on twelve sets]({picture})",
+    ]
+
+
+def sections(campaign: Campaign, ensembles: dict[str, Any]) -> list[str]:
+    """The record: how far the campaign is, its aims, and all other tables, each behind a fold."""
     return [
         progress(campaign),
         verdicts(campaign, ensembles),
-        f"![Difference to our HMCNN on twelve sets]({picture})",
-        "### Exact match (%), retrained on train + valid",
-        markdown(exact_table(campaign, "retrained")),
-        "### Exact match (%), trained on train only",
-        markdown(exact_table(campaign, "train_only")),
-        "### Hamming score (%), retrained on train + valid",
-        markdown(hamming_table(campaign, "retrained")),
-        "### AU(PRC), retrained on train + valid",
-        markdown(auprc_table(campaign, ensembles)),
-        "### Calibration and consistency",
-        markdown(other_table(campaign)),
-        "### Time",
-        timing_table(campaign.folder / "timing.json"),
-        "### Gene Ontology: cellcycle, 4,125 labels in a DAG",
-        gene_ontology(campaign),
-        "### Variants",
-        variants(campaign),
+        _fold("Exact match (%), retrained on train + valid", markdown(exact_table(campaign, "retrained"))),
+        _fold("Exact match (%), trained on train only", markdown(exact_table(campaign, "train_only"))),
+        _fold("Hamming score (%), retrained on train + valid", markdown(hamming_table(campaign, "retrained"))),
+        _fold("AU(PRC), retrained on train + valid", markdown(auprc_table(campaign, ensembles))),
+        _fold("Calibration and consistency", markdown(other_table(campaign))),
+        _fold("Time", timing_table(campaign.folder / "timing.json")),
+        _fold("Gene Ontology: cellcycle, 4,125 labels in a DAG", gene_ontology(campaign)),
+        _fold("Variants", variants(campaign)),
     ]
+
+
+def _fold(title: str, content: str) -> str:
+    return f"<details><summary>{title}</summary>\n\n{content}\n\n</details>"
 
 
 def progress(campaign: Campaign) -> str:

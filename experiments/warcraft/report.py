@@ -40,15 +40,17 @@ def sections(folder: Path) -> str:
     for net, title in NETS.items():
         if table := markdown(results, net):
             parts.append(f"### {title[0].upper()}{title[1:]}\n\n{table}")
-            if net == "resnet18":
-                parts.append(_beside(results))
+    if any(result["model"]["net"] == "resnet18" for result in results):
+        parts.insert(0, _beside(results))
     parts += _optional(folder / GRIDS, "Larger grids", grids_markdown)
     parts += _optional(folder / CHOSEN, "What was chosen on validation maps", chosen_markdown)
     return "\n".join(parts)
 
 
 def _optional(path: Path, title: str, table: Any) -> list[str]:
-    return [f"### {title}\n\n{table(read_json(path))}"] if path.is_file() else []
+    if not path.is_file():
+        return []
+    return [f"<details><summary>{title}</summary>\n\n{table(read_json(path))}\n</details>\n"]
 
 
 def _beside(results: Sequence[Mapping[str, Any]]) -> str:

@@ -80,7 +80,7 @@ def test_folds_test_every_row_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_the_docs_say_of_the_decoder() -> None:
-    """docs/experiments.md: between -0.04 and 0.02 points, at most 1.3 errors, fewer than 2 rows of 100."""
+    """docs/record_paths.md: between -0.04 and 0.02 points, at most 1.3 errors, fewer than 2 rows of 100."""
     cases = json.loads((ROOT / "results" / "decoder.json").read_text())["cases"]
     assert len(cases) == 6
     for case in cases:

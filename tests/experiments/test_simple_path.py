@@ -49,7 +49,7 @@ def test_turned_rows_are_for_training_only(setting: str) -> None:
 
 @pytest.mark.parametrize(("split", "same"), [("published", 2), ("graph", 0)])
 def test_few_published_test_rows_are_turned_training_rows(split: str, same: int, shared_data: Path) -> None:
-    """As docs/experiments.md says."""
+    """As docs/record_paths.md says."""
     task = simple_path_task("given", split, "file", shared_data, turned=True)
     seen = {tuple(row) for row in task.rows("train")[0].tolist()}
     assert sum(tuple(row) in seen for row in task.rows("test")[0].tolist()) == same

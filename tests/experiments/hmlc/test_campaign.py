@@ -69,13 +69,17 @@ def test_runs_are_done_once_and_give_tables(tmp_path: Path) -> None:
     assert find_result(replace(jobs[0], seed=7), tmp_path) is None
 
     page, picture = tmp_path / "page.md", tmp_path / "images" / "hmlc.svg"
-    page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+    summary = f"{report.SUMMARY_BEGIN}\nold\n{report.SUMMARY_END}"
+    page.write_text(f"before\n{summary}\nbetween\n{report.BEGIN}\nold\n{report.END}\nafter\n")
     report.write_report(tmp_path, marginals, None, page, picture)
     text = page.read_text()
     assert "old" not in text
     assert text.startswith("before")
     assert text.endswith("after\n")
-    assert "| enron | 5.97 ± 0.56 | 8.18 ± 0.68 |" in text
+    first, record = text.split("between")
+    assert "| enron | 5.97 ± 0.56 | 8.18 ± 0.68 |" in first
+    assert "hmlc.svg" in first
+    assert "| enron | 5.97 ± 0.56 | 8.18 ± 0.68 |" in record
     assert "(of 2)" in text  # an ensemble
     assert picture.read_bytes().startswith(b"<?xml")
     page.write_text("no markers")

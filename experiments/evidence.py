@@ -1,0 +1,272 @@
+"""The short tables and pictures of the pages that people read, from the files in results/.
+
+``python -m experiments evidence`` rewrites what lies between the markers of README.md, docs/evidence.md, docs/paths.md
+and docs/preferences.md, and draws their pictures. The long tables are on docs/record_paths.md and docs/hmlc.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from experiments.evidence_pictures import comparison_picture, speed_picture
+from experiments.hmlc import published as hmlc_published
+from experiments.hmlc.collecting import EXACT, Campaign
+from experiments.hmlc.sets import TWELVE
+from experiments.methods import METHODS
+from experiments.provenance import read_json
+from experiments.published import PUBLISHED
+from experiments.table_one.systems import published as published_mark
+from experiments.warcraft.tables import PUBLISHED as WARCRAFT
+from semprola._files import write_atomically
+from semprola.errors import FormatError
+
+TITLES = {
+    "fil": "independent labels (FIL)",
+    "semantic-loss": "+ semantic loss",
+    "nesy-entropy": "+ neuro-symbolic entropy",
+    "spl": "`SPL`",
+    "product-spl": "`ProductSPL`",
+}
+
+PATHS = {
+    "the paper's network": ("simple-path-paper-published-paper-ends-first-small-search",),
+    "the same, scaled start": ("simple-path-paper-published-scaled-small-search",),
+    "a wider network": ("simple-path-paper-published-wide-small-search",),
+    "wider, rows also mirrored": ("simple-path-paper-published-wide-turned-small-search",),
+}
+"""Columns of the table of simple paths, and the results files behind each."""
+
+PREFERENCES = {
+    "the paper's network": (
+        "preference-paper-published-paper-small-search",
+        "preference-paper-published-paper-small-search-by-likelihood",
+    ),
+    "a row for each person": ("preference-paper-published-paper-people",),
+}
+"""The same for preferences. The two layers were chosen by likelihood, the losses by exact match."""
+
+Figures = dict[str, tuple[float, float, float]]
+"""Exact match, Hamming score and consistency of each method, in percent."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Rewrite all pages and pictures; returns the exit status."""
+    parser = argparse.ArgumentParser(prog="python -m experiments evidence", description=__doc__)
+    parser.add_argument("--results", type=Path, default=Path("results"), help="folder of the results files")
+    parser.add_argument("--root", type=Path, default=Path("."), help="folder of README.md and docs/")
+    options = parser.parse_args(arguments)
+    for path in [*update_pages(options.results, options.root), *draw(options.results, options.root / "docs/images")]:
+        print(path)
+    return 0
+
+
+def update_pages(results: Path, root: Path) -> list[Path]:
+    """Rewrite the generated parts of all pages.
+
+    Args:
+        results: the folder of the results files.
+        root: the folder of README.md and docs/.
+
+    Returns:
+        The pages.
+
+    Raises:
+        FormatError: a page lacks its markers.
+    """
+    pages = []
+    for name, (place, table) in PARTS.items():
+        page = root / place
+        text = page.read_text(encoding="utf-8")
+        write_atomically(page, replaced(text, name, table(results), str(page)).encode())
+        pages.append(page)
+    return pages
+
+
+def draw(results: Path, folder: Path) -> list[Path]:
+    """Draw the pictures of the pages into a folder; returns their paths.
+
+    Raises:
+        SemprolaError: matplotlib is not installed.
+    """
+    paths = {f"ours: {name}": figures(results, files) for name, files in PATHS.items()}
+    orders = {"ours: the paper's network": figures(results, PREFERENCES["the paper's network"])}
+    made = [
+        comparison_picture({"published": _published("simple-path"), **paths}, folder / "paths.svg"),
+        comparison_picture({"published": _published("preference"), **orders}, folder / "preferences.svg"),
+        speed_picture(read_json(results / "bench.json"), folder / "speed.svg"),
+    ]
+    return made
+
+
+def figures(results: Path, files: Iterable[str]) -> Figures:
+    """Means over seeds on test rows, for every method that one of the files has."""
+    seen: Figures = {}
+    for file in files:
+        runs = read_json(results / f"{file}.json")["results"]
+        for method in METHODS:
+            tests = [run["test"] for run in runs if run["method"] == method]
+            if tests:
+                exact, hamming, consistent = (
+                    sum(test[name] for test in tests) / len(tests) for name in ("exact", "hamming", "consistent")
+                )
+                seen[method] = exact, hamming, consistent
+    return seen
+
+
+def paths_table(results: Path) -> str:
+    """Simple paths: exact match, Hamming score and consistency, published and ours."""
+    return _triples("simple-path", {name: figures(results, files) for name, files in PATHS.items()})
+
+
+def preferences_table(results: Path) -> str:
+    """Preferences, in the same form."""
+    return _triples("preference", {name: figures(results, files) for name, files in PREFERENCES.items()})
+
+
+def headline(results: Path) -> str:
+    """Exact match, one row per experiment and source, one column per method."""
+    rows = [["exact match, %", *(TITLES[method] for method in METHODS)]]
+    for title, experiment, columns in (
+        ("simple paths", "simple-path", PATHS),
+        ("preferences", "preference", {"the paper's network": PREFERENCES["the paper's network"]}),
+    ):
+        rows.append([f"**{title}**, as published", *_exact(_published(experiment))])
+        rows += [[f"{title}, ours: {name}", *_exact(figures(results, files))] for name, files in columns.items()]
+    return _markdown(rows)
+
+
+def overview(results: Path) -> str:
+    """One row per table of the paper: the best competitor and SPL, published and ours."""
+    rows = [
+        ["the paper's table", "figure", "published: best other", "SPL", "ours: the same other", "SPL", "two circuits"]
+    ]
+    for title, experiment, other, file in (
+        ("[2: simple paths](paths.md)", "simple-path", "nesy-entropy", PATHS["the paper's network"]),
+        ("[2: preferences](preferences.md)", "preference", "nesy-entropy", PREFERENCES["the paper's network"]),
+    ):
+        paper, ours = _published(experiment), figures(results, file)
+        row = [f"{paper[other][0]:.1f} (entropy)", f"{paper['spl'][0]:.1f}"]
+        row += [f"{ours[method][0]:.1f}" for method in (other, "spl", "product-spl")]
+        rows.append([title, "exact match, %", *row])
+    rows += [_warcraft(results / "warcraft"), _hierarchies(results / "hmlc"), _marks(results / "table_one.json")]
+    return _markdown(rows)
+
+
+PARTS: Mapping[str, tuple[str, Callable[[Path], str]]] = {
+    "headline": ("README.md", headline),
+    "overview": ("docs/evidence.md", overview),
+    "paths": ("docs/paths.md", paths_table),
+    "preferences": ("docs/preferences.md", preferences_table),
+}
+"""The page and the maker of every generated part."""
+
+
+def replaced(text: str, name: str, table: str, where: str) -> str:
+    """A page with a new table between the markers of that name.
+
+    Raises:
+        FormatError: the page does not have both markers exactly once.
+
+    Example:
+        >>> print(replaced("<!-- a: begin -->old<!-- a: end -->", "a", "new", "page"))
+        <!-- a: begin -->
+        <BLANKLINE>
+        new
+        <BLANKLINE>
+        <!-- a: end -->
+    """
+    begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+    if text.count(begin) != 1 or text.count(end) != 1:
+        raise FormatError(f"{where}: expected one {begin!r} and one {end!r}")
+    return f"{text[: text.index(begin) + len(begin)]}\n\n{table}\n\n{text[text.index(end) :]}"
+
+
+def _published(experiment: str) -> Figures:
+    return dict(PUBLISHED[experiment])
+
+
+def _triples(experiment: str, columns: Mapping[str, Figures]) -> str:
+    sources = {"published": _published(experiment), **{f"ours: {name}": seen for name, seen in columns.items()}}
+    rows = [["exact / Hamming / consistent, %", *sources]]
+    for method in METHODS:
+        cells = [
+            " / ".join(f"{value:.1f}" for value in seen[method]) if method in seen else "–" for seen in sources.values()
+        ]
+        rows.append([TITLES[method], *cells])
+    return _markdown(rows)
+
+
+def _triple(values: tuple[float, float, float] | None) -> str:
+    return "–" if values is None else " / ".join(f"{value:.1f}" for value in values)
+
+
+def _exact(seen: Figures) -> list[str]:
+    return [f"{seen[method][0]:.1f}" if method in seen else "–" for method in METHODS]
+
+
+def _warcraft(folder: Path) -> list[str]:
+    """Exact match with the paper's network on generated maps, as soon as there are runs."""
+    found: dict[str, list[float]] = {}
+    for path in sorted(folder.glob("resnet18-*seed*.json")):
+        run = read_json(path)
+        found.setdefault(run["model"]["method"], []).append(run["test"]["exact"])
+    ours = [_mean(found[method]) if method in found else "–" for method in ("semantic-loss", "spl", "product-spl")]
+    title = "[3: Warcraft](warcraft.md)" + ("" if found else ", not finished")
+    other = f"{WARCRAFT['semantic-loss'][0]:.1f} (semantic loss)"
+    return [title, "exact match, %", other, f"{WARCRAFT['product-spl'][0]:.1f} (two circuits)", *ours]
+
+
+def _hierarchies(folder: Path) -> list[str]:
+    """Means over the sets for which both SPL and HMCNN have runs."""
+    campaign = Campaign(folder)
+    sets = [name for name in TWELVE if campaign.of(name, "spl") and campaign.of(name, "hmcnn")]
+    least = min((campaign.seeds(name, method) for name in sets for method in ("spl", "hmcnn")), default=0)
+    done = f"{len(sets)} of 12 sets, {least} of 10 seeds"
+    title = "[4: hierarchies](hmlc.md)" + ("" if len(sets) == 12 and least >= 10 else f", not finished: {done}")
+    if not sets:
+        return [title, "exact match, %", *"–––––"]
+    published = [sum(hmlc_published.EXACT[method][name][0] for name in sets) / len(sets) for method in ("HMCNN", "SPL")]
+    ours = []
+    for method in ("hmcnn", "spl"):
+        means = [EXACT.of(campaign.of(name, method), "retrained") for name in sets]
+        ours.append(_mean([sum(values) / len(values) for values in means]))
+    return [
+        title,
+        "exact match, %, mean of these sets",
+        f"{published[0]:.1f} (HMCNN)",
+        f"{published[1]:.1f}",
+        *ours,
+        "–",
+    ]
+
+
+def _marks(path: Path) -> list[str]:
+    """How many marks of Table 1 our measurements confirm."""
+    results = read_json(path)["results"]
+    pairs = [
+        (found[key]["mark"], published_mark(key, system))
+        for system, found in results.items()
+        if system != "product-spl"
+        for key in found
+    ]
+    same = sum(mark == paper for mark, paper in pairs)
+    layers = [str(sum(found["mark"] for found in results[name].values())) for name in ("spl", "product-spl")]
+    best = max(sum(found["mark"] for found in results[name].values()) for name in results if "spl" not in name)
+    title = f"[1: properties](table_one.md), {same} of {len(pairs)} marks confirmed"
+    most = max(
+        sum(bool(published_mark(key, name)) for key in found) for name, found in results.items() if "spl" not in name
+    )
+    return [title, "properties, of 6", str(most), "6", str(best), *layers]
+
+
+def _mean(values: Sequence[float]) -> str:
+    return f"{sum(values) / len(values):.1f}"
+
+
+def _markdown(rows: Sequence[Sequence[str]]) -> str:
+    lines: list[Any] = ["| " + " | ".join(row) + " |" for row in rows]
+    lines.insert(1, "|---|" + "---:|" * (len(rows[0]) - 1))
+    return "\n".join(lines)

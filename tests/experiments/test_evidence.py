@@ -1,0 +1,65 @@
+"""The short tables of README.md and of the evidence pages, and the sentences beside them, are those of the results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from experiments import evidence
+from experiments.provenance import read_json
+from semprola.errors import FormatError
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "results"
+LAYERS = ("spl", "product-spl")
+
+
+def test_the_pages_show_the_results_of_the_repository(tmp_path: Path) -> None:
+    (tmp_path / "docs").mkdir()
+    for place, _ in evidence.PARTS.values():
+        (tmp_path / place).write_text((ROOT / place).read_text(encoding="utf-8"), encoding="utf-8")
+    evidence.update_pages(RESULTS, tmp_path)
+    for place, _ in evidence.PARTS.values():
+        again = f"{place}: run python -m experiments evidence"
+        assert (tmp_path / place).read_text(encoding="utf-8") == (ROOT / place).read_text(encoding="utf-8"), again
+
+
+def test_a_page_without_markers_is_refused() -> None:
+    with pytest.raises(FormatError, match="page: expected one"):
+        evidence.replaced("nothing", "paths", "table", "page")
+
+
+def test_pictures_are_drawn_and_committed(tmp_path: Path) -> None:
+    pytest.importorskip("matplotlib")
+    for path in evidence.draw(RESULTS, tmp_path):
+        assert path.read_bytes().startswith(b"<?xml")
+        assert (ROOT / "docs" / "images" / path.name).is_file()
+
+
+def test_what_is_said_of_simple_paths() -> None:
+    """README.md, docs/paths.md: a quarter to three quarters of the others obey; ahead by 1 to 3, by 21 to 35."""
+    ahead: dict[str, list[float]] = {}
+    for name, files in evidence.PATHS.items():
+        seen = evidence.figures(RESULTS, files)
+        others = [seen[method] for method in seen if method not in LAYERS]
+        assert all(seen[method][2] == 100 for method in LAYERS)
+        assert all(25 <= figures[2] <= 75 for figures in others)
+        best = max(figures[0] for figures in others)
+        ahead[name] = [seen[method][0] - best for method in LAYERS]
+    assert [round(gap) for gap in ahead["the same, scaled start"]] == [1, 3]
+    wider = ahead["a wider network"] + ahead["wider, rows also mirrored"]
+    assert (round(min(wider)), round(max(wider))) == (21, 35)
+
+
+def test_what_is_said_of_speed() -> None:
+    """README.md, docs/evidence.md: over twenty times as fast as KLay; a step takes 1.3 times that with sigmoids."""
+    bench = read_json(RESULTS / "bench.json")
+    times: dict[str, dict[str, float]] = {}
+    for row in bench["rows"]:
+        if (row["task"], row["batch"], row["threads"]) == ("log Z + gradient", 128, 1) and "cpu_ms" in row:
+            times.setdefault(row["circuit"], {})[row["engine"]] = row["cpu_ms"]
+    assert len(times) == 8
+    assert all(found["klay"] > 20 * found["native"] for found in times.values())
+    steps = {row["circuit"]: row["spl"]["cpu_ms"] / row["fil"]["cpu_ms"] for row in bench["networks"]}
+    assert [round(steps[name], 1) for name in ("cellcycle", "diatoms")] == [1.3, 1.3]
