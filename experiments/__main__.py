@@ -15,6 +15,7 @@ from semprola.cli.app import reporting_errors
 from semprola.cli.output import keep
 
 COMMANDS = {
+    "concepts": "experiments.concept_pictures",
     "demo": "experiments.demo",
     "evidence": "experiments.evidence",
     "hmlc": "experiments.hmlc.app",

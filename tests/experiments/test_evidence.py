@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import evidence
+from experiments import concept_pictures, evidence
 from experiments.provenance import read_json
 from semprola.errors import FormatError
 
@@ -63,3 +63,9 @@ def test_what_is_said_of_speed() -> None:
     assert all(found["klay"] > 20 * found["native"] for found in times.values())
     steps = {row["circuit"]: row["spl"]["cpu_ms"] / row["fil"]["cpu_ms"] for row in bench["networks"]}
     assert [round(steps[name], 1) for name in ("cellcycle", "diatoms")] == [1.3, 1.3]
+
+
+def test_the_pictures_of_the_concepts_are_those_that_the_library_draws(tmp_path: Path) -> None:
+    for path in concept_pictures.draw(tmp_path):
+        committed = ROOT / "docs" / "images" / path.name
+        assert path.read_bytes() == committed.read_bytes(), f"{path.name}: run python -m experiments concepts"

@@ -1,0 +1,92 @@
+"""How the PySDD back end gets to its circuit, step by step: for teaching and for finding out why a circuit is large."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from semprola.circuit import Circuit
+from semprola.compiler.backends.program import Program
+from semprola.compiler.backends.sdd.diagrams import run
+from semprola.compiler.backends.sdd.worker import AND, CONSTANT, ITE, LITERAL, NOT, OR
+from semprola.compiler.backends.translation import translated
+from semprola.compiler.budget import Budget
+from semprola.compiler.parts import conjuncts_of
+from semprola.errors import UnsatisfiableError
+from semprola.logic import Formula, parse
+
+_SIGNS = {AND: " ∧ ", OR: " ∨ "}
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of a compilation.
+
+    Attributes:
+        text: the function that this step makes, in terms of the labels.
+        circuit: its circuit.
+    """
+
+    text: str
+    circuit: Circuit
+
+
+def trace(rules: Formula | str) -> list[Step]:
+    """Every conjunction, disjunction and negation that the PySDD back end carries out, in its own order.
+
+    The last step is the whole constraint. All circuits are over all labels and one vtree.
+
+    Args:
+        rules: a formula or its text.
+
+    Raises:
+        UnsatisfiableError: the rules have no model.
+
+    Example:
+        >>> for step in trace("(cat -> animal) & (dog -> animal)"):
+        ...     print(step.text, step.circuit.model_count())
+        ¬cat ∨ animal 6
+        animal ∨ ¬dog 6
+        (¬cat ∨ animal) ∧ (animal ∨ ¬dog) 5
+    """
+    formula = parse(rules) if isinstance(rules, str) else rules
+    program, roots, vtree, labels = translated([conjuncts_of(formula)], Budget(progress=False))
+    steps = []
+    for step in _needed(program, roots[0]):
+        try:
+            circuit = run(program, [step], vtree, labels)
+        except UnsatisfiableError:
+            if step == roots[0]:
+                raise
+            continue
+        steps.append(Step(_text(program, step, labels), circuit))
+    return steps
+
+
+def _needed(program: Program, root: int) -> list[int]:
+    """The steps that do something, in order; literals and constants do not."""
+    wanted = {root}
+    for number in range(root, -1, -1):
+        if number in wanted:
+            wanted.update(_parts(program, number))
+    return [
+        number for number in sorted(wanted) if number == root or program.steps[number][0] not in (CONSTANT, LITERAL)
+    ]
+
+
+def _parts(program: Program, number: int) -> list[int]:
+    kind, *arguments = program.steps[number]
+    return arguments[: {AND: 2, OR: 2, NOT: 1, ITE: 3}.get(kind, 0)]
+
+
+def _text(program: Program, number: int, labels: tuple[str, ...]) -> str:
+    """What a step makes, with parentheses around everything but literals."""
+    kind, first = program.steps[number][:2]
+    if kind == CONSTANT:
+        return "true" if first else "false"
+    if kind == LITERAL:
+        return ("" if first > 0 else "¬") + labels[abs(first) - 1]
+    parts = [_text(program, part, labels) for part in _parts(program, number)]
+    parts = [part if " " not in part else f"({part})" for part in parts]
+    if kind == NOT:
+        return f"¬{parts[0]}"
+    return _SIGNS[kind].join(parts) if kind in _SIGNS else f"if {parts[0]} then {parts[1]} else {parts[2]}"
