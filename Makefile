@@ -57,6 +57,7 @@ sanitize: $(INSTALLED) ## Test the native code with sanitizers for addresses, un
 # Peers want other versions of what they share with us, so they get an environment of their own.
 bench: .venv-bench/.installed ## Measure speed beside other packages; writes docs/speed.md
 	.venv-bench/bin/python -m benchmarks.engine --docs docs/speed.md
+	.venv-bench/bin/python -m benchmarks.sequences
 
 .venv-bench/.installed: pyproject.toml setup.py constraints.txt $(NATIVE)
 	@echo "Setting up .venv-bench: torch and the packages to compare with, a few minutes (log: $(@D)/install.log)"

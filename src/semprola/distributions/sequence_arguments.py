@@ -54,7 +54,10 @@ def tag_rows(value: Any, tags: int, positions: int, batch_shape: torch.Size) -> 
 
 def check_tags(y: Tensor, tags: int, active: Tensor | None, shape: torch.Size, least: int) -> None:
     """Refuse numbers [positions, samples, batch] that are no tags, within the sequences; names the rows."""
-    if is_hidden(y):
+    if is_hidden(y) or not y.numel():
+        return
+    low, high = torch.aminmax(y)
+    if int(low) >= least and int(high) < tags:
         return
     wrong = (y < least) | (y >= tags)
     if active is not None:
@@ -106,6 +109,10 @@ def flat_positions(
         TypeError: this is no tensor.
         ValueError: the shape does not fit.
     """
+    # the usual case first: a batch of the right shape costs one view
+    if isinstance(value, Tensor) and value.shape == (*batch_shape, *sizes) and not value.is_complex():
+        rows = value.reshape(1, math.prod(batch_shape), *sizes)
+        return rows.permute(*range(2, 2 + inner), 0, 1), batch_shape
     if not isinstance(value, Tensor):
         raise TypeError(f"expected a tensor of {what}, not {type(value).__name__}")
     if value.is_complex():

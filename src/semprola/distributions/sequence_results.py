@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.distributions.constraints import Constraint
 
 from semprola.distributions.sequence_arguments import tag_rows
-from semprola.engine.chains import Chain, Posterior, Trellis
+from semprola.engine.chains import Chain, Posterior
 from semprola.errors import IntractableError, ViolationError
 
 if TYPE_CHECKING:
@@ -40,21 +40,9 @@ class ObeysRules(Constraint):
         if active is not None:
             known |= ~active[:, None]
         with torch.no_grad():
-            scores = scores_of(p.trellis, y.clamp(0, len(p.tags) - 1))
+            tags = y.clamp(0, len(p.tags) - 1)
+            scores = p.trellis.scores_of(tags, *p.trellis.passed(tags))
         return (known.all(0) & (scores > _NEGATIVE_INFINITY)).reshape(shape)
-
-
-def scores_of(trellis: Trellis, y: Tensor) -> Tensor:
-    """Sums of scores [samples, batch] of tags [positions, samples, batch]; -inf where they break the rules."""
-    chain, active = trellis.chain, trellis.active
-    nodes = chain.follow(y)
-    steps = (nodes[:-1] * chain.num_tags + y).reshape(-1)
-    each = trellis.scores.reshape(-1).index_select(0, steps).reshape(y.shape) + trellis.emissions.gather(1, y)
-    if active is None:
-        return each.sum(0) + trellis.final.index_select(0, nodes[-1].reshape(-1)).reshape(y.shape[1:])
-    last = nodes.gather(0, active.sum(0).expand(1, y.shape[1], -1))
-    each = each.masked_fill(~active[:, None], 0.0)
-    return each.sum(0) + trellis.final.index_select(0, last.reshape(-1)).reshape(y.shape[1:])
 
 
 def expected_log(p: Posterior, log_first: Tensor, log_steps: Tensor) -> Tensor:

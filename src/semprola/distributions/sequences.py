@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import torch
@@ -15,7 +16,8 @@ from semprola.distributions.arguments import rows_named
 from semprola.distributions.numeric import remembered
 from semprola.distributions.sequence_arguments import allowed_tags, check_tags, flat_positions, tag_rows
 from semprola.engine import chains
-from semprola.engine.chains import Chain, Posterior, Trellis
+from semprola.engine.chains import Chain, Posterior, Sums, Trellis
+from semprola.engine.chains.passes import is_watched
 from semprola.errors import UnsatisfiableError
 
 _NEGATIVE_INFINITY = float("-inf")
@@ -110,12 +112,13 @@ class SequenceDistribution(Distribution):
         if on_violation not in (None, "raise", "ignore"):
             raise ValueError(f"on_violation must be 'raise' or 'ignore', not {on_violation!r}")
         y, shape = self.checked(value)
-        scores = results.scores_of(self.trellis, y)
-        impossible = scores == _NEGATIVE_INFINITY
-        if on_violation == "raise" and bool(impossible.any()):
-            raise results.violation(self, y, impossible, shape)
-        filler = 0.0 if on_violation == "ignore" else _NEGATIVE_INFINITY
-        return torch.where(impossible, filler, scores - self._log_z).reshape(shape)
+        log_probs = chains.log_likelihood(self.trellis, y, self._sums)
+        if on_violation is not None:
+            impossible = log_probs == _NEGATIVE_INFINITY
+            if on_violation == "raise" and bool(impossible.any()):
+                raise results.violation(self, y, impossible, shape)
+            log_probs = log_probs.masked_fill(impossible, 0.0)
+        return log_probs.reshape(shape)
 
     @property
     def log_partition(self) -> Tensor:
@@ -281,9 +284,10 @@ class SequenceDistribution(Distribution):
         y, shape = tag_rows(value, len(self.tags), *self._sizes)
         y = y.to(self._shift.device)
         active = self.trellis.active
+        within = y if active is None else torch.where(active[:, None], y, 0)
         if self._validate_args:
-            check_tags(y, len(self.tags), active, shape, least=0)
-        return (y if active is None else torch.where(active[:, None], y, 0)), shape
+            check_tags(within, len(self.tags), active, shape, least=0)
+        return within, shape
 
     @remembered
     def posterior(self) -> Posterior:
@@ -292,7 +296,17 @@ class SequenceDistribution(Distribution):
 
     @remembered
     def _log_z(self) -> Tensor:
-        return chains.log_partition(self.trellis)
+        return chains.log_partition(self.trellis, self._sums)
+
+    @property
+    def _sums(self) -> Sums | None:
+        """Worked out once; None while a compiler or transform looks on, which must see where numbers come from."""
+        if is_watched():
+            return None
+        found: Sums | None = self.__dict__.get("_known_sums")
+        if found is None:
+            found = self.__dict__["_known_sums"] = chains.sums(self.trellis)
+        return found
 
     @remembered
     def _best(self) -> Tensor:
@@ -309,7 +323,7 @@ class SequenceDistribution(Distribution):
         gains = gains.masked_fill(trellis.emissions == _NEGATIVE_INFINITY, _NEGATIVE_INFINITY)
         steps = torch.where(trellis.scores == _NEGATIVE_INFINITY, trellis.scores, 0.0)
         ends = torch.where(trellis.final == _NEGATIVE_INFINITY, trellis.final, 0.0)
-        return chains.best(Trellis(trellis.chain, gains, steps, ends, trellis.active))[0]
+        return chains.best(replace(trellis, emissions=gains, scores=steps, final=ends))[0]
 
     def _repeated(self, samples: int) -> Trellis:
         rows = torch.arange(self.trellis.batch, device=self._shift.device)
@@ -320,6 +334,7 @@ class SequenceDistribution(Distribution):
         kind = SequenceDistribution
         for answer in (kind.posterior, kind._log_z, kind._best):
             answer.forget(new)
+        new.__dict__.pop("_known_sums", None)
         new.trellis, new._batch_shape, new._shift = trellis, batch_shape, shift
         return new
 

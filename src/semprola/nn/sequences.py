@@ -107,14 +107,15 @@ class SequenceSPL(nn.Module):
         batch = math.prod(batch_shape)
         active = None
         if ends is not None:
-            active = torch.arange(positions, device=logits.device)[:, None] < ends.reshape(batch)
+            ends = ends.reshape(batch)
+            active = torch.arange(positions, device=logits.device)[:, None] < ends
             logits = logits.masked_fill(~active.T.reshape(*batch_shape, positions, 1), 0.0)
         check_finite(logits, batch_shape, "logits")
         scores, final = self._scores(logits)
         emissions = logits.to(scores.dtype).reshape(batch, positions, len(self.tags)).permute(1, 2, 0).contiguous()
         # the best tag of each position gets 0, so that long sequences keep the precision of short ones
         top = emissions.detach().amax(1)
-        trellis = Trellis(self.chain.on(logits.device), emissions - top[:, None], scores, final, active)
+        trellis = Trellis(self.chain.on(logits.device), emissions - top[:, None], scores, final, active, ends)
         return SequenceDistribution(trellis, batch_shape, self.tags, top.sum(0))
 
     def indices(self, sequences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
@@ -166,8 +167,8 @@ class SequenceSPL(nn.Module):
         chain, count = self.chain.on(logits.device), len(self.tags)
         if self.transitions is None or self.start is None or self.end is None:
             zeros = torch.zeros((chain.num_nodes + 1, count), dtype=dtype, device=logits.device)
-            impossible = float("-inf")
-            return zeros.masked_fill(~chain.allowed, impossible), zeros[:-1, 0].masked_fill(~chain.final, impossible)
+            final = zeros[:-1, 0].masked_fill(chain.not_final, -math.inf)
+            return zeros.masked_fill(chain.forbidden, -math.inf), final
         dtype = torch.promote_types(dtype, self.transitions.dtype)
         start, transitions, end = (each.to(dtype) for each in (self.start, self.transitions, self.end))
         return chain.step_scores(transitions, start), chain.final_scores(end)

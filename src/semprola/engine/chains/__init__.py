@@ -1,7 +1,19 @@
 """Evaluates chains: sequences whose positions depend on their neighbours, and on the state of an automaton."""
 
-from semprola.engine.chains.passes import Posterior, log_partition, posterior
+from semprola.engine.chains.passes import Posterior, Sums, log_likelihood, log_partition, posterior, sums
 from semprola.engine.chains.search import best, draw, ranked
 from semprola.engine.chains.structure import Chain, Trellis
 
-__all__ = ["Chain", "Posterior", "Trellis", "best", "draw", "log_partition", "posterior", "ranked"]
+__all__ = [
+    "Chain",
+    "Posterior",
+    "Sums",
+    "Trellis",
+    "best",
+    "draw",
+    "log_likelihood",
+    "log_partition",
+    "posterior",
+    "ranked",
+    "sums",
+]

@@ -10,9 +10,11 @@ from torch import Tensor
 from torch.autograd import Function
 
 from semprola.engine.chains.structure import Chain, Trellis
-from semprola.engine.chains.sweeps import derivatives, sweep
+from semprola.engine.chains.sweeps import Sweeps, derivatives, sweep
 
 _NEGATIVE_INFINITY = float("-inf")
+_Path = tuple[Tensor, Tensor, Tensor]
+"""Tags, the numbers of the steps that they take, and the last nodes; see `Trellis.passed`."""
 
 
 @dataclass(frozen=True)
@@ -40,47 +42,132 @@ class Posterior:
         return self.nodes[:-1, :, None] * self.log_steps.exp()
 
 
-def log_partition(trellis: Trellis) -> Tensor:
+@dataclass(frozen=True)
+class Sums:
+    """The total weight, and what its derivatives need; numbers without derivatives of their own.
+
+    Attributes:
+        total: log-weight of all sequences that obey [batch].
+        sweeps: both passes in linear space, or None where that does not suit.
+        values: otherwise the log-weights of what may follow, see `_inward`.
+    """
+
+    total: Tensor
+    sweeps: Sweeps | None
+    values: list[Tensor]
+
+    def derivatives(self, trellis: Trellis, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+        """Derivatives of the total by emissions, scores and ends, for a gradient [batch] by the total."""
+        if self.sweeps is not None:
+            return derivatives(self.sweeps, trellis.active, gradient)
+        return _derivatives(trellis, self.values, gradient)
+
+
+@torch.no_grad()
+def sums(trellis: Trellis) -> Sums:
+    """The total weight, by one or two passes."""
+    found = sweep(trellis)
+    if found is not None:
+        return Sums(found.total, found, [])
+    values = _inward(trellis)
+    return Sums(_total(trellis, values), None, values)
+
+
+def log_partition(trellis: Trellis, known: Sums | None = None) -> Tensor:
     """Log of the total weight of all sequences that obey [batch]; -inf if there are none. Differentiable.
 
-    The derivative is the posterior, worked out in one pass when it is asked for.
+    The derivative is the posterior, worked out by hand when it is asked for: autograd would keep and revisit every
+    operation of the passes.
+
+    Args:
+        trellis: the scores.
+        known: the sums, if they have been worked out.
     """
-    if _is_watched():
+    if is_watched():
         return _total(trellis, _inward(trellis, careful=True))
+    known = sums(trellis) if known is None else known
     inputs = (trellis.emissions, trellis.scores, trellis.final)
-    value: Tensor = _LogPartition.apply(*inputs, trellis)  # type: ignore[no-untyped-call]
+    value: Tensor = _LogPartition.apply(*inputs, trellis, known)  # type: ignore[no-untyped-call]
+    return value
+
+
+def log_likelihood(trellis: Trellis, y: Tensor, known: Sums | None = None) -> Tensor:
+    """Log-probabilities [samples, batch] of tags [positions, samples, batch]; -inf where they break the rules.
+
+    Differentiable; the derivatives of impossible sequences are zero.
+
+    Args:
+        trellis: the scores.
+        y: numbers of tags, any after the end of a sequence.
+        known: the sums, if they have been worked out.
+    """
+    steps, last = trellis.passed(y)
+    if is_watched():
+        scores = trellis.scores_of(y, steps, last)
+        total = _total(trellis, _inward(trellis, careful=True))
+        return torch.where(scores == _NEGATIVE_INFINITY, _NEGATIVE_INFINITY, scores - total)
+    known = sums(trellis) if known is None else known
+    inputs = (trellis.emissions, trellis.scores, trellis.final)
+    path = (y, steps, last)
+    value: Tensor = _LogLikelihood.apply(*inputs, trellis, known, path)  # type: ignore[no-untyped-call]
     return value
 
 
 def posterior(trellis: Trellis) -> Posterior:
     """Probabilities of nodes, steps and tags; differentiable. Zero everywhere for sequences of which none obeys."""
-    careful = torch.is_grad_enabled()
-    return _outward(trellis, _inward(trellis, careful))
+    return _outward(trellis, _inward(trellis, careful=torch.is_grad_enabled()))
+
+
+def is_watched() -> bool:
+    """Whether a compiler, a tracer or a function transform has to see every operation."""
+    transformed = torch._C._functorch.peek_interpreter_stack() is not None
+    return torch.compiler.is_compiling() or torch._C._is_tracing() or transformed
 
 
 class _LogPartition(Function):
-    """The total weight with its derivative by hand: autograd would keep and revisit every operation of the passes."""
-
     @staticmethod
-    def forward(ctx: Any, emissions: Tensor, scores: Tensor, final: Tensor, trellis: Trellis) -> Tensor:
+    def forward(ctx: Any, emissions: Tensor, scores: Tensor, final: Tensor, trellis: Trellis, known: Sums) -> Tensor:
         ctx.save_for_backward(emissions, scores, final)
-        ctx.trellis, ctx.sweeps, ctx.values = trellis, sweep(trellis), None
-        if ctx.sweeps is not None:
-            total: Tensor = ctx.sweeps.total
-            return total
-        ctx.values = _inward(trellis)
-        return _total(trellis, ctx.values)
+        ctx.trellis, ctx.known = trellis, known
+        return known.total.clone()
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
-        if torch.is_grad_enabled():
-            # for derivatives of the derivative, autograd has to see how the values come about
-            emissions, scores, final = ctx.saved_tensors
-            trellis = replace(ctx.trellis, emissions=emissions, scores=scores, final=final)
-            return *_derivatives(trellis, _inward(trellis, careful=True), gradient), None
-        if ctx.sweeps is not None:
-            return *derivatives(ctx.sweeps, ctx.trellis.active, gradient), None
-        return *_derivatives(ctx.trellis, ctx.values, gradient), None
+        return *_total_derivatives(ctx, gradient), None, None
+
+
+class _LogLikelihood(Function):
+    @staticmethod
+    def forward(
+        ctx: Any, emissions: Tensor, scores: Tensor, final: Tensor, trellis: Trellis, known: Sums, path: _Path
+    ) -> Tensor:
+        ctx.save_for_backward(emissions, scores, final)
+        ctx.trellis, ctx.known, ctx.path = trellis, known, path
+        value = trellis.scores_of(*path) - known.total
+        # where nothing obeys, -inf less -inf is not a number
+        ctx.possible = value > _NEGATIVE_INFINITY
+        return torch.where(ctx.possible, value, _NEGATIVE_INFINITY)
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        y, steps, last = ctx.path
+        gradient = torch.where(ctx.possible, gradient, 0.0)
+        by_emissions, by_scores, by_final = _total_derivatives(ctx, -gradient.sum(0))
+        active = ctx.trellis.active
+        each = gradient.expand(y.shape) if active is None else gradient * active[:, None]
+        by_emissions = by_emissions.scatter_add(1, y, each)
+        by_scores = by_scores.reshape(-1).index_add(0, steps, each.reshape(-1)).reshape(by_scores.shape)
+        return by_emissions, by_scores, by_final.index_add(0, last, gradient.reshape(-1)), None, None, None
+
+
+def _total_derivatives(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    if not torch.is_grad_enabled():
+        found: tuple[Tensor, Tensor, Tensor] = ctx.known.derivatives(ctx.trellis, gradient)
+        return found
+    # for derivatives of the derivative, autograd has to see how the values come about
+    emissions, scores, final = ctx.saved_tensors
+    trellis = replace(ctx.trellis, emissions=emissions, scores=scores, final=final)
+    return _derivatives(trellis, _inward(trellis, careful=True), gradient)
 
 
 def _derivatives(trellis: Trellis, values: list[Tensor], gradient: Tensor) -> tuple[Tensor, Tensor, Tensor]:
@@ -167,9 +254,3 @@ def _careful_log_sum(scores: Tensor, dim: int) -> Tensor:
     dead = (scores == _NEGATIVE_INFINITY).all(dim)
     total = torch.logsumexp(scores.masked_fill(dead.unsqueeze(dim), 0.0), dim)
     return total.masked_fill(dead, _NEGATIVE_INFINITY)
-
-
-def _is_watched() -> bool:
-    """Whether a compiler, a tracer or a function transform has to see every operation."""
-    transformed = torch._C._functorch.peek_interpreter_stack() is not None
-    return torch.compiler.is_compiling() or torch._C._is_tracing() or transformed

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -60,6 +60,7 @@ class Chain:
         self.last_tags = torch.tensor([tag for _, tag in pairs] + [tags])
         self.simple = one_each
         self.is_free = bool(self.allowed.all()) and bool(self.final.all())
+        self.forbidden, self.not_final = ~self.allowed, ~self.final
         self.mixes = self.simple and _mixes(self.allowed[:-1].numpy())
         self._elsewhere: dict[torch.device, Chain] = {}
         self._lengths = [False]
@@ -78,7 +79,7 @@ class Chain:
         if found is None:
             found = object.__new__(Chain)
             found.__dict__.update(self.__dict__, _elsewhere={})
-            for name in ("allowed", "targets", "final", "last_tags"):
+            for name in ("allowed", "forbidden", "targets", "final", "not_final", "last_tags"):
                 setattr(found, name, getattr(self, name).to(device))
             self._elsewhere[device] = found
         return found
@@ -112,19 +113,19 @@ class Chain:
         """Scores of the steps [nodes + 1, tags] from those of neighbouring tags [tags, tags] and first tags [tags]."""
         by_tag = torch.cat([transitions, start[None]])
         scores = by_tag if self.simple else by_tag.index_select(0, self.last_tags)
-        return scores if self.is_free else scores.masked_fill(~self.allowed, _NEGATIVE_INFINITY)
+        return scores if self.is_free else scores.masked_fill(self.forbidden, _NEGATIVE_INFINITY)
 
     def final_scores(self, end: Tensor) -> Tensor:
         """Scores of ending in a node [nodes] from those of last tags [tags]."""
-        scores = end.clone() if self.simple else end.index_select(0, self.last_tags[:-1])
-        return scores if self.is_free else scores.masked_fill(~self.final, _NEGATIVE_INFINITY)
+        scores = end if self.simple else end.index_select(0, self.last_tags[:-1])
+        return scores.clone() if self.is_free else scores.masked_fill(self.not_final, _NEGATIVE_INFINITY)
 
     def follow(self, y: Tensor) -> Tensor:
         """The node before each tag of y [positions, …], and the one after the last [positions + 1, …].
 
         After a tag that is not allowed, the nodes mean nothing.
         """
-        start = torch.full_like(y[:1], self.num_nodes)
+        start = y.new_full((1, *y.shape[1:]), self.num_nodes)
         if self.simple:
             return torch.cat([start, y])
         passed = [start[0]]
@@ -143,6 +144,7 @@ class Trellis:
         scores: of the steps [nodes + 1, tags], the last row for the first step; -inf where not allowed.
         final: of ending in a node [nodes]; -inf where not allowed.
         active: whether a position is within its sequence [positions, batch]; None if all are.
+        lengths: of the sequences [batch]; None if all are as long as can be.
         is_masked: whether emissions may be -inf.
     """
 
@@ -151,6 +153,7 @@ class Trellis:
     scores: Tensor
     final: Tensor
     active: Tensor | None = None
+    lengths: Tensor | None = None
     is_masked: bool = False
 
     @property
@@ -194,15 +197,31 @@ class Trellis:
         """Values of nodes before a position [nodes, batch]: where the sequence has ended, those of ending."""
         return values if self.active is None else torch.where(self.active[position], values, self.final[:, None])
 
+    def passed(self, y: Tensor) -> tuple[Tensor, Tensor]:
+        """The steps that tags y [positions, samples, batch] take, as places in `scores` [n]; and the last nodes."""
+        nodes = self.chain.follow(y)
+        steps = torch.add(y, nodes[:-1], alpha=self.chain.num_tags).reshape(-1)
+        if self.lengths is None:
+            return steps, nodes[-1].reshape(-1)
+        return steps, nodes.gather(0, self.lengths.expand(1, y.shape[1], -1)).reshape(-1)
+
+    def scores_of(self, y: Tensor, steps: Tensor, last: Tensor) -> Tensor:
+        """Sums of scores [samples, batch] of tags, -inf where they break the rules; see `passed`."""
+        each = self.scores.reshape(-1).index_select(0, steps).reshape(y.shape) + self.emissions.gather(1, y)
+        if self.active is not None:
+            each = each.masked_fill(~self.active[:, None], 0.0)
+        return each.sum(0) + self.final.index_select(0, last).reshape(y.shape[1:])
+
     def select(self, index: Tensor) -> Trellis:
         """The same for some sequences of the batch."""
         active = None if self.active is None else self.active[:, index]
-        return Trellis(self.chain, self.emissions[:, :, index], self.scores, self.final, active, self.is_masked)
+        lengths = None if self.lengths is None else self.lengths[index]
+        return replace(self, emissions=self.emissions[:, :, index], active=active, lengths=lengths)
 
     def within(self, allowed: Tensor) -> Trellis:
         """The same with only some tags allowed at each position: bool [positions, tags, batch]."""
         emissions = self.emissions.masked_fill(~allowed, _NEGATIVE_INFINITY)
-        return Trellis(self.chain, emissions, self.scores, self.final, self.active, is_masked=True)
+        return replace(self, emissions=emissions, is_masked=True)
 
 
 def _mixes(allowed: Any) -> bool:

@@ -50,9 +50,9 @@ def sweep(trellis: Trellis) -> Sweeps | None:
     top, top_end = trellis.scores.amax(), trellis.final.amax()
     weights, ends = (trellis.scores - top).exp(), (trellis.final - top_end).exp()
     positions = trellis.positions
-    lengths = None if trellis.active is None else trellis.active.sum(0)
+    lengths, mirror = trellis.lengths, _mirror(trellis)
     emissions = trellis.emissions.exp()
-    stacked = torch.stack([emissions, _reversed(emissions, lengths)], 1).unbind()
+    stacked = torch.stack([emissions, _reversed(emissions, mirror)], 1).unbind()
     matrices = torch.stack([weights[:-1].T, weights[:-1]])
     before = torch.stack([weights[-1], ends])[:, :, None].expand(-1, -1, trellis.batch)
     state = before * stacked[0]
@@ -71,7 +71,7 @@ def sweep(trellis: Trellis) -> Sweeps | None:
         return None
     arriving, continuations = torch.stack(befores).unbind(1)
     beginnings = every[:, 0]
-    continuations = _reversed(continuations, lengths)
+    continuations = _reversed(continuations, mirror)
     total = _total(beginnings, ends, scales, lengths) + top_end + top * (positions if lengths is None else lengths)
     return Sweeps(total, weights[:-1], arriving, beginnings, continuations, continuations * emissions)
 
@@ -114,12 +114,17 @@ def _total(beginnings: Tensor, ends: Tensor, scales: list[Tensor], lengths: Tens
     return total + torch.stack(scales).log().mul(scaled_at[:, None] < lengths).sum(0)
 
 
-def _reversed(values: Tensor, lengths: Tensor | None) -> Tensor:
+def _mirror(trellis: Trellis) -> Tensor | None:
+    """For each position the one that is as far from the end of its sequence [positions, tags, batch]."""
+    if trellis.lengths is None:
+        return None
+    positions = torch.arange(trellis.positions, device=trellis.lengths.device)[:, None]
+    return (trellis.lengths - 1 - positions).clamp_(min=0)[:, None].expand_as(trellis.emissions)
+
+
+def _reversed(values: Tensor, mirror: Tensor | None) -> Tensor:
     """Values [positions, tags, batch] of each sequence from its end to its beginning."""
-    if lengths is None:
-        return values.flip(0)
-    positions = torch.arange(len(values), device=values.device)[:, None]
-    return values.gather(0, (lengths - 1 - positions).clamp(min=0)[:, None].expand_as(values))
+    return values.flip(0) if mirror is None else values.gather(0, mirror)
 
 
 def _smallest(trellis: Trellis, states: Tensor) -> Tensor:
