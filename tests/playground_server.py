@@ -46,7 +46,7 @@ class Server:
     def request(
         self, method: str, path: str, body: bytes | None = None, headers: dict[str, str] | None = None
     ) -> tuple[int, dict[str, str], bytes]:
-        """Status, headers (in lower case) and body of the answer; a header of None is left out."""
+        """Status, headers (in lower case) and body of the answer."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE)
         try:
             connection.putrequest(method, path, skip_host=True)

@@ -12,7 +12,7 @@ fi
 echo "Installing Chromium for the browser tests"
 export DEBIAN_FRONTEND=noninteractive
 log=$(mktemp)
-if { timeout 300 apt-get update && timeout 600 apt-get install -y --no-install-recommends chromium; } > "$log" 2>&1; then
+if { timeout 300 apt-get update && timeout 600 apt-get install -y --no-install-recommends chromium fonts-dejavu-core; } > "$log" 2>&1; then
   echo "Installed Chromium"
 else
   tail -n 2 "$log"

@@ -8,6 +8,7 @@ import random
 
 import numpy as np
 import pytest
+import torch
 
 import semprola as sp
 from semprola.errors import CompilationBudgetError, LabelError, ParseError
@@ -96,7 +97,7 @@ def test_flows_are_the_probabilities_of_edges(name: str) -> None:
     beliefs = np.linspace(0.15, 0.85, circuit.num_labels)
     found = Flow(circuit).through_edges(np.stack([1 - beliefs, beliefs], axis=1))
     assert found is not None
-    p = sp.constrain(np_logit(beliefs), circuit)
+    p = sp.constrain(torch.from_numpy(beliefs).logit(), circuit)
     into = np.zeros(circuit.num_nodes)
     into[circuit.root] = 1.0
     np.add.at(into, circuit.children, found)
@@ -107,12 +108,6 @@ def test_flows_are_the_probabilities_of_edges(name: str) -> None:
             assert out == pytest.approx(into[node], abs=1e-5)
         if literal > 0 and circuit.zero_suppressed[literal - 1]:
             assert into[node] == pytest.approx(float(p.mean[literal - 1]), abs=1e-5)
-
-
-def np_logit(p: np.ndarray) -> object:  # type: ignore[type-arg]
-    import torch
-
-    return torch.from_numpy(np.log(p / (1 - p)))
 
 
 def test_pictures() -> None:

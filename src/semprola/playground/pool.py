@@ -112,6 +112,7 @@ class Pool:
             self._waiting += 1
             try:
                 while True:
+                    self._workers = [worker for worker in self._workers if worker.busy or not worker.has_ended]
                     idle = [worker for worker in self._workers if not worker.busy]
                     worker = next((worker for worker in idle if key in worker.keys), idle[0] if idle else None)
                     if worker is None and len(self._workers) < self.limits.workers:
@@ -182,6 +183,11 @@ class _Worker:
         self._process: asyncio.subprocess.Process | None = None
         self._started: asyncio.Future[None] | None = None
         self._current = 0
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the process was there and is no more."""
+        return self._process is not None and self._process.returncode is not None
 
     def remember(self, key: str, most: int) -> None:
         """Note what the process has compiled; it keeps as many."""
