@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _TOO_LONG = 8.0
 """A candidate that would take more seconds for one call at the next batch size is left out there."""
+_PARTS = ("rows", "networks", "weak", "mixtures", "products", "growth")
+"""What the results are lists of."""
 
 
 def bench(
@@ -38,7 +40,7 @@ def bench(
 
     Example: python -m benchmarks.engine --circuits permutation-12,paths-8x8 --batch 128 --sizes ""
     """
-    from benchmarks import report
+    from benchmarks import imports, report
     from benchmarks.cases import cases
     from benchmarks.measure import conditions, load
 
@@ -49,7 +51,7 @@ def bench(
         sorted(set(_wholes(batch, "a batch size"))), _wholes(threads, "a number of threads") or [1], rounds, seconds
     )
     session.result["conditions"] = conditions() | {"threads": session.threads}
-    session.total = len(chosen) + len(edges)
+    session.total = len(chosen) + len(edges) + bool(edges)
     for case in chosen:
         session.say(case.name)
         try:
@@ -62,6 +64,9 @@ def bench(
         session.say(f"a circuit of about {wanted} edges")
         session.growth(wanted)
     result = session.result
+    if edges:
+        session.say("imports")
+        result["imports"] = imports.measure()
     if not result["rows"] and not result["growth"]:
         raise ValueError("nothing to measure: name a batch size or a number of edges")
     result["conditions"] |= {"load after": load(), "minutes": round((time.monotonic() - started) / 60, 1)}
@@ -81,7 +86,7 @@ class _Session:
 
     def __init__(self, batches: list[int], threads: list[int], rounds: int, seconds: float) -> None:
         self.batches, self.threads, self.rounds, self.seconds = batches, threads, rounds, seconds
-        self.result: dict[str, Any] = {"rows": [], "networks": [], "mixtures": [], "products": [], "growth": []}
+        self.result: dict[str, Any] = {name: [] for name in _PARTS}
         self.total = self.done = 0
 
     def circuit(self, name: str, circuit: Circuit) -> None:
@@ -90,6 +95,7 @@ class _Session:
         from benchmarks.measure import side_by_side, threads
         from benchmarks.peers import Peers
         from benchmarks.tasks import network_step
+        from benchmarks.weak import weak_labels
 
         peers = Peers(circuit)
         for batch in self.batches:
@@ -105,6 +111,9 @@ class _Session:
                 {kind: network_step(circuit, 128, kind) for kind in ("spl", "fil")}, self.rounds, self.seconds / 3
             )
             self.result["networks"].append({"circuit": name, "batch": 128, **steps})
+            if name == "cellcycle":
+                for batch in (64, 128):
+                    self.result["weak"] += weak_labels(circuit, batch, self.rounds, self.seconds / 2)
             if name == "permutation-12":
                 rows = products.mixtures(circuit, 128, self.rounds, self.seconds)
                 self.result["mixtures"] += [{"circuit": name, **row} for row in rows]

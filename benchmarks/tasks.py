@@ -154,15 +154,15 @@ def no_grad(run: Run) -> Run:
 
 def with_engine(engine: str, run: Run) -> Run | str:
     """The same by some engine; a text that says why if there is no such engine."""
-    before = sp.get_engine()
     try:
-        sp.set_engine(engine)
+        with sp.engine(engine):
+            pass
     except sp.SemprolaError as error:
         return str(error)
-    finally:
-        sp.set_engine(before)
 
-    def chosen() -> Any:
+    before = sp.get_engine()
+
+    def chosen() -> Any:  # not by `with`, which takes longer than a small circuit
         sp.set_engine(engine)
         try:
             return run()

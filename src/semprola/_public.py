@@ -1,9 +1,10 @@
 """The public names, in one place; `semprola` loads this file on the first use of any of them."""
 
+from typing import TYPE_CHECKING
+
 import semprola.baselines as baselines
 import semprola.comparison as comparison
 import semprola.constraints as constraints
-import semprola.engine as engine
 import semprola.losses as losses
 import semprola.training as training
 from semprola._version import __version__
@@ -66,6 +67,12 @@ from semprola.logic import (
 from semprola.nn import SPL, ConstraintLayer, ProductSPL, SequenceSPL, constrain
 from semprola.saving import Pretrained, load, save
 from semprola.training import calibrate
+
+if TYPE_CHECKING:
+    # the package itself can be called, which type checkers do not see
+    from semprola.engine.backends import engine as engine
+else:
+    import semprola.engine as engine
 
 __all__ = [
     "FALSE",

@@ -19,8 +19,9 @@ from benchmarks.engine import bench
 from benchmarks.measure import side_by_side
 from benchmarks.peers import Peers
 from benchmarks.products import compatible, mixtures, small_cardinality
-from benchmarks.targets import slope, targets
+from benchmarks.ratios import ratios, slope
 from benchmarks.tasks import network_step, tasks
+from benchmarks.weak import weak_labels
 from semprola.cli.app import reporting_errors
 from semprola.engine import Plan
 
@@ -41,7 +42,7 @@ def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert made.exit_code == 0, made.output
     result = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
     assert json.loads(made.stdout) == result
-    assert "[1/3] tiny" in made.stderr
+    assert "[1/4] tiny" in made.stderr
     assert sorted(file.name for file in tmp_path.iterdir() if file.suffix == ".part") == []
     assert {(row["batch"], row["threads"]) for row in result["rows"]} == {(2, 1), (128, 1), (128, 2)}
     measured = {(row["task"], row["engine"]) for row in result["rows"] if "cpu_ms" in row}
@@ -116,7 +117,7 @@ def test_two_circuits() -> None:
     assert times[8] <= 1.5 * 8 * times[1]  # a generous margin for a busy machine
 
 
-def test_targets_say_what_is_met() -> None:
+def test_ratios_are_those_of_the_worst() -> None:
     def row(task: str, engine: str, ms: float) -> dict[str, Any]:
         size = {"circuit": "cellcycle", "edges": 1, "batch": 128, "threads": 1}
         return {**size, "task": task, "engine": engine, "cpu_ms": ms}
@@ -135,21 +136,37 @@ def test_targets_say_what_is_met() -> None:
         "growth": growth,
         "bound": {"ms": 0.5, "native_ms": 1.0, "gb_a_second": 50.0},
     }
-    found = {target.what: (target.found, target.met) for target in targets(result)}
-    assert list(found.values()) == [
-        ("25.0× (cellcycle)", True),
-        ("5.0× (cellcycle)", True),
-        ("50 %", False),
-        ("1.50× (cellcycle)", True),
-        ("1.40× (cellcycle)", True),
-        ("2.10× (cellcycle)", False),
-        ("1.25× (M = 4)", False),
-        ("1.00", True),
-        ("0.00", True),
-        ("1 MB", True),
+    result["weak"] = [
+        {"layer": "SPL", "labels": what, "batch": 64, "cpu_ms": ms}
+        for what, ms in (("full", 1.0), ("half", 1.5), ("log Z", 3.0))
+    ]
+    result["imports"] = {"torch": 1000.0, "semprola": 1150.0, "rounds": 7}
+    assert [ratio.found for ratio in ratios(result)] == [
+        "25.0× (cellcycle)",
+        "5.0× (cellcycle)",
+        "50 %",
+        "1.50× (cellcycle)",
+        "1.40× (cellcycle)",
+        "2.10× (cellcycle)",
+        "0.50× (batch 64)",
+        "1.25× (M = 4)",
+        "1.00",
+        "0.00",
+        "1 MB",
+        "1.15×",
     ]
     assert slope(result, "nothing") is None
-    assert "**no**" in report.tables(result | {"mixtures": []})
+    tables = report.tables(result | {"mixtures": []})
+    assert "| SPL | 64 | 1.00 | 1.50 | 1.50 | 3.00 | 0.50 |" in tables
+    assert "1.15×" in tables
+
+
+def test_half_observed_labels_are_measured() -> None:
+    rows = weak_labels(TINY, 4, 1, 0.1)
+    assert [(row["layer"], row["labels"]) for row in rows] == [
+        *(("SPL", what) for what in ("full", "half", "log Z")),
+        *(("ProductSPL", what) for what in ("full", "half")),
+    ]
 
 
 def test_the_page_is_made_from_the_measurements() -> None:

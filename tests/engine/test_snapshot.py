@@ -80,6 +80,32 @@ def test_new_features_in_the_same_memory_change_nothing(layer: nn.Module, first:
     torch.testing.assert_close(answers(p, y), expected, rtol=1e-12, atol=1e-12)
 
 
+SHARING: dict[str, Callable[[], nn.Module]] = {
+    "tree": lambda: sp.SPL(5, tree(), gate=nn.Identity()),
+    "replicas": lambda: sp.SPL(12, tree(), replicas=2, gate=nn.Identity()),
+    "product": lambda: sp.ProductSPL(6, tree(), gate=nn.Identity()),
+    "mixtures": lambda: sp.ProductSPL(14, tree(), mixtures=2, gate=nn.Identity()),
+    "hmm": lambda: sp.ProductSPL(22, tree(), q="hmm", gate=nn.Identity()),
+    "view": lambda: sp.SPL(5, tree(), gate=nn.Flatten(0, 0)),
+    "no parameters": lambda: sp.ConstraintLayer(tree()),
+}
+
+
+@pytest.mark.parametrize("first", FIRST)
+@pytest.mark.parametrize("kind", SHARING)
+def test_a_gate_that_gives_its_input_shares_no_memory_with_it(kind: str, first: str) -> None:
+    layer = SHARING[kind]()
+    width = getattr(layer, "num_gate_outputs", 6)
+    layer.in_features = width
+    z = torch.randn(3, width, dtype=torch.float64)
+    y = layer(z).sample()
+    expected = answers(layer(z), y)
+    p = layer(z)
+    FIRST[first](p, y)
+    z.add_(torch.randn_like(z))
+    torch.testing.assert_close(answers(p, y), expected, rtol=1e-12, atol=1e-12)
+
+
 def test_gradients_are_never_those_of_later_values(layer: nn.Module) -> None:
     """Either those of the values at the call, or torch's error about a change in place."""
     z = torch.randn(3, 4, dtype=torch.float64)

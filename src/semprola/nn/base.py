@@ -13,7 +13,7 @@ from semprola.compiler import compile
 from semprola.engine import Structure
 from semprola.errors import FormatError, LabelError, PropertyError
 from semprola.logic import Formula
-from semprola.nn.gate import Gate, hidden_sizes, last_linear, positive, split_outputs
+from semprola.nn.gate import Gate, hidden_sizes, last_linear, positive, shares_memory, split_outputs
 from semprola.nn.starting import checked_rows
 
 GateLike = Iterable[int] | int | nn.Module | Callable[[int, int], nn.Module]
@@ -170,7 +170,7 @@ class ConstrainedLayer(nn.Module):
             got = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
             expected = (*z.shape[:-1], self.num_gate_outputs)
             raise ValueError(f"the gate gave {got}, the layer needs {expected}: see layer.num_gate_outputs")
-        return outputs
+        return outputs.clone() if not isinstance(self.gate, Gate) and shares_memory(self.gate, z, outputs) else outputs
 
     def _start(self) -> tuple[Tensor, float]:
         """Parameters of the uniform distribution over models [parameters], and the noise that sets components apart."""

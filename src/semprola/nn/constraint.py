@@ -138,4 +138,5 @@ def _distribution(structure: Structure, logits: Tensor, given: Any) -> ProductDi
         raise LabelError(
             f"logits must be [*batch, {labels}], one column for each of {names}; not {tuple(logits.shape)}"
         )
-    return ProductDistribution(structure, logits.unsqueeze(-2), given=given)
+    # a distribution is a value: what becomes of the caller's tensor later is not its concern
+    return ProductDistribution(structure, logits.unsqueeze(-2).clone(), given=given)

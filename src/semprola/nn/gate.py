@@ -10,6 +10,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from semprola.engine import watched
+
 
 class Gate(nn.Module):
     """A multi-layer perceptron that ends in an `nn.Linear`: features z in, all parameters of a layer out.
@@ -126,6 +128,15 @@ def last_linear(gate: nn.Module, outputs: int) -> nn.Linear | None:
             last = module
     fits = isinstance(last, nn.Linear) and last.bias is not None and last.out_features == outputs
     return last if fits and isinstance(last, nn.Linear) else None
+
+
+def shares_memory(gate: nn.Module, z: Tensor, outputs: Tensor) -> bool:
+    """Whether what a gate gives for features z lies where z or its own parameters do, as with `nn.Identity`."""
+    if torch.compiler.is_compiling():  # programs have no memory: a compiler keeps apart what is written later
+        return False
+    if watched(z, outputs):
+        return True
+    return any(torch._C._is_alias_of(outputs, other) for other in (z, *gate.parameters(), *gate.buffers()))
 
 
 def positive(value: int, what: str) -> int:

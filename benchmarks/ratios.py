@@ -1,0 +1,168 @@
+"""The ratios that the measurements of `make bench` come down to."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+_CIRCUITS = (
+    "cellcycle",
+    "diatoms",
+    "grid-4x4-sdd",
+    "permutation-12",
+    "exactly-50-of-500",
+    "paths-8x8",
+    "warcraft-12x12",
+)
+_HIERARCHIES = ("cellcycle", "diatoms")
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """A figure of one run, beside another of the same run.
+
+    Attributes:
+        what: in words.
+        found: the figure (the worst of several), in words.
+    """
+
+    what: str
+    found: str
+
+
+def ratios(result: dict[str, Any]) -> list[Ratio]:
+    """All ratios for which there are measurements; at batch 128, with the first number of threads."""
+    return [
+        *_against_klay(result, "log Z + gradient", "native", _CIRCUITS),
+        *_against_klay(result, "log Z + gradient", "torch", _CIRCUITS),
+        *_against_klay(result, "step", "native", ("cellcycle",)),
+        *_against_klay(result, "step, encoded", "native", ("cellcycle",)),
+        *_bound(result),
+        *_networks(result),
+        *_within(result, "mode", "native"),
+        *_within(result, "sample", "native"),
+        *_weak(result),
+        *_mixtures(result),
+        *_products(result),
+        *_growth(result),
+        *_imports(result),
+    ]
+
+
+def time_of(result: dict[str, Any], circuit: str, task: str, engine: str) -> float | None:
+    """Processor milliseconds at batch 128, with the first number of threads."""
+    threads = result["conditions"]["threads"][0]
+    wanted = {"circuit": circuit, "task": task, "engine": engine, "batch": 128, "threads": threads}
+    for row in result["rows"]:
+        if all(row.get(key) == value for key, value in wanted.items()):
+            found: float | None = row.get("cpu_ms")
+            return found
+    return None
+
+
+def slope(result: dict[str, Any], what: str) -> float | None:
+    """The exponent with which a figure grows with the number of edges, by least squares on logarithms."""
+    points = [point for point in result["growth"] if what in point and point[what] is not None and point[what] > 0]
+    if len(points) < 2:
+        return None
+    x = [math.log(point["edges"]) for point in points]
+    y = [math.log(point[what]) for point in points]
+    middle, level = sum(x) / len(x), sum(y) / len(y)
+    spread = sum((a - middle) ** 2 for a in x)
+    return sum((a - middle) * (b - level) for a, b in zip(x, y, strict=True)) / spread if spread else None
+
+
+def _against_klay(result: dict[str, Any], task: str, engine: str, circuits: tuple[str, ...]) -> Iterator[Ratio]:
+    theirs_of = task.removesuffix(", encoded")
+    found = {}
+    for circuit in circuits:
+        ours, theirs = time_of(result, circuit, task, engine), time_of(result, circuit, theirs_of, "klay")
+        if ours and theirs:
+            found[circuit] = theirs / ours
+    if found:
+        where = f"each of {len(found)} circuits" if len(circuits) > 1 else circuits[0]
+        worst = min(found, key=lambda name: found[name])
+        shown = f"{found[worst]:.1f}× ({worst})" if len(circuits) > 1 else f"{found[worst]:.1f}×"
+        yield Ratio(f"{task} on {where}: KLay's time beside {engine}", shown)
+
+
+def _bound(result: dict[str, Any]) -> Iterator[Ratio]:
+    if "bound" in result:
+        share = 100 * result["bound"]["ms"] / result["bound"]["native_ms"]
+        what = "native log Z of permutation-12: share of the speed that reading from the second-level cache allows"
+        yield Ratio(what, f"{share:.0f} %")
+
+
+def _networks(result: dict[str, Any]) -> Iterator[Ratio]:
+    found = {row["circuit"]: row["spl"]["cpu_ms"] / row["fil"]["cpu_ms"] for row in result["networks"]}
+    trees = {name: ratio for name, ratio in found.items() if name in _HIERARCHIES}
+    large = {name: ratio for name, ratio in found.items() if name in ("permutation-12", "paths-8x8")}
+    if trees:
+        yield _largest("a whole training step of a hierarchical classifier beside one with sigmoids", trees)
+    if large:
+        yield _largest("the same on circuits of more than 40,000 edges", large)
+
+
+def _within(result: dict[str, Any], task: str, engine: str) -> Iterator[Ratio]:
+    found = {}
+    for circuit in _CIRCUITS:
+        own, forward = time_of(result, circuit, task, engine), time_of(result, circuit, "log Z", engine)
+        if own and forward:
+            found[circuit] = own / forward
+    if found:
+        yield _largest(f"{engine} {task} of a batch beside log Z", found)
+
+
+def _weak(result: dict[str, Any]) -> Iterator[Ratio]:
+    rows = {(row["layer"], row["labels"], row["batch"]): row["cpu_ms"] for row in result.get("weak", [])}
+    beside = {"SPL": ("log Z", "a log Z with gradient"), "ProductSPL": ("full", "one on full labels")}
+    for layer, (other, words) in beside.items():
+        found = {
+            f"batch {batch}": ms / rows[layer, other, batch]
+            for (kind, what, batch), ms in rows.items()
+            if kind == layer and what == "half" and (layer, other, batch) in rows
+        }
+        if found:
+            yield _largest(f"a step of {layer} on half-observed labels beside {words}", found)
+
+
+def _mixtures(result: dict[str, Any]) -> Iterator[Ratio]:
+    rows = result["mixtures"]
+    single = next((row["cpu_ms"] for row in rows if row["mixtures"] == 1), None)
+    found = {str(row["mixtures"]): row["cpu_ms"] / single / row["mixtures"] for row in rows if single}
+    if len(found) > 1:
+        found.pop("1")
+        worst = max(found, key=lambda count: found[count])
+        yield Ratio("M mixtures beside M single passes", f"{found[worst]:.2f}× (M = {worst})")
+
+
+def _products(result: dict[str, Any]) -> Iterator[Ratio]:
+    for kind in ("hmm", "vtree"):
+        rows = [row for row in result["products"] if row["q"] == kind]
+        if len(rows) > 1:
+            share = max(row["product_edges"] / row["q_edges"] / row["edges"] for row in rows)
+            what = f"edges of q = {kind} times the constraint, beside the product of their edges"
+            yield Ratio(what, f"{share:.3f}×")
+
+
+def _growth(result: dict[str, Any]) -> Iterator[Ratio]:
+    for what, name in (("cpu_ms", "time"), ("grown_megabytes", "memory beyond the start")):
+        exponent = slope(result, what)
+        if exponent is not None:
+            yield Ratio(f"growth of {name} with edges: exponent", f"{exponent:.2f}")
+    for point in result["growth"]:
+        if point.get("edges", 0) >= 9e6 and point.get("megabytes"):
+            yield Ratio("10⁷ edges at batch 128: memory of the process", f"{point['megabytes']:.0f} MB")
+
+
+def _imports(result: dict[str, Any]) -> Iterator[Ratio]:
+    if "imports" in result:
+        times = result["imports"]
+        yield Ratio("`import semprola` beside `import torch`", f"{times['semprola'] / times['torch']:.2f}×")
+
+
+def _largest(what: str, found: dict[str, float]) -> Ratio:
+    worst = max(found, key=lambda name: found[name])
+    return Ratio(what, f"{found[worst]:.2f}× ({worst})")
