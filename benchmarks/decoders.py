@@ -3,7 +3,7 @@
 A directed acyclic graph of 60 labels, features that say something about its leaves, and noise, so that no prediction is
 sure. Every method has the same network, the same rows and the same early stopping; figures are means over seeds.
 
-    python -m benchmarks.decoders [--seeds 3] [--out results/decoders.json] [--page docs/which_layer.md]
+    python -m benchmarks.decoders [--seeds 3] [--out results/decoders.json] [--page docs/howto_decoding.md]
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--out", type=Path, default=Path("results/decoders.json"))
-    parser.add_argument("--page", type=Path, default=Path("docs/which_layer.md"))
+    parser.add_argument("--page", type=Path, default=Path("docs/howto_decoding.md"))
     options = parser.parse_args()
     runs = [run for seed in range(options.seeds) for run in measure(seed)]
     content = {"provenance": provenance(), "rows": ROWS, "labels": LABELS, "seeds": options.seeds, "runs": runs}

@@ -1,7 +1,7 @@
 """The short tables and pictures of the pages that people read, from the files in results/.
 
-``python -m experiments evidence`` rewrites what lies between the markers of README.md, docs/evidence.md, docs/paths.md
-and docs/preferences.md, and draws their pictures. The long tables are on docs/record_paths.md and docs/hmlc.md.
+``python -m experiments evidence`` rewrites what lies between the markers of README.md, docs/evidence.md and
+the pages of the experiments, and draws their pictures. The long tables are on docs/record_paths.md and docs/hmlc.md.
 """
 
 from __future__ import annotations
@@ -155,11 +155,36 @@ def overview(results: Path) -> str:
     return _markdown(rows)
 
 
+def layers_table(results: Path) -> str:
+    """Exact match of independent labels and of both layers, in all comparisons that have the three."""
+    rows = [["exact match, %", "independent labels", "`SPL`", "`ProductSPL`"]]
+    for title, files in (
+        ("[simple paths](paths.md), the paper's network", PATHS["the paper's network"]),
+        ("the same, wider network", PATHS["a wider network"]),
+        ("the same, wider network, rows also mirrored", PATHS["wider, rows also mirrored"]),
+        ("[preferences](preferences.md)", PREFERENCES["the paper's network"]),
+    ):
+        seen = figures(results, files)
+        rows.append([title, *(f"{seen[method][0]:.1f}" for method in ("fil", "spl", "product-spl"))])
+    for title, name in (("digits", "compare_digits"), ("smokers and friends", "compare_smokers")):
+        folds = {row["method"]: row.get("folds", []) for row in read_json(results / f"{name}.json")["rows"]}
+        means = [_mean([fold["exact"] for fold in folds[method]]) for method in ("fil", "spl", "product-spl")]
+        rows.append([f"[{title}](comparing.md)", *means])
+    runs = [run for run in read_json(results / "decoders.json")["runs"] if run["decoder"] == "mode"]
+    means = [
+        _mean([run["exact"] for run in runs if run["method"] == method])
+        for method in ("independent", "single", "product")
+    ]
+    rows.append(["[graph of 60 labels](howto_decoding.md)", *means])
+    return _markdown(rows)
+
+
 PARTS: Mapping[str, tuple[str, Callable[[Path], str]]] = {
     "headline": ("README.md", headline),
     "overview": ("docs/evidence.md", overview),
     "paths": ("docs/paths.md", paths_table),
     "preferences": ("docs/preferences.md", preferences_table),
+    "layers": ("docs/which_layer.md", layers_table),
 }
 """The page and the maker of every generated part."""
 

@@ -1,4 +1,4 @@
-"""The page on layers and decoders shows what was measured, and the script that measures still runs."""
+"""The page on decoders shows what was measured, and the script that measures still runs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 
 
 def test_the_page_shows_the_results(tmp_path: Path) -> None:
-    page = ROOT / "docs" / "which_layer.md"
+    page = ROOT / "docs" / "howto_decoding.md"
     content = read_json(ROOT / "results" / "decoders.json")
     copy = tmp_path / "page.md"
     copy.write_text(page.read_text(encoding="utf-8"), encoding="utf-8")

@@ -1,0 +1,41 @@
+"""A newcomer's path: the README's quick start, copied as it is, then the tutorial, each as a program of its own."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from test_docs import ROOT, python_blocks
+
+
+@pytest.mark.parametrize(
+    ("page", "blocks", "shown"),
+    [
+        ("README.md", 1, ["{'cat': 1.0, 'animal': 1.0, 'dog': 0.0}", "-inf"]),
+        ("docs/tutorial.md", None, ["predictions break a rule", "best exact match on the held-out rows"]),
+    ],
+)
+def test_the_code_runs_as_a_program(page: str, blocks: int | None, shown: list[str], tmp_path: Path) -> None:
+    code = python_blocks((ROOT / page).read_text(encoding="utf-8"))[:blocks]
+    program = tmp_path / "program.py"
+    program.write_text("".join(block.source for block in code), encoding="utf-8")
+    done = subprocess.run([sys.executable, program.name], cwd=tmp_path, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    for text in shown:
+        assert text in done.stdout
+
+
+def test_the_tutorial_leads_from_the_problem_to_a_model_on_disk() -> None:
+    text = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    headings = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
+    assert headings[:6] == [
+        "The problem",
+        "Say what must hold",
+        "Put the rules into the network",
+        "Ask",
+        "Train without a loop",
+        "Keep it",
+    ]
