@@ -27,7 +27,7 @@ def script(name: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     return module
 
 
-@pytest.mark.parametrize("name", ["families", "competition", "suite", "contradictions"])
+@pytest.mark.parametrize("name", ["families", "competition", "suite", "contradictions", "dags"])
 def test_the_page_shows_the_results(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     module = script(f"compile_{name}", monkeypatch)
     page = (ROOT / "docs" / "compile.md").read_text(encoding="utf-8")

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 import pytest
 
+import semprola as sp
 from semprola.circuit.weighted import weighted_count
 from semprola.compiler.budget import Budget
 from semprola.compiler.clausal import compile_to_count
@@ -92,3 +93,49 @@ def test_hundreds_of_definitions_over_shared_inputs() -> None:
         clauses += [[-v, name] for v in inputs] + [[-name, *inputs]]
     circuit = compile_to_count(Cnf(200, clauses), Budget(timeout=60))
     assert circuit.model_count() == 2**100
+
+
+class TestLeavingOut:
+    """Variables that others define need not be labels."""
+
+    @pytest.mark.parametrize("seed", range(20))
+    def test_same_models_without_them(self, seed: int) -> None:
+        rng = random.Random(seed)
+        clauses: list[list[int]] = []
+        for gate in (7, 8, 9):
+            inputs = [v * rng.choice((1, -1)) for v in rng.sample(range(1, gate), 2)]
+            clauses += [[-gate, v] for v in inputs] + [[gate, *(-v for v in inputs)]]
+        clauses += [[v * rng.choice((1, -1)) for v in rng.sample(range(1, 10), 3)] for _ in range(6)]
+        cnf = Cnf(9, clauses)
+        hidden = {"7", "8", "9"} if rng.random() < 0.5 else {"8"}
+        shown = [name for name in cnf.labels() if name not in hidden]
+        try:
+            whole = sp.compile(cnf, cache=False)
+        except sp.UnsatisfiableError:
+            with pytest.raises(sp.UnsatisfiableError):
+                sp.compile(cnf, labels=shown, cache=False)
+            return
+        part = sp.compile(cnf, labels=shown, cache=False)
+        assert part.labels == tuple(shown)
+        columns = [whole.labels.index(name) for name in shown]
+        expected = {tuple(row) for row in whole.enumerate()[:, columns].tolist()}
+        assert {tuple(row) for row in part.enumerate().tolist()} == expected
+        assert part.model_count() == whole.model_count()
+
+    def test_only_defined_ones(self) -> None:
+        with pytest.raises(sp.LabelError, match="speaks of '2'"):
+            sp.compile(Cnf(2, [[1, 2]]), labels=["1"])
+        with pytest.raises(sp.LabelError, match="topdown"):
+            sp.compile(Cnf(3, [[-3, 1], [-3, 2], [3, -1, -2]]), labels=["1", "2"], backend="sdd")
+
+    def test_an_error_says_so(self) -> None:
+        rng = random.Random(1)
+        clauses: list[list[int]] = []
+        for gate in range(101, 201):
+            inputs = rng.sample(range(1, 101), 4)
+            clauses += [[-v, gate] for v in inputs] + [[-gate, *inputs]]
+        with pytest.raises(sp.CompilationBudgetError, match="100 of its 200 variables are defined by the others"):
+            sp.compile(Cnf(200, clauses), backend="topdown", max_nodes=2000, cache=False)
+        assert (
+            sp.compile(Cnf(200, clauses), labels=[str(v) for v in range(1, 101)], cache=False).model_count() == 2**100
+        )

@@ -110,16 +110,33 @@ def compile_to_count(cnf: Cnf, budget: Budget, keep: Iterable[int] = ()) -> Circ
         >>> compile_to_count(Cnf(3, [[-3, 1], [-3, 2], [3, -1, -2]]), Budget()).variables
         ('1', '2')
     """
-
-    def check() -> None:
-        budget.check("looking for definitions")
-
     kept = set(keep)
     candidates = [v for v in range(cnf.num_vars, 0, -1) if v not in kept]
-    hidden = defined_variables(cnf.clauses, candidates, check)
-    clauses, left = without(cnf.clauses, hidden, check)
-    gone = set(hidden)
-    shown = [v for v in range(1, cnf.num_vars + 1) if v not in gone]
+    check = budget.checker("looking for definitions")
+    return compile_without(cnf, defined_variables(cnf.clauses, candidates, check), budget)
+
+
+def are_defined(cnf: Cnf, variables: Iterable[int]) -> bool:
+    """Whether the other variables determine these: each is a conjunction or disjunction, and none goes in a circle.
+
+    Example:
+        >>> are_defined(Cnf(3, [[-3, 1], [-3, 2], [3, -1, -2]]), [3]), are_defined(Cnf(2, [[1, 2]]), [2])
+        (True, False)
+    """
+    wanted = sorted(variables, reverse=True)
+    return len(defined_variables(cnf.clauses, wanted)) == len(wanted)
+
+
+def compile_without(cnf: Cnf, hidden: Iterable[int], budget: Budget) -> Circuit:
+    """A circuit over the other variables of a CNF, for variables that those determine.
+
+    Example:
+        >>> compile_without(Cnf(3, [[-3, 1], [-3, 2], [3, -1, -2]]), [3], Budget()).variables
+        ('1', '2')
+    """
+    gone = sorted(set(hidden), reverse=True)
+    clauses, left = without(cnf.clauses, gone, budget.checker("looking for definitions"))
+    shown = sorted(set(range(1, cnf.num_vars + 1)) - set(gone))
     made = compile_clauses(cnf.num_vars, clauses, budget, projected_out=left)
     return _over(made, cnf.num_vars, shown)
 

@@ -10,16 +10,19 @@ from typing import Any
 from semprola.circuit import Circuit
 from semprola.compiler import cache as store
 from semprola.compiler.budget import Budget, Progress
-from semprola.compiler.clausal import circuit_of, compile_clauses
+from semprola.compiler.clausal import are_defined, circuit_of, compile_clauses, compile_without
 from semprola.compiler.contradiction import explained, refuted_early
+from semprola.compiler.definitions import defined_variables
 from semprola.compiler.digest import formula_digest
 from semprola.compiler.join import join_circuits
 from semprola.compiler.parts import conjuncts_of, split
 from semprola.compiler.portfolio import check_backend, compile_components, prefers_clauses
-from semprola.errors import LabelError, UnsatisfiableError
+from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
 from semprola.logic import Cnf, Formula, Leaf, parse
 from semprola.logic.simplify import simplify
 
+_MOST_LITERALS = 200_000
+"""Longer clause lists are not searched for definitions once the budget has run out."""
 _QUICK = 40
 """A formula of at most this many nodes is compiled without asking whether another process does the same."""
 
@@ -41,7 +44,9 @@ def compile(
         constraint: a formula, its text, a family of ``semprola.constraints``, or a circuit (which is not compiled
             again, only put under other labels).
         labels: names of the output variables, in the column order of y; by default all variables of the constraint
-            that are not given, in order of first appearance. Labels that it does not mention are free.
+            that are not given, in order of first appearance. Labels that it does not mention are free. Of a CNF,
+            variables that the listed ones define (as conjunctions or disjunctions) may be left out, which can make
+            the circuit exponentially smaller.
         given: names of the input variables x; by default those that the families in the constraint, or the circuit,
             declare as inputs.
         backend: "auto" (families directly, the rest by whichever of the next three is best for it), "line" (all rules
@@ -85,7 +90,8 @@ def compile(
     try:
         if circuit is None:
             circuit = (_through_disk if cache else _compile)(constraint, *names, backend, budget)
-            circuit = circuit.with_source(constraint.source if isinstance(constraint, Circuit) else constraint)
+            source = constraint.source if isinstance(constraint, Circuit) else constraint
+            circuit = circuit.with_source(None if _unlisted(constraint, *names) else source)
             if cache:
                 store.memory.keep(key, circuit)
         budget.check_result(circuit.num_nodes)
@@ -127,7 +133,15 @@ def _compile(
 ) -> Circuit:
     if isinstance(constraint, Circuit):
         return join_circuits([constraint], {}, labels, given, constraint.info)
-    parts, facts, used, reason = _parts(constraint, backend, budget, given)
+    hidden = _unlisted(constraint, labels, given)
+    if hidden and isinstance(constraint, Cnf):
+        if backend not in ("auto", "topdown"):
+            raise LabelError(f"backend {backend!r} cannot leave out {hidden[0]!r}: list it, or use backend='topdown'")
+        budget.tried.append("topdown")
+        parts, facts, used = [compile_without(constraint, map(int, hidden), budget)], {}, "topdown"
+        reason = f"topdown: {len(hidden):,} variables are left out that others define"
+    else:
+        parts, facts, used, reason = _parts(constraint, backend, budget, given)
     budget.watch("joining the parts", sum(part.num_nodes for part in parts))
     circuit = join_circuits(parts, facts, labels, given)
     about = parts[0].info if len(parts) == 1 else {}
@@ -146,7 +160,11 @@ def _parts(
         reason = prefers_clauses(constraint, budget) if backend == "auto" else "chosen by the caller"
         if reason is not None:
             budget.tried.append("topdown")
-            made = compile_clauses(constraint.num_vars, (constraint.offsets, constraint.literals), budget)
+            try:
+                made = compile_clauses(constraint.num_vars, (constraint.offsets, constraint.literals), budget)
+            except CompilationBudgetError as error:
+                error.args = (f"{error}{_about_definitions(constraint)}",)
+                raise
             return [circuit_of(made, constraint.labels())], {}, "topdown", reason
     refuted = refuted_early(constraint, budget)
     if refuted is not None:
@@ -163,6 +181,16 @@ def _parts(
     if parts:
         reason += f"; {len(parts)} independent parts have a direct construction"
     return [*parts, *general.circuits], work.facts, general.backend, reason
+
+
+def _about_definitions(cnf: Cnf) -> str:
+    """What to try with clauses of which a circuit over all variables is too large."""
+    if len(cnf.literals) > _MOST_LITERALS:
+        return ""
+    count = len(defined_variables(cnf.clauses, range(cnf.num_vars, 0, -1)))
+    if not count:
+        return ""
+    return f"; {count:,} of its {cnf.num_vars:,} variables are defined by the others: leave them out of labels="
 
 
 # what is a column and what is an input ------------------------------------------------------------------------------
@@ -186,13 +214,21 @@ def _resolve(
         raise LabelError(f"{min(both)!r} is both a label and given: list it in one of labels= and given=")
     listed = {*columns, *inputs}
     missing = [name for name in mentioned if name not in listed]
-    if missing:
+    if missing and not (isinstance(constraint, Cnf) and are_defined(constraint, map(int, missing))):
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
         raise LabelError(
             f"the constraint speaks of {missing[0]!r}{more}, which is not listed: add it to labels= (an output) or "
             "given= (an input)"
         )
     return columns, inputs
+
+
+def _unlisted(constraint: Formula | Circuit, labels: tuple[str, ...], given: tuple[str, ...]) -> list[str]:
+    """The variables of a CNF that are left out, since others define them."""
+    if not isinstance(constraint, Cnf):
+        return []
+    listed = {*labels, *given}
+    return [name for name in constraint.labels() if name not in listed]
 
 
 def _own_inputs(constraint: Formula | Circuit) -> Iterable[str]:
