@@ -134,14 +134,8 @@ def _compile(
     if isinstance(constraint, Circuit):
         return join_circuits([constraint], {}, labels, given, constraint.info)
     hidden = _unlisted(constraint, labels, given)
-    if hidden and isinstance(constraint, Cnf):
-        if backend not in ("auto", "topdown"):
-            raise LabelError(f"backend {backend!r} cannot leave out {hidden[0]!r}: list it, or use backend='topdown'")
-        budget.tried.append("topdown")
-        parts, facts, used = [compile_without(constraint, map(int, hidden), budget)], {}, "topdown"
-        reason = f"topdown: {len(hidden):,} variables are left out that others define"
-    else:
-        parts, facts, used, reason = _parts(constraint, backend, budget, given)
+    made = _without(constraint, hidden, backend, budget) if hidden else _parts(constraint, backend, budget, given)
+    parts, facts, used, reason = made
     budget.watch("joining the parts", sum(part.num_nodes for part in parts))
     circuit = join_circuits(parts, facts, labels, given)
     about = parts[0].info if len(parts) == 1 else {}
@@ -149,6 +143,17 @@ def _compile(
     return circuit.with_info(
         {**details, "backend": used, "reason": reason, "seconds": budget.seconds, "nodes": circuit.num_nodes}
     )
+
+
+def _without(
+    constraint: Formula, hidden: list[str], backend: str, budget: Budget
+) -> tuple[list[Circuit], dict[str, bool], str, str]:
+    """The circuit of a CNF without some variables that others define."""
+    if not isinstance(constraint, Cnf) or backend not in ("auto", "topdown"):
+        raise LabelError(f"backend {backend!r} cannot leave out {hidden[0]!r}: list it, or use backend='topdown'")
+    budget.tried.append("topdown")
+    made = compile_without(constraint, map(int, hidden), budget)
+    return [made], {}, "topdown", f"topdown: {len(hidden):,} variables are left out that others define"
 
 
 def _parts(
