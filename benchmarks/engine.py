@@ -125,9 +125,9 @@ class _Session:
     def _tasks(self, name: str, circuit: Circuit, peers: Any, batch: int, count: int) -> None:
         from benchmarks.measure import side_by_side
         from benchmarks.tasks import tasks
-        from semprola.engine import Structure
+        from semprola.engine import CircuitPlans
 
-        plan = Structure(circuit).constraint
+        plan = CircuitPlans(circuit).constraint
         size = {"edges": plan.num_edges, "children": len(plan.shape.factors), "labels": circuit.num_labels}
         made = tasks(circuit, peers, batch)
         for key, run in made.items():

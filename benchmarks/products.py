@@ -9,7 +9,7 @@ import torch
 import semprola as sp
 from benchmarks.measure import side_by_side
 from benchmarks.tasks import Run, gradient
-from semprola.engine import CompatibleStructure, Structure
+from semprola.engine import CircuitPlans, CompatiblePlans
 
 _MIXTURES = (1, 2, 4, 8)
 _UNITS = (1, 2, 4)
@@ -17,12 +17,12 @@ _UNITS = (1, 2, 4)
 
 def mixtures(circuit: sp.Circuit, batch: int, rounds: int, seconds: float) -> list[dict[str, Any]]:
     """Milliseconds of log Z and its gradient for M components, which should cost no more than M passes for one."""
-    structure = Structure(circuit)
+    plans = CircuitPlans(circuit)
     runs: dict[int, Run] = {}
     for count in _MIXTURES:
         logits = torch.randn((batch, count, circuit.num_labels), requires_grad=True)
         mixing = torch.randn((batch, count), requires_grad=True) if count > 1 else None
-        runs[count] = _log_partition(structure, logits, mixing)
+        runs[count] = _log_partition(plans, logits, mixing)
     measured = side_by_side(runs, rounds, seconds)
     return [{"mixtures": count, "batch": batch, **times} for count, times in measured.items()]
 
@@ -40,11 +40,11 @@ def compatible(circuit: sp.Circuit, batch: int, rounds: int, seconds: float) -> 
     sizes: dict[tuple[str, int], dict[str, int]] = {}
     for kind in ("hmm", "vtree"):
         for units in _UNITS:
-            structure = CompatibleStructure(circuit, units, kind)
-            q, product = structure.alone[0].num_edges, structure.product[0].num_edges
-            sizes[kind, units] = {"q_edges": q, "edges": structure.constraint.num_edges, "product_edges": product}
-            logits = torch.randn((batch, 1, structure.num_parameters), requires_grad=True)
-            runs[kind, units] = _compatible_log_partition(structure, logits)
+            plans = CompatiblePlans(circuit, units, kind)
+            q, product = plans.alone[0].num_edges, plans.product[0].num_edges
+            sizes[kind, units] = {"q_edges": q, "edges": plans.constraint.num_edges, "product_edges": product}
+            logits = torch.randn((batch, 1, plans.num_parameters), requires_grad=True)
+            runs[kind, units] = _compatible_log_partition(plans, logits)
     measured = side_by_side(runs, rounds, seconds)
     return [
         {"q": kind, "units": units, "batch": batch, **sizes[kind, units], **measured[kind, units]}
@@ -59,10 +59,10 @@ def small_cardinality() -> tuple[sp.Circuit, str]:
     return sp.ProductSPL(1, formula, q="hmm").circuit, "exactly-10-of-40"
 
 
-def _log_partition(structure: Structure, logits: torch.Tensor, mixing: torch.Tensor | None) -> Run:
+def _log_partition(plans: CircuitPlans, logits: torch.Tensor, mixing: torch.Tensor | None) -> Run:
     inputs = [logits] if mixing is None else [logits, mixing]
-    return gradient(lambda: sp.ProductDistribution(structure, logits, mixing).log_partition.sum(), inputs)
+    return gradient(lambda: sp.ProductDistribution(plans, logits, mixing).log_partition.sum(), inputs)
 
 
-def _compatible_log_partition(structure: CompatibleStructure, logits: torch.Tensor) -> Run:
-    return gradient(lambda: sp.CompatibleDistribution(structure, logits).log_partition.sum(), [logits])
+def _compatible_log_partition(plans: CompatiblePlans, logits: torch.Tensor) -> Run:
+    return gradient(lambda: sp.CompatibleDistribution(plans, logits).log_partition.sum(), [logits])

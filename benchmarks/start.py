@@ -49,7 +49,7 @@ def train(task: Any, start: str, replicas: int, seed: int) -> dict[str, Any]:
     layer = sp.SPL(256, task.circuit, components=replicas)
     if start == "choices" and isinstance(layer.gate, Gate):
         # the layer starts at the logarithms of the model counts: without them every branch is equally likely
-        counts = logits_of(layer.structure.layer, layer.structure.log_counts).to(torch.float32)
+        counts = logits_of(layer.plans.layer, layer.plans.log_counts).to(torch.float32)
         layer.gate.output.bias.data[: replicas * len(counts)] -= counts.repeat_interleave(replicas)
     net = torch.nn.Sequential(
         torch.nn.Linear(x.shape[1], 256), torch.nn.ReLU(), torch.nn.Linear(256, 256), torch.nn.ReLU(), layer

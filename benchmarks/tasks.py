@@ -11,7 +11,7 @@ from torch.nn import functional as F
 
 import semprola as sp
 from benchmarks.peers import Peers, Unable
-from semprola.engine import Literals, Structure, encode, likelihood, log_value, search
+from semprola.engine import CircuitPlans, Literals, choices, encode, likelihood, log_value
 from semprola.nn import scoring
 
 Run = Callable[[], Any]
@@ -46,8 +46,8 @@ class _Ours:
 
     def __init__(self, circuit: sp.Circuit, batch: int) -> None:
         generator = torch.Generator().manual_seed(0)
-        self.structure = Structure(circuit)
-        self.plan, self.layer = self.structure.constraint, self.structure.layer_explicit
+        self.plans = CircuitPlans(circuit)
+        self.plan, self.layer = self.plans.constraint, self.plans.layer_explicit
         variables = circuit.num_variables
         odds = torch.randn((variables, batch), generator=generator)
         self.scores = F.logsigmoid(-odds), F.logsigmoid(odds)
@@ -55,7 +55,7 @@ class _Ours:
         self.best = Literals.of(self.plan, *self.scores, maximize=True)
         self.leaves = self.literals.leaves.clone().requires_grad_()
         self.column = torch.arange(batch)[None]
-        drawn = search.sample(self.plan, None, self.literals, self.column, generator)
+        drawn = choices.sample(self.plan, None, self.literals, self.column, generator)
         self.states = drawn[:, 0].T.contiguous()
         self.rows = self.states[None].permute(2, 0, 1)
         self.codes = encode(self.layer, self.rows[:, 0])[None]
@@ -68,8 +68,8 @@ class _Ours:
             "log Z + gradient": gradient(lambda: self._value().sum(), [self.leaves]),
             "step": gradient(lambda: self._likelihood(None), [self.logits]),
             "step, encoded": gradient(lambda: self._likelihood(self.codes), [self.logits]),
-            "mode": lambda: search.maximize(self.plan, None, self.best),
-            "sample": lambda: search.sample(self.plan, None, self.literals, self.column, None),
+            "mode": lambda: choices.maximize(self.plan, None, self.best),
+            "sample": lambda: choices.sample(self.plan, None, self.literals, self.column, None),
         }
 
     def _value(self) -> Tensor:

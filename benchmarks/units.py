@@ -36,7 +36,7 @@ def main(data: Path) -> None:
         layer = sp.SPL(FEATURES, cases([name])[0].make(data), units=units)
         with torch.no_grad():
             y = layer(z).sample()
-        logits = layer.structure.layer_explicit.num_logits
+        logits = layer.plans.layer_explicit.num_logits
         gate = nn.Linear(FEATURES, logits)
 
         def multiply(gate: nn.Linear = gate) -> None:

@@ -60,7 +60,7 @@ class _Steps:
 
     def log_z(self) -> Run:
         """The value of a single circuit for scores of every literal and sample, with the gradient of the logits."""
-        plan = self._layer.structure.layer_explicit
+        plan = self._layer.plans.layer_explicit
         leaves = self._random(plan.num_leaves, self._columns[0].numel())
 
         def value() -> Tensor:
@@ -70,7 +70,7 @@ class _Steps:
 
     def _distribution(self) -> Any:
         kind = sp.SPLDistribution if isinstance(self._layer, sp.SPL) else sp.ProductDistribution
-        return kind(self._layer.structure, self._columns.permute(2, 1, 0), self._mixing.T)
+        return kind(self._layer.plans, self._columns.permute(2, 1, 0), self._mixing.T)
 
     def _random(self, *shape: int) -> Tensor:
         return torch.randn(shape, generator=self._generator)

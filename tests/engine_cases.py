@@ -9,15 +9,15 @@ import torch
 import zoo
 from torch import Tensor
 
-from semprola.engine import Plan, Structure
+from semprola.engine import CircuitPlans, Plan
 from semprola.engine.skeleton import Skeleton
 
 INF = float("inf")
 NAMES = ("cat_dog_animal", "free_labels", "exactly_two_of_five", "nested_choice", "family_paths", "family_hierarchy")
 
 
-def structure(name: str, units: int = 1) -> Structure:
-    return Structure(zoo.case(name).circuit, units)
+def plans(name: str, units: int = 1) -> CircuitPlans:
+    return CircuitPlans(zoo.case(name).circuit, units)
 
 
 def numbers(plan: Plan, columns: int = 3, dtype: torch.dtype = torch.float64, seed: int = 0) -> tuple[Tensor, Tensor]:

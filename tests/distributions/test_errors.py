@@ -6,7 +6,7 @@ from torch.distributions import kl_divergence
 
 import semprola as sp
 from semprola.circuit import CircuitBuilder
-from semprola.engine import CompatibleStructure
+from semprola.engine import CompatiblePlans
 
 PETS = "(cat -> animal) & (dog -> animal)"
 CIRCUIT = sp.compile(PETS)
@@ -29,8 +29,8 @@ def product(*arguments, **options):
     return sp.ProductDistribution(CIRCUIT, *arguments, **options)
 
 
-WEIGHTS = sp.SPL(4, CIRCUIT).structure.layer.num_logits
-COMPATIBLE = CompatibleStructure(CIRCUIT, 2, "vtree")
+WEIGHTS = sp.SPL(4, CIRCUIT).plans.layer.num_logits
+COMPATIBLE = CompatiblePlans(CIRCUIT, 2, "vtree")
 NAN = float("nan")
 
 CASES = {
@@ -164,12 +164,12 @@ CASES = {
         f"logits must be [*batch, components, {COMPATIBLE.num_parameters}], not (2, 1, 3)",
     ),
     "hmm without an order": (
-        lambda: CompatibleStructure(_balanced(), 2, "hmm"),
+        lambda: CompatiblePlans(_balanced(), 2, "hmm"),
         sp.PropertyError,
         "q='hmm' needs a circuit along a variable order: use q='vtree', or compile one",
     ),
     "vtree without one": (
-        lambda: CompatibleStructure(_unstructured(), 2, "vtree"),
+        lambda: CompatiblePlans(_unstructured(), 2, "vtree"),
         sp.PropertyError,
         "q='vtree' needs a circuit that respects a vtree: compile it with backend='sdd'",
     ),

@@ -99,7 +99,7 @@ def test_known_states_against_tables(case, components):
     table = torch.where(some, torch.log_softmax(scores, -1), -torch.inf)
     parameters = own.unflatten(-1, (layer.num_parameters, components)).transpose(-1, -2)
     share = torch.log_softmax(mixing, -1)
-    parts = [sp.SPLDistribution(layer.structure, parameters[:, [c]], given=x) for c in range(components)]
+    parts = [sp.SPLDistribution(layer.plans, parameters[:, [c]], given=x) for c in range(components)]
     logs = torch.stack(
         [*(Table.of(part).log_probs + share[:, [c]] for c, part in enumerate(parts)), table + share[:, -1:]]
     )

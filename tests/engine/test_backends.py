@@ -7,7 +7,7 @@ import threading
 import pytest
 import torch
 import zoo
-from engine_cases import NAMES, leaves_of, numbers, states, structure
+from engine_cases import NAMES, leaves_of, numbers, plans, states
 from plain_backend import PlainBackend
 
 import semprola as sp
@@ -30,7 +30,7 @@ def backend(request: pytest.FixtureRequest) -> Backend:
 
 @pytest.fixture(params=NAMES)
 def plan(request: pytest.FixtureRequest) -> Plan:
-    return structure(request.param).layer_explicit
+    return plans(request.param).layer_explicit
 
 
 def some_leaves(plan: Plan, dtype: torch.dtype) -> torch.Tensor:
@@ -117,7 +117,7 @@ def test_likelihood(backend: Backend, plan: Plan, dtype: torch.dtype, encoded: b
 @pytest.mark.parametrize("name", [case.name for case in zoo.CASES if case.given and not case.large])
 def test_likelihood_with_given_variables(backend: Backend, name: str) -> None:
     circuit = zoo.case(name).circuit
-    plan = sp.SPL(1, circuit).structure.layer_explicit
+    plan = sp.SPL(1, circuit).plans.layer_explicit
     rows = torch.from_numpy(circuit.enumerate(limit=20)).T.to(torch.float64)[:, None]
     logits = numbers(plan, rows.shape[2])[0][: plan.num_logits, None]
     arguments = (plan, logits, rows, None, circuit.num_labels)

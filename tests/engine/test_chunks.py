@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 import torch
-from engine_cases import NAMES, leaves_of, numbers, states, structure
+from engine_cases import NAMES, leaves_of, numbers, plans, states
 from torch import Tensor
 
 import semprola as sp
@@ -46,7 +46,7 @@ def cost(plan: Plan, size: int) -> int:
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("units", [1, 2])
 def test_values_and_derivatives(name: str, units: int) -> None:
-    plan = structure(name, units).layer
+    plan = plans(name, units).layer
     weights, leaves = (t.requires_grad_() for t in numbers(plan, COLUMNS))
 
     def make() -> tuple[Tensor, ...]:
@@ -63,7 +63,7 @@ def test_values_and_derivatives(name: str, units: int) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_possible(name: str) -> None:
-    plan = structure(name).layer_explicit
+    plan = plans(name).layer_explicit
     leaves = leaves_of(states(plan))
     same(lambda: (*active(plan, leaves), *possible(plan, leaves), supported(plan, leaves)), plan)
 
@@ -77,7 +77,7 @@ def test_states(units: int) -> None:
         p = layer(z)
         return p.mode, p.decode("hamming"), p.decode("greedy"), p.mean, p.log_prob(p.mode), *p.top_k(3)
 
-    same(make, layer.structure.layer)
+    same(make, layer.plans.layer)
 
 
 def test_samples_are_of_the_right_columns() -> None:
@@ -92,7 +92,7 @@ def test_samples_are_of_the_right_columns() -> None:
 
 
 def test_no_more_columns_at_once_than_asked_for() -> None:
-    plan = structure("exactly_two_of_five").layer
+    plan = plans("exactly_two_of_five").layer
     seen: list[int] = []
 
     def look(leaves: Tensor, nothing: Tensor | None) -> Tensor:

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 import zoo
-from engine_cases import numbers, structure
+from engine_cases import numbers, plans
 
 import semprola as sp
 from semprola.engine import log_value, posterior
@@ -96,7 +96,7 @@ def test_instruction_sets(level: int, dtype: torch.dtype) -> None:
         pytest.skip("this processor lacks them")
     for name in ("nested_choice", "family_paths", "many_models"):
         for units in (1, 2):
-            plan = structure(name, units).layer
+            plan = plans(name, units).layer
             for columns in (1, 19, 130):
                 weights, leaves = (4 * t for t in numbers(plan, columns, dtype))
                 leaves[torch.rand(leaves.shape) < 0.2] = -torch.inf
@@ -109,7 +109,7 @@ def test_instruction_sets(level: int, dtype: torch.dtype) -> None:
 
 @needs_native
 def test_threads_change_nothing() -> None:
-    plan = structure("many_models").layer
+    plan = plans("many_models").layer
     weights, leaves = numbers(plan, 2_500_000 // plan.num_edges)  # enough work for threads to be started
     one = log_value(plan, weights, leaves)
     threads = torch.get_num_threads()

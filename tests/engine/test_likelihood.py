@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 import zoo
-from engine_cases import INF, leaves_of, states, structure
+from engine_cases import INF, leaves_of, plans, states
 
 import semprola as sp
 from semprola.engine import encode, likelihood, log_softmax, log_value
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.usefixtures("each_engine")
 def test_all_states(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several samples and components at once, plain and encoded, values and gradients."""
     monkeypatch.setattr("semprola.engine.backends.native._WEIGHTS_A_CODE", 0)  # read codes, however long
-    plan = structure(name).layer_explicit
+    plan = plans(name).layer_explicit
     rows = states(plan)
     labels, count = rows.shape
     logits = torch.randn((plan.num_logits, 2, 3), dtype=torch.float64, requires_grad=True)
@@ -61,7 +61,7 @@ def test_all_states(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_many_columns(name: str, dtype: torch.dtype) -> None:
     """Whole words and a part of one, states inside and outside of the support, on circuits of decisions and others."""
     circuit = sp.compile(LARGER[name]())
-    plan = sp.SPL(2, circuit).structure.layer_explicit
+    plan = sp.SPL(2, circuit).plans.layer_explicit
     models = torch.from_numpy(circuit.enumerate(limit=100)).to(dtype)
     rows = torch.cat([models, models, torch.randint(0, 2, (160, circuit.num_labels)).to(dtype)])
     rows = rows[torch.randperm(len(rows))[:224]].T
@@ -93,7 +93,7 @@ def each_instruction_set() -> Iterator[None]:
 
 
 def test_second_derivatives() -> None:
-    plan = structure("cat_dog_animal").layer_explicit
+    plan = plans("cat_dog_animal").layer_explicit
     y = states(plan)[:, [0, 5]][:, None]
     logits = torch.randn((plan.num_logits, 2, 2), dtype=torch.float64, requires_grad=True)
     assert torch.autograd.gradgradcheck(lambda x: likelihood(plan, x, y, None, 3), (logits,))
@@ -102,7 +102,7 @@ def test_second_derivatives() -> None:
 def test_tall_sums_and_extreme_logits() -> None:
     circuit = sp.compile(sp.one_hot([f"y{i}" for i in range(70)]))
     layer = sp.SPL(2, circuit)
-    plan = layer.structure.layer_explicit
+    plan = layer.plans.layer_explicit
     y = torch.eye(70)[:, None].expand(-1, 1, 70).permute(0, 1, 2)
     logits = 1e4 * torch.randn(plan.num_logits, 1, 70)
     value = likelihood(plan, logits, y, None, 70)

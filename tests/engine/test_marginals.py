@@ -9,35 +9,37 @@ import torch
 from torch import Tensor
 
 import semprola as sp
-from semprola.engine import Literals, Structure, log_softmax, log_value, marginal_likelihood
+from semprola.engine import CircuitPlans, Literals, log_softmax, log_value, marginal_likelihood
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 
-CIRCUITS: dict[str, Callable[[], Structure]] = {
-    "tree": lambda: Structure(sp.compile(sp.constraints.hierarchy([("b", "a"), ("c", "a"), ("d", "b"), ("e", "c")]))),
-    "mixed fan-ins": lambda: Structure(sp.compile("(a | b | c) & (d -> a) & (a ^ e ^ f)")),
-    "wide sums": lambda: Structure(sp.compile(sp.constraints.regex("(a|b)*c?(a|c)+", length=4, alphabet="abc"))),
-    "permutation": lambda: Structure(sp.compile(sp.constraints.permutation(4))),
-    "units": lambda: Structure(sp.compile(sp.constraints.permutation(3)), units=3),
+CIRCUITS: dict[str, Callable[[], CircuitPlans]] = {
+    "tree": lambda: CircuitPlans(
+        sp.compile(sp.constraints.hierarchy([("b", "a"), ("c", "a"), ("d", "b"), ("e", "c")]))
+    ),
+    "mixed fan-ins": lambda: CircuitPlans(sp.compile("(a | b | c) & (d -> a) & (a ^ e ^ f)")),
+    "wide sums": lambda: CircuitPlans(sp.compile(sp.constraints.regex("(a|b)*c?(a|c)+", length=4, alphabet="abc"))),
+    "permutation": lambda: CircuitPlans(sp.compile(sp.constraints.permutation(4))),
+    "units": lambda: CircuitPlans(sp.compile(sp.constraints.permutation(3)), units=3),
 }
 
 
 @pytest.fixture(params=CIRCUITS)
-def structure(request: pytest.FixtureRequest) -> Structure:
+def plans(request: pytest.FixtureRequest) -> CircuitPlans:
     torch.manual_seed(1)
     return CIRCUITS[request.param]()
 
 
-def problem(structure: Structure, batch: int, components: int = 2, scale: float = 2.0) -> tuple[Tensor, Tensor]:
-    plan = structure.layer_explicit
+def problem(plans: CircuitPlans, batch: int, components: int = 2, scale: float = 2.0) -> tuple[Tensor, Tensor]:
+    plan = plans.layer_explicit
     logits = (scale * torch.randn(plan.num_logits, components, batch, dtype=torch.float64)).requires_grad_()
-    observed = torch.randint(0, 2, (structure.circuit.num_labels, batch)).double()
+    observed = torch.randint(0, 2, (plans.circuit.num_labels, batch)).double()
     observed[torch.rand(observed.shape) < 0.6] = torch.nan
     return logits, observed
 
 
-def by_weights(structure: Structure, logits: Tensor, observed: Tensor) -> Tensor:
-    plan, (_, components, batch) = structure.layer_explicit, logits.shape
+def by_weights(plans: CircuitPlans, logits: Tensor, observed: Tensor) -> Tensor:
+    plan, (_, components, batch) = plans.layer_explicit, logits.shape
     literals = Literals.of(plan, *_scores(observed.repeat(1, components)))
     value = log_value(plan, log_softmax(plan, logits.flatten(1)), literals.leaves) + literals.constant
     return value.view(components, batch)
@@ -49,10 +51,10 @@ def _scores(observed: Tensor) -> tuple[Tensor, Tensor]:
 
 
 @pytest.mark.parametrize("batch", [0, 1, 5, 16, 70])
-def test_values_and_gradients(structure: Structure, batch: int) -> None:
-    logits, observed = problem(structure, batch)
-    found = marginal_likelihood(structure.layer_explicit, logits, observed)
-    expected = by_weights(structure, logits, observed)
+def test_values_and_gradients(plans: CircuitPlans, batch: int) -> None:
+    logits, observed = problem(plans, batch)
+    found = marginal_likelihood(plans.layer_explicit, logits, observed)
+    expected = by_weights(plans, logits, observed)
     torch.testing.assert_close(found, expected)
     # impossible evidence has no gradient; the others' are weighted by a cotangent of their own
     weight = torch.randn_like(found).masked_fill(~expected.isfinite(), 0.0)
@@ -64,45 +66,45 @@ def test_values_and_gradients(structure: Structure, batch: int) -> None:
     torch.testing.assert_close(again, slopes[0])
 
 
-def test_extreme_logits(structure: Structure) -> None:
-    logits, observed = problem(structure, 9, scale=1e4)
-    found = marginal_likelihood(structure.layer_explicit, logits, observed)
-    torch.testing.assert_close(found, by_weights(structure, logits, observed))
+def test_extreme_logits(plans: CircuitPlans) -> None:
+    logits, observed = problem(plans, 9, scale=1e4)
+    found = marginal_likelihood(plans.layer_explicit, logits, observed)
+    torch.testing.assert_close(found, by_weights(plans, logits, observed))
     (slopes,) = torch.autograd.grad(found.masked_fill(~found.isfinite(), 0.0).sum(), logits)
     assert bool(slopes.isfinite().all())
 
 
-def test_nothing_is_observed(structure: Structure) -> None:
-    logits, observed = problem(structure, 3)
-    found = marginal_likelihood(structure.layer_explicit, logits, torch.full_like(observed, torch.nan))
+def test_nothing_is_observed(plans: CircuitPlans) -> None:
+    logits, observed = problem(plans, 3)
+    found = marginal_likelihood(plans.layer_explicit, logits, torch.full_like(observed, torch.nan))
     torch.testing.assert_close(found, torch.zeros_like(found), atol=1e-12, rtol=0)
 
 
-def test_gradients_of_gradients(structure: Structure) -> None:
-    logits, observed = problem(structure, 4)
-    expected = by_weights(structure, logits, observed)
+def test_gradients_of_gradients(plans: CircuitPlans) -> None:
+    logits, observed = problem(plans, 4)
+    expected = by_weights(plans, logits, observed)
     possible = expected.isfinite().all(0)
     logits, observed = logits.detach()[..., possible].requires_grad_(), observed[:, possible]
     curvature = []
     for value in (
-        marginal_likelihood(structure.layer_explicit, logits, observed),
-        by_weights(structure, logits, observed),
+        marginal_likelihood(plans.layer_explicit, logits, observed),
+        by_weights(plans, logits, observed),
     ):
         (slope,) = torch.autograd.grad(value.sum(), logits, create_graph=True)
         curvature.append(torch.autograd.grad(slope.square().sum(), logits)[0])
     torch.testing.assert_close(*curvature)
 
 
-def test_strides_types_and_threads(structure: Structure) -> None:
-    logits, observed = problem(structure, 40, components=1)
-    expected = by_weights(structure, logits, observed)
+def test_strides_types_and_threads(plans: CircuitPlans) -> None:
+    logits, observed = problem(plans, 40, components=1)
+    expected = by_weights(plans, logits, observed)
     turned = logits.detach().permute(2, 1, 0).contiguous().permute(2, 1, 0)
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
-        found = marginal_likelihood(structure.layer_explicit, turned, observed.T.contiguous().T)
+        found = marginal_likelihood(plans.layer_explicit, turned, observed.T.contiguous().T)
         torch.testing.assert_close(found, expected.detach())
-        single = marginal_likelihood(structure.layer_explicit, turned.float(), observed.float())
+        single = marginal_likelihood(plans.layer_explicit, turned.float(), observed.float())
         torch.testing.assert_close(single, expected.detach().float(), rtol=1e-4, atol=1e-4)
     finally:
         torch.set_num_threads(before)

@@ -19,7 +19,7 @@ TREE = [("b", "a"), ("c", "a"), ("d", "b"), ("e", "b"), ("f", "c")]
 def test_pairs_of_edges(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
     """One logit for each sum of two edges; both engines give the same values and gradients."""
     layer = sp.SPL(4, sp.constraints.hierarchy(TREE), gate=(5,)).to(dtype)
-    assert layer.structure.layer.num_logits == layer.structure.layer.num_weights // 2
+    assert layer.plans.layer.num_logits == layer.plans.layer.num_weights // 2
     z = torch.randn(*shape, 4, dtype=dtype, requires_grad=True)
     y = layer(z).sample()
     if y.numel():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import torch
-from engine_cases import INF, NAMES, leaves_of, numbers, plan_value, states, structure
+from engine_cases import INF, NAMES, leaves_of, numbers, plan_value, plans, states
 from torch import Tensor
 
 from semprola.engine import active, log_softmax, log_value, logits_of, possible, posterior, supported
@@ -15,7 +15,7 @@ pytestmark = pytest.mark.usefixtures("each_engine")
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("units", [1, 2])
 def test_log_value(name: str, units: int) -> None:
-    plan = structure(name, units).layer
+    plan = plans(name, units).layer
     weights, leaves = numbers(plan)
     torch.testing.assert_close(log_value(plan, weights, leaves), plan_value(plan, weights, leaves))
     torch.testing.assert_close(log_value(plan, None, leaves), plan_value(plan, None, leaves))
@@ -23,7 +23,7 @@ def test_log_value(name: str, units: int) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_first_and_second_derivatives(name: str) -> None:
-    plan = structure(name, 2 if name == "cat_dog_animal" else 1).layer
+    plan = plans(name, 2 if name == "cat_dog_animal" else 1).layer
     inputs = tuple(t.requires_grad_() for t in numbers(plan, 2))
     assert torch.autograd.gradcheck(lambda w, x: log_value(plan, w, x), inputs)
     assert torch.autograd.gradgradcheck(lambda w, x: log_value(plan, w, x), inputs)
@@ -32,14 +32,14 @@ def test_first_and_second_derivatives(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["cat_dog_animal", "exactly_two_of_five"])
 def test_third_derivatives(name: str) -> None:
-    plan = structure(name, 2 if name == "cat_dog_animal" else 1).layer
+    plan = plans(name, 2 if name == "cat_dog_animal" else 1).layer
     weights, leaves = (t.requires_grad_() for t in numbers(plan, 2))
     assert torch.autograd.gradgradcheck(lambda w, x: posterior(plan, w, x), (weights, leaves))
     assert torch.autograd.gradgradcheck(lambda x: posterior(plan, None, x)[1], (leaves,))
 
 
 def test_third_derivatives_where_something_is_impossible() -> None:
-    plan = structure("exactly_two_of_five").layer
+    plan = plans("exactly_two_of_five").layer
     weights, leaves = (t.requires_grad_() for t in numbers(plan, 3))
     dead = torch.zeros_like(leaves, dtype=torch.bool)
     dead[0, 0] = True
@@ -59,7 +59,7 @@ def _mixed(tensors: tuple[Tensor, ...]) -> Tensor:
 
 
 def test_zeros_stay_zeros_and_have_no_gradient() -> None:
-    plan = structure("exactly_two_of_five").layer
+    plan = plans("exactly_two_of_five").layer
     weights, leaves = (t.requires_grad_() for t in numbers(plan, 4))
     dead = torch.zeros_like(leaves, dtype=torch.bool)
     dead[:, 1] = True  # a column with nothing possible
@@ -75,7 +75,7 @@ def test_zeros_stay_zeros_and_have_no_gradient() -> None:
 
 
 def test_huge_scores_overflow_nothing() -> None:
-    plan = structure("nested_choice").layer
+    plan = plans("nested_choice").layer
     for dtype in (torch.float32, torch.float64):
         weights, leaves = (1e4 * t.sign() for t in numbers(plan, 8, dtype))
         leaves.requires_grad_()
@@ -88,7 +88,7 @@ def test_huge_scores_overflow_nothing() -> None:
 
 
 def test_nan_is_not_hidden() -> None:
-    plan = structure("nested_choice").layer
+    plan = plans("nested_choice").layer
     weights, leaves = numbers(plan, 3)
     leaves[:, 1] = float("nan")
     assert log_value(plan, weights, leaves).isnan().tolist() == [False, True, False]
@@ -96,7 +96,7 @@ def test_nan_is_not_hidden() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_what_is_possible_and_active(name: str) -> None:
-    one = structure(name)
+    one = plans(name)
     rows = states(one.layer_explicit)
     holds = torch.as_tensor(one.circuit.satisfied(rows.T))
     leaves = leaves_of(rows)
@@ -113,7 +113,7 @@ def test_what_is_possible_and_active(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_softmax_of_every_sum_makes_a_distribution(name: str) -> None:
-    plan = structure(name, units=2).layer
+    plan = plans(name, units=2).layer
     weights, leaves = numbers(plan)
     for logits in (weights[: plan.num_logits], logits_of(plan, weights)):
         total = log_value(plan, log_softmax(plan, logits), torch.zeros_like(leaves))
@@ -125,7 +125,7 @@ def test_a_softmax_of_every_sum_makes_a_distribution(name: str) -> None:
 
 @pytest.mark.parametrize("columns", [0, 1, 2, 15, 16, 17, 63, 64, 65, 200])
 def test_any_number_of_columns_in_any_layout(columns: int) -> None:
-    plan = structure("exactly_two_of_five").layer
+    plan = plans("exactly_two_of_five").layer
     for dtype in (torch.float32, torch.float64):
         weights, leaves = numbers(plan, columns, dtype)
         expected = torch.cat([log_value(plan, weights[:, [c]], leaves[:, [c]]) for c in range(columns)] or [leaves[0]])
@@ -136,7 +136,7 @@ def test_any_number_of_columns_in_any_layout(columns: int) -> None:
 class TestFunctionTransforms:
     @pytest.fixture(autouse=True)
     def _plan(self) -> None:
-        self.plan = structure("nested_choice", units=2).layer
+        self.plan = plans("nested_choice", units=2).layer
         self.weights, self.leaves = numbers(self.plan, 1)
 
     def function(self, row: Tensor) -> Tensor:
@@ -158,7 +158,7 @@ class TestFunctionTransforms:
 
 
 def test_operators_keep_torch_rules() -> None:
-    plan = structure("cat_dog_animal").layer
+    plan = plans("cat_dog_animal").layer
     weights, leaves = (t.requires_grad_() for t in numbers(plan, 2))
     checks = ("test_schema", "test_faketensor")
     torch.library.opcheck(torch.ops.semprola.log_value, (weights, leaves, plan.handle), test_utils=checks)

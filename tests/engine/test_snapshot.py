@@ -160,7 +160,7 @@ def test_hooks_fire(layer: nn.Module) -> None:
     parameters, mixing = split_outputs(layer.gate(z), layer.components, layer.num_parameters)
     cold = None if mixing is None else mixing / 2
     kind = type(layer(z))
-    expected = kind(layer.structure, parameters / 2, cold).log_prob(y)
+    expected = kind(layer.plans, parameters / 2, cold).log_prob(y)
     whole = layer.gate.register_forward_hook(lambda _, __, out: out / 2)
     torch.testing.assert_close(layer(z).log_prob(y), expected)
     whole.remove()
@@ -180,7 +180,7 @@ def test_the_gate_ends_in_a_linear_layer(layer: nn.Module) -> None:
 def test_a_sum_of_two_branches_has_one_logit() -> None:
     circuit = sp.compile(tree())
     layer = sp.SPL(4, circuit)
-    plan = layer.structure.layer
+    plan = layer.plans.layer
     assert layer.gate.output.out_features == plan.num_logits == plan.num_weights // 2
     count = circuit.model_count()
     torch.testing.assert_close(layer(torch.zeros(4)).entropy().exp().item(), float(count), rtol=1e-4, atol=0)

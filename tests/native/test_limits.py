@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import semprola as sp
-from semprola.engine import Literals, Structure
+from semprola.engine import CircuitPlans, Literals
 from semprola.engine.backends.library import library
 from semprola.engine.backends.native import NativeBackend
 
@@ -37,7 +37,7 @@ def test_top_k_is_bounded_by_the_support(engine: str) -> None:
 @needs_native
 def test_what_failed_is_said() -> None:
     circuit = sp.compile(sp.one_hot(list("ab")))
-    plan = Structure(circuit).constraint
+    plan = CircuitPlans(circuit).constraint
     leaves = torch.zeros((plan.num_leaves, 2))
     default = torch.zeros((plan.num_leaves // 2, 2))
     with pytest.raises(ValueError, match="sample: a column that does not exist"):
@@ -46,7 +46,7 @@ def test_what_failed_is_said() -> None:
 
 @needs_native
 def test_shapes_and_types_are_checked_at_the_seam() -> None:
-    plan = Structure(sp.compile(sp.one_hot(list("abc")))).layer
+    plan = CircuitPlans(sp.compile(sp.one_hot(list("abc")))).layer
     backend = NativeBackend()
     leaves, weights = torch.zeros((plan.num_leaves, 2)), torch.zeros((plan.num_weights, 2))
     with pytest.raises(ValueError, match="leaves"):

@@ -83,11 +83,11 @@ def test_the_second_call_makes_no_plans(monkeypatch: pytest.MonkeyPatch) -> None
     rules = sp.exactly(2, [f"y{i}" for i in range(9)])
     logits = torch.randn(3, 9)
     first = sp.constrain(logits, rules).log_prob(sp.constrain(logits, rules).mode)
-    monkeypatch.setattr(cached.Structure, "__init__", _refuse)
+    monkeypatch.setattr(cached.CircuitPlans, "__init__", _refuse)
     again = sp.constrain(logits, rules)
     torch.testing.assert_close(again.log_prob(again.mode), first)
     circuit = sp.compile(rules)
-    assert sp.ProductDistribution(circuit, logits).evaluator.domain.structure is again.evaluator.domain.structure
+    assert sp.ProductDistribution(circuit, logits).evaluator.domain.plans is again.evaluator.domain.plans
 
 
 def _refuse(*_: Any) -> Any:
@@ -96,13 +96,13 @@ def _refuse(*_: Any) -> Any:
 
 def test_plans_live_as_long_as_their_circuit() -> None:
     circuit = sp.compile(sp.exactly(3, [f"unique{i}" for i in range(5)]), cache=False)
-    structure = weakref.ref(cached.structure_of(circuit))
-    assert sp.constrain(torch.zeros(5), circuit).evaluator.domain.structure is structure()
+    plans = weakref.ref(cached.plans_of(circuit))
+    assert sp.constrain(torch.zeros(5), circuit).evaluator.domain.plans is plans()
     restored = pickle.loads(pickle.dumps(circuit))
     assert restored == circuit
     del circuit
     gc.collect()
-    assert structure() is None
+    assert plans() is None
 
 
 def test_a_circuit_with_another_note_is_itself() -> None:
@@ -122,14 +122,14 @@ def test_threads_share_one_structure() -> None:
     def work() -> None:
         gate.wait()
         p = sp.constrain(logits, circuit)
-        found.append((p.evaluator.domain.structure, p.log_prob(p.mode)))
+        found.append((p.evaluator.domain.plans, p.log_prob(p.mode)))
 
     threads = [threading.Thread(target=work) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({id(structure) for structure, _ in found}) == 1
+    assert len({id(plans) for plans, _ in found}) == 1
     assert all(torch.equal(value, found[0][1]) for _, value in found)
 
 
@@ -235,7 +235,7 @@ def test_one_component_needs_no_dimension(batch: tuple[int, ...]) -> None:
     p = sp.ProductDistribution(circuit, logits)
     assert p.batch_shape == batch
     torch.testing.assert_close(p.mean, sp.ProductDistribution(circuit, logits.unsqueeze(-2)).mean)
-    weights = sp.SPL(4, circuit).structure.layer.num_logits
+    weights = sp.SPL(4, circuit).plans.layer.num_logits
     assert sp.SPLDistribution(circuit, torch.randn(*batch, weights)).batch_shape == batch
 
 

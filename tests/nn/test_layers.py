@@ -139,7 +139,7 @@ class TestMixing:
     def test_parameters_grow_with_the_square_and_not_the_cube(self):
         circuit = sp.compile(sp.constraints.hierarchy([(f"c{i}", f"c{(i - 1) // 2}") for i in range(1, 31)]))
         sizes = {
-            mixing: [sp.SPL(1, circuit, units=k, mixing=mixing).structure.layer.num_weights for k in (2, 4, 8, 16)]
+            mixing: [sp.SPL(1, circuit, units=k, mixing=mixing).plans.layer.num_weights for k in (2, 4, 8, 16)]
             for mixing in ("cross", "elementwise")
         }
         assert all(few < many for few, many in zip(sizes["elementwise"], sizes["cross"], strict=True))
@@ -149,7 +149,7 @@ class TestMixing:
     def test_is_kept_and_shown(self):
         layer = sp.SPL(2, PETS, units=2, mixing="elementwise")
         again = pickle.loads(pickle.dumps(layer))
-        assert again.structure.mixing == "elementwise"
+        assert again.plans.mixing == "elementwise"
         assert "mixing='elementwise'" in repr(layer)
         z = torch.randn(3, 2)
         assert torch.equal(again(z).mean, layer(z).mean)

@@ -11,7 +11,7 @@ from oracle import Table
 
 import semprola as sp
 from semprola.distributions.independent import IndependentLabels
-from semprola.engine import Structure
+from semprola.engine import CircuitPlans
 from semprola.nn import Q
 
 CASES = [case for case in zoo.CASES if not case.large]
@@ -23,7 +23,7 @@ class Shared(Q):
     def __init__(self, circuit, units):
         if units is not None:
             raise ValueError("a shared q has no units")
-        self.structure, self.num_parameters = Structure(circuit), 1
+        self.plans, self.num_parameters = CircuitPlans(circuit), 1
 
     def components(self, domain, parameters, count):
         return IndependentLabels(domain, parameters.expand(domain.circuit.num_labels, -1), count)
@@ -64,7 +64,7 @@ def test_it_is_a_layer_like_any():
     assert layer.start_at(y)(z[0]).mean.isfinite().all()
 
 
-@pytest.mark.parametrize("q", ["x", 3, Structure, None])
+@pytest.mark.parametrize("q", ["x", 3, CircuitPlans, None])
 def test_what_is_no_q(q):
     with pytest.raises(ValueError, match=r"^q must be 'factorized', 'hmm' or 'vtree', not "):
         sp.ProductSPL(4, "a | b", q=q)

@@ -107,7 +107,7 @@ class ConstrainedDistribution(FurtherQueries):
         encoded = isinstance(value, EncodedStates)
         codes = None
         if isinstance(value, EncodedStates):
-            value, codes = value.unpack(self.evaluator.domain.structure, self.batch_shape)
+            value, codes = value.unpack(self.evaluator.domain.plans, self.batch_shape)
         y, shape = self._flat(value)
         if self._validate_args and not encoded and not torch.compiler.is_compiling():
             check_binary(value, "y")

@@ -12,7 +12,7 @@ from torch import Tensor
 from semprola.distributions.components import Components
 from semprola.distributions.domain import Domain, maximum
 from semprola.distributions.numeric import remembered
-from semprola.engine import Literals, Plan, log_value, posterior, search
+from semprola.engine import Literals, Plan, choices, log_value, posterior
 
 _MOST_NUMBERS = 2**24
 """Largest tensor made to evaluate several samples at once; more are evaluated in several steps."""
@@ -55,7 +55,7 @@ class CircuitComponents(Components):
     @property
     def bound_plan(self) -> tuple[Plan, Tensor] | None:
         """A plan that bounds the maximum of components with several units, and the weights it carries (-1: none)."""
-        return None if self.is_deterministic else self.domain.structure.bound
+        return None if self.is_deterministic else self.domain.plans.bound
 
     # the interface --------------------------------------------------------------------------------------------------
 
@@ -99,9 +99,9 @@ class CircuitComponents(Components):
         return torch.cat([states, better], dim=1), bounds
 
     def ranked(self, k: int) -> tuple[Tensor, Tensor]:
-        structure, labels = self.domain.structure, self.domain.circuit.num_labels
-        literals = Literals.of(structure.layer_explicit, *self.observed_scores(), maximize=True)
-        states, values = search.top_k(structure.layer_explicit, self._own_weights, literals.leaves, k)
+        plans, labels = self.domain.plans, self.domain.circuit.num_labels
+        literals = Literals.of(plans.layer_explicit, *self.observed_scores(), maximize=True)
+        states, values = choices.top_k(plans.layer_explicit, self._own_weights, literals.leaves, k)
         found = states.shape[1]
         least = (values[-1] + literals.constant).view(self.count, self.batch)
         if found < k:  # all there are
@@ -111,7 +111,7 @@ class CircuitComponents(Components):
     def sample(self, component: Tensor, generator: torch.Generator | None) -> Tensor:
         plan, literals = self.evaluation()
         columns = component * self.batch + torch.arange(self.batch, device=component.device)
-        states = search.sample(plan, self._own_weights, literals, columns, generator)
+        states = choices.sample(plan, self._own_weights, literals, columns, generator)
         return states[: self.domain.circuit.num_labels]
 
     def entropies(self) -> Tensor:
@@ -145,7 +145,7 @@ class CircuitComponents(Components):
         if weights is None:
             return super().greedy()
         plan, literals = self.evaluation()
-        return self._split(search.follow(plan, weights, literals)[: self.domain.circuit.num_labels])
+        return self._split(choices.follow(plan, weights, literals)[: self.domain.circuit.num_labels])
 
     # for subclasses and divergences ---------------------------------------------------------------------------------
 
@@ -226,7 +226,7 @@ class CircuitComponents(Components):
         carried_weights = weights.new_zeros((len(carried), weights.shape[1]))
         carried_weights[known] = weights[carried[known]]
         literals = Literals.of(plan, *self.observed_scores(), maximize=True)
-        states, bounds = search.bound(plan, carried_weights, literals)
+        states, bounds = choices.bound(plan, carried_weights, literals)
         return self._split(states[: self.domain.circuit.num_labels]), bounds.view(self.count, self.batch)
 
     def _split(self, columns: Tensor) -> Tensor:

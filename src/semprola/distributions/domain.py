@@ -6,14 +6,14 @@ import torch
 from torch import Tensor
 
 from semprola.circuit import Circuit
-from semprola.engine import Literals, Plan, Structure, indicators, search, supported
+from semprola.engine import CircuitPlans, Literals, Plan, choices, indicators, supported
 
 
 class Domain:
     """A constraint together with what is observed, one column per element of a flat batch.
 
     Args:
-        structure: plans of the constraint.
+        plans: plans of the constraint.
         like: a tensor with the type and the device of all results.
         batch: elements of the batch.
         observed: values of all variables, NaN where not observed [variables, batch]; None if nothing is.
@@ -21,15 +21,15 @@ class Domain:
     """
 
     def __init__(
-        self, structure: Structure, like: Tensor, batch: int, observed: Tensor | None = None, has_evidence: bool = False
+        self, plans: CircuitPlans, like: Tensor, batch: int, observed: Tensor | None = None, has_evidence: bool = False
     ) -> None:
-        self.structure, self.batch, self.observed, self.has_evidence = structure, batch, observed, has_evidence
+        self.plans, self.batch, self.observed, self.has_evidence = plans, batch, observed, has_evidence
         self.dtype, self.device = like.dtype, like.device
 
     @property
     def circuit(self) -> Circuit:
         """The compiled constraint."""
-        return self.structure.circuit
+        return self.plans.circuit
 
     @property
     def needs_explicit(self) -> bool:
@@ -47,11 +47,11 @@ class Domain:
     def select(self, index: Tensor) -> Domain:
         """The same for some elements of the batch, by flat index."""
         observed = None if self.observed is None else self.observed[:, index]
-        return Domain(self.structure, self.like, len(index), observed, self.has_evidence)
+        return Domain(self.plans, self.like, len(index), observed, self.has_evidence)
 
-    def under(self, structure: Structure) -> Domain:
-        """The same observations for another structure of the same labels."""
-        return Domain(structure, self.like, self.batch, self.observed, self.has_evidence)
+    def under(self, plans: CircuitPlans) -> Domain:
+        """The same observations for other plans of the same labels."""
+        return Domain(plans, self.like, self.batch, self.observed, self.has_evidence)
 
     def observe(self, rows: Tensor) -> tuple[Domain, Tensor]:
         """With evidence [labels, batch] added (NaN: none); and where it contradicts what was observed [batch]."""
@@ -60,7 +60,7 @@ class Domain:
             old = self.observed[: len(rows)]
             conflict = (~old.isnan() & ~rows.isnan() & (old != rows)).any(0)
             rows = torch.cat([torch.where(rows.isnan(), old, rows), self.observed[len(rows) :]])
-        return Domain(self.structure, self.like, self.batch, rows, True), conflict
+        return Domain(self.plans, self.like, self.batch, rows, True), conflict
 
     def contradicts(self, y: Tensor) -> Tensor | None:
         """Whether y [labels, samples, batch] contradicts the evidence: bool [samples, batch]; None without evidence."""
@@ -71,7 +71,7 @@ class Domain:
 
     def satisfied(self, y: Tensor) -> Tensor:
         """Whether y [labels, samples, batch] satisfies the constraint for the given inputs: bool [samples, batch]."""
-        return supported(self.structure.constraint_explicit, self.leaves_of(y)).view(y.shape[1:])
+        return supported(self.plans.constraint_explicit, self.leaves_of(y)).view(y.shape[1:])
 
     def rows_of(self, y: Tensor) -> Tensor:
         """Values of all variables [variables, samples, batch]: those of y [labels, samples, batch] and the given."""
@@ -87,7 +87,7 @@ class Domain:
     def all_states(self) -> Tensor:
         """Every label vector that is a model for some input [states, labels]."""
         if self.can_be_listed():
-            return self.structure.few_states.to(self.like)
+            return self.plans.few_states.to(self.like)
         rows = torch.from_numpy(self.circuit.enumerate()[:, : self.circuit.num_labels].copy())
         return (torch.unique(rows, dim=0) if self.circuit.given else rows).to(self.like)
 
@@ -97,7 +97,7 @@ class Domain:
 
     def can_be_listed(self, most: int = 2**12) -> bool:
         """Whether there are so few states that a query may be answered by listing them."""
-        return self.structure.model_count <= most
+        return self.plans.model_count <= most
 
     def best_total(self, gains: Tensor, column: Tensor | None = None) -> Tensor:
         """The allowed state with the largest Σ_j gains_j y_j [labels, n].
@@ -106,7 +106,7 @@ class Domain:
             gains: [labels, n]
             column: which element of the batch each is for [n]; None for all of them in order.
         """
-        plan = self.structure.constraint_explicit if self.needs_explicit else self.structure.constraint
+        plan = self.plans.constraint_explicit if self.needs_explicit else self.plans.constraint
         ones = torch.cat([gains, gains.new_zeros((len(self.circuit.given), gains.shape[1]))])
         zeros = torch.zeros_like(ones)
         if self.observed is not None:
@@ -123,4 +123,4 @@ class Domain:
 
 def maximum(plan: Plan, weights: Tensor | None, zeros: Tensor, ones: Tensor) -> tuple[Tensor, Tensor]:
     """The state of largest value [variables, columns] and its log-value [columns], for scores [variables, columns]."""
-    return search.maximize(plan, weights, Literals.of(plan, zeros, ones, maximize=True))
+    return choices.maximize(plan, weights, Literals.of(plan, zeros, ones, maximize=True))

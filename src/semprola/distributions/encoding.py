@@ -9,7 +9,7 @@ from torch import Tensor
 
 from semprola.distributions.arguments import check_binary
 from semprola.distributions.names import as_rows
-from semprola.engine import Structure, encode
+from semprola.engine import CircuitPlans, encode
 from semprola.errors import LabelError
 
 
@@ -27,29 +27,29 @@ class EncodedStates:
         True
     """
 
-    def __init__(self, structure: Structure, states: Tensor, codes: Tensor | None) -> None:
-        self._structure, self.states, self.codes = structure, states, codes
+    def __init__(self, plans: CircuitPlans, states: Tensor, codes: Tensor | None) -> None:
+        self._plans, self.states, self.codes = plans, states, codes
 
     @classmethod
-    def of(cls, structure: Structure, y: Any) -> EncodedStates:
+    def of(cls, plans: CircuitPlans, y: Any) -> EncodedStates:
         """Encode label vectors ([*batch, labels], or by name) for a layer's circuit.
 
         Raises:
             ValueError: another number of labels, or something that is neither 0 nor 1.
             LabelError: a column is unknown or missing.
         """
-        circuit = structure.circuit
+        circuit = plans.circuit
         y = as_rows(y, circuit.labels, "y", torch.zeros(0))
         if y.dim() == 0 or y.shape[-1] != circuit.num_labels:
             raise ValueError(f"expected rows of {circuit.num_labels} labels, got a tensor of shape {tuple(y.shape)}")
         check_binary(y, "y")
         states = y.detach().to(torch.uint8)
         # which branches a state uses depends on the given inputs, and with several units there is more than one
-        if circuit.given or not structure.is_deterministic:
-            return cls(structure, states, None)
+        if circuit.given or not plans.is_deterministic:
+            return cls(plans, states, None)
         rows = y.detach().to(torch.float32).reshape(-1, circuit.num_labels).T
-        codes = encode(structure.layer_explicit, rows)
-        return cls(structure, states, codes.reshape(*y.shape[:-1], codes.shape[-1]))
+        codes = encode(plans.layer_explicit, rows)
+        return cls(plans, states, codes.reshape(*y.shape[:-1], codes.shape[-1]))
 
     def __len__(self) -> int:
         return len(self.states)
@@ -58,30 +58,30 @@ class EncodedStates:
         if isinstance(index, tuple):
             index = (*index, slice(None))
         codes = None if self.codes is None else self.codes[index]
-        return EncodedStates(self._structure, self.states[index], codes)
+        return EncodedStates(self._plans, self.states[index], codes)
 
     def to(self, device: torch.device | str) -> EncodedStates:
         """The same on another device."""
         codes = None if self.codes is None else self.codes.to(device)
-        return EncodedStates(self._structure, self.states.to(device), codes)
+        return EncodedStates(self._plans, self.states.to(device), codes)
 
     def __repr__(self) -> str:
         return f"EncodedStates(batch_shape={tuple(self.states.shape[:-1])}, labels={self.states.shape[-1]})"
 
-    def is_of(self, structure: Structure) -> bool:
+    def is_of(self, plans: CircuitPlans) -> bool:
         """Whether they were encoded for this circuit."""
-        own = self._structure
-        return own is structure or (
-            own.circuit == structure.circuit and own.units == structure.units and own.mixing == structure.mixing
+        own = self._plans
+        return own is plans or (
+            own.circuit == plans.circuit and own.units == plans.units and own.mixing == plans.mixing
         )
 
-    def unpack(self, structure: Structure, batch_shape: torch.Size) -> tuple[Tensor, Tensor | None]:
+    def unpack(self, plans: CircuitPlans, batch_shape: torch.Size) -> tuple[Tensor, Tensor | None]:
         """The label vectors [*sample, *batch, labels] and their codes [samples, batch, most].
 
         Raises:
             LabelError: they were encoded for another circuit.
         """
-        if not self.is_of(structure):
+        if not self.is_of(plans):
             raise LabelError("these label vectors were encoded for another circuit: use this layer's own encode")
         if self.codes is None:
             return self.states, None

@@ -14,7 +14,7 @@ from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.joined import Joined
 from semprola.distributions.spl import weighted_branches
 from semprola.distributions.tables import KnownStates, StateTable
-from semprola.engine import Structure
+from semprola.engine import CircuitPlans
 
 
 class MixtureDistribution(ConstrainedDistribution):
@@ -67,7 +67,7 @@ def mixture(distributions: Sequence[Any], weights: Any = None) -> MixtureDistrib
 
 
 def beside_known_states(
-    structure: Structure,
+    plans: CircuitPlans,
     logits: Tensor,
     mixing_logits: Tensor,
     table: StateTable,
@@ -78,7 +78,7 @@ def beside_known_states(
     """Circuits with their own weights, and beside them a softmax of θ·y + b_y over known states y.
 
     Args:
-        structure: plans of the constraint.
+        plans: plans of the constraint.
         logits: of the circuits' branches [*batch, components, logits].
         mixing_logits: of the circuits, then of the table [*batch, components + 1].
         table: the known states.
@@ -87,7 +87,7 @@ def beside_known_states(
         given: values of the given variables [*batch, given].
     """
     *batch_shape, count, _ = logits.shape
-    circuits = weighted_branches(structure, logits, given)
+    circuits = weighted_branches(plans, logits, given)
     known = KnownStates.of(circuits.domain, table, flat_columns(odds.unsqueeze(-2)), bias)
     log_mixing = normalized_mixing(mixing_logits, count + 1, batch_shape, circuits.logits)
     return MixtureDistribution(Evaluator(Joined([circuits, known]), log_mixing), batch_shape)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from semprola.circuit import SUM, Circuit
 from semprola.compiler import compile
-from semprola.distributions.cached import structure_of
+from semprola.distributions.cached import plans_of
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.independent import IndependentLabels
 from semprola.distributions.numeric import log_sum_exp
@@ -54,7 +54,7 @@ def _by_conjunction(p: ConstrainedDistribution, components: IndependentLabels, f
         both = compile(rules & formula, labels=circuit.labels, given=circuit.given)
     except UnsatisfiableError:
         return p.log_partition.detach().new_full(p.batch_shape, float("-inf"))
-    narrowed = Evaluator(components.under(structure_of(both)), p.evaluator.log_mixing)
+    narrowed = Evaluator(components.under(plans_of(both)), p.evaluator.log_mixing)
     log_prob = (narrowed.log_partition - p.evaluator.log_partition).reshape(p.batch_shape)
     return log_prob.clamp(max=0.0)
 

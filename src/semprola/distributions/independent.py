@@ -12,7 +12,7 @@ from semprola.distributions.arguments import is_hidden
 from semprola.distributions.circuits import CircuitComponents
 from semprola.distributions.domain import Domain
 from semprola.distributions.numeric import remembered
-from semprola.engine import Literals, Plan, Structure
+from semprola.engine import CircuitPlans, Literals, Plan
 
 _NEGATIVE_INFINITY = float("-inf")
 _MOST_NUMBERS = 2**24
@@ -42,8 +42,8 @@ class IndependentLabels(CircuitComponents):
         return None
 
     def plan(self, *, explicit: bool) -> Plan:
-        structure = self.domain.structure
-        return structure.constraint_explicit if explicit else structure.constraint
+        plans = self.domain.plans
+        return plans.constraint_explicit if explicit else plans.constraint
 
     def scores(self) -> tuple[Tensor, Tensor]:
         blank = self.odds.new_zeros((len(self.domain.circuit.given), self.odds.shape[1]))
@@ -85,9 +85,9 @@ class IndependentLabels(CircuitComponents):
             parts.append(log_z.view(self.count, some.shape[1], batch).transpose(0, 1))
         return torch.cat(parts)
 
-    def under(self, structure: Structure) -> IndependentLabels:
+    def under(self, plans: CircuitPlans) -> IndependentLabels:
         """The same labels under another constraint."""
-        return IndependentLabels(self.domain.under(structure), self.odds, self.count)
+        return IndependentLabels(self.domain.under(plans), self.odds, self.count)
 
     def tempered(self, temperature: Tensor) -> Any:
         return IndependentLabels(self.domain, self.scaled(self.odds, temperature), self.count)

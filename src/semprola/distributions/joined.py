@@ -75,7 +75,7 @@ class Joined(Components):
         return Joined([part.select(index) for part in self._parts])
 
     def within(self, domain: Domain) -> Any:
-        return Joined([part.within(domain.under(part.domain.structure)) for part in self._parts])
+        return Joined([part.within(domain.under(part.domain.plans)) for part in self._parts])
 
     def tilted(self, zeros: Tensor, ones: Tensor) -> Any:
         parts, first = [], 0

@@ -11,12 +11,12 @@ from torch import Tensor
 from semprola.circuit import Circuit
 from semprola.distributions.arguments import flat_columns, given_rows, normalized_mixing, rows_named, with_components
 from semprola.distributions.base import ConstrainedDistribution
-from semprola.distributions.cached import structure_of
+from semprola.distributions.cached import plans_of
 from semprola.distributions.components import Components
 from semprola.distributions.domain import Domain
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.independent import IndependentLabels
-from semprola.engine import Literals, Structure, possible
+from semprola.engine import CircuitPlans, Literals, possible
 from semprola.errors import UnsatisfiableError
 
 
@@ -24,7 +24,7 @@ class ProductDistribution(ConstrainedDistribution):
     """p(y | x) = q(y) c_K(x, y) / Z(x) with q a mixture of fully factorised distributions.
 
     Args:
-        circuit: the compiled constraint (or its `Structure`).
+        circuit: the compiled constraint (or its `CircuitPlans`).
         logits: log-odds of the labels in each component [*batch, components, labels].
         mixing_logits: one number for each component [*batch, components]; may be left out if there is one.
         given: values of the given variables [*batch, given].
@@ -35,17 +35,17 @@ class ProductDistribution(ConstrainedDistribution):
 
     def __init__(
         self,
-        circuit: Circuit | Structure,
+        circuit: Circuit | CircuitPlans,
         logits: Tensor,
         mixing_logits: Tensor | None = None,
         given: Any = None,
         validate_args: bool | None = None,
     ) -> None:
-        structure = structure_of(circuit)
-        labels = structure.circuit.num_labels
+        plans = plans_of(circuit)
+        labels = plans.circuit.num_labels
         if logits.dim() == 0 or logits.shape[-1] != labels:
             raise ValueError(f"logits must be [*batch, components, {labels}], not {tuple(logits.shape)}")
-        made = product_evaluator(structure, logits, mixing_logits, given, IndependentLabels)
+        made = product_evaluator(plans, logits, mixing_logits, given, IndependentLabels)
         super().__init__(*made, validate_args)
 
     @property
@@ -59,7 +59,7 @@ class ProductDistribution(ConstrainedDistribution):
 
 
 def product_evaluator(
-    structure: Structure,
+    plans: CircuitPlans,
     logits: Tensor,
     mixing_logits: Tensor | None,
     given: Any,
@@ -68,7 +68,7 @@ def product_evaluator(
     """The evaluator of some q times the constraint, and its batch shape.
 
     Args:
-        structure: plans of the constraint.
+        plans: plans of the constraint.
         logits: parameters of q [*batch, components, parameters], or [*batch, parameters] for one component.
         mixing_logits: one number for each component [*batch, components]; None for one.
         given: values of the given variables [*batch, given].
@@ -81,8 +81,8 @@ def product_evaluator(
     *batch_shape, count, _ = logits.shape
     columns = flat_columns(logits)
     log_mixing = normalized_mixing(mixing_logits, count, batch_shape, columns)
-    observed = given_rows(structure.circuit, given, batch_shape, columns)
-    domain = Domain(structure, columns, log_mixing.shape[1], observed)
+    observed = given_rows(plans.circuit, given, batch_shape, columns)
+    domain = Domain(plans, columns, log_mixing.shape[1], observed)
     _check_given(domain, batch_shape)
     return Evaluator(components(domain, columns, count), log_mixing), batch_shape
 
@@ -91,7 +91,7 @@ def _check_given(domain: Domain, batch_shape: Any) -> None:
     """Refuse given inputs that leave no model, naming their rows."""
     if domain.observed is None or torch.compiler.is_compiling():
         return
-    plan = domain.structure.constraint
+    plan = domain.plans.constraint
     with torch.no_grad():
         _, some = possible(plan, Literals.of(plan, *domain.masks).leaves)
     if not bool(some.all()):

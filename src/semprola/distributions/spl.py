@@ -11,12 +11,21 @@ from torch import Tensor
 from semprola.circuit import Circuit
 from semprola.distributions.arguments import flat_columns, given_rows, normalized_mixing, rows_named, with_components
 from semprola.distributions.base import ConstrainedDistribution
-from semprola.distributions.cached import structure_of
+from semprola.distributions.cached import plans_of
 from semprola.distributions.circuits import CircuitComponents
 from semprola.distributions.domain import Domain
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.numeric import remembered
-from semprola.engine import Literals, Plan, Structure, likelihood, log_softmax, logits_of, marginal_likelihood, possible
+from semprola.engine import (
+    CircuitPlans,
+    Literals,
+    Plan,
+    likelihood,
+    log_softmax,
+    logits_of,
+    marginal_likelihood,
+    possible,
+)
 from semprola.errors import UnsatisfiableError
 
 
@@ -38,16 +47,16 @@ class WeightedBranches(CircuitComponents):
 
     @property
     def is_deterministic(self) -> bool:
-        return self.domain.structure.is_deterministic
+        return self.domain.plans.is_deterministic
 
     def plan(self, *, explicit: bool) -> Plan:
-        structure = self.domain.structure
-        return structure.layer_explicit if explicit else structure.layer
+        plans = self.domain.plans
+        return plans.layer_explicit if explicit else plans.layer
 
     @remembered
     def weights(self) -> Tensor:
         # the likelihood of a state needs few of them, so all are normalised only when a query asks
-        return log_softmax(self.domain.structure.layer, self.logits, self._alive)
+        return log_softmax(self.domain.plans.layer, self.logits, self._alive)
 
     @remembered
     def _log_z(self) -> Tensor:
@@ -59,7 +68,7 @@ class WeightedBranches(CircuitComponents):
         return marginal_likelihood(plan, self._split(self.logits), observed)
 
     def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
-        plan = self.domain.structure.layer_explicit
+        plan = self.domain.plans.layer_explicit
         if self.is_deterministic:
             # exactly one branch of each sum is active: log p is a sum of log-softmax terms, with no -inf on the way
             labels = self.domain.circuit.num_labels
@@ -68,8 +77,8 @@ class WeightedBranches(CircuitComponents):
 
     def tempered(self, temperature: Tensor) -> Any:
         # the logits of the uniform distribution are the counts of models below each branch, not zeros
-        structure = self.domain.structure
-        uniform = logits_of(structure.layer, structure.log_counts).to(self.logits)[:, None]
+        plans = self.domain.plans
+        uniform = logits_of(plans.layer, plans.log_counts).to(self.logits)[:, None]
         logits = uniform + self.scaled(self.logits - uniform, temperature)
         return WeightedBranches(self.domain, logits, self.count, self._alive)
 
@@ -82,10 +91,10 @@ class SPLDistribution(ConstrainedDistribution):
     """p(y | x) = c_K(y, x; Ω): every sum of the constraint circuit weighs its branches by a softmax.
 
     Args:
-        circuit: the compiled constraint (or its `Structure`).
+        circuit: the compiled constraint (or its `CircuitPlans`).
         logits: of the sums' branches [*batch, components, logits], or [*batch, logits] for one component. A sum with
             two branches has one logit, that of the second relative to the first;
-            ``Structure(circuit).layer.num_logits`` says how many there are.
+            ``CircuitPlans(circuit).layer.num_logits`` says how many there are.
         mixing_logits: one number for each component [*batch, components]; may be left out if there is one.
         given: values of the given variables [*batch, given].
         units: copies of each sum that `logits` are for.
@@ -97,7 +106,7 @@ class SPLDistribution(ConstrainedDistribution):
 
     def __init__(
         self,
-        circuit: Circuit | Structure,
+        circuit: Circuit | CircuitPlans,
         logits: Tensor,
         mixing_logits: Tensor | None = None,
         given: Any = None,
@@ -105,18 +114,18 @@ class SPLDistribution(ConstrainedDistribution):
         validate_args: bool | None = None,
         mixing: str = "cross",
     ) -> None:
-        structure = structure_of(circuit, units, mixing)
-        plan = structure.layer
+        plans = plans_of(circuit, units, mixing)
+        plan = plans.layer
         if logits.dim() == 0 or logits.shape[-1] != plan.num_logits:
             raise ValueError(f"logits must be [*batch, components, {plan.num_logits}], not {tuple(logits.shape)}")
         logits = with_components(logits, mixing_logits)
         *batch_shape, count, _ = logits.shape
-        components = weighted_branches(structure, logits, given)
+        components = weighted_branches(plans, logits, given)
         log_mixing = normalized_mixing(mixing_logits, count, batch_shape, components.logits)
         super().__init__(Evaluator(components, log_mixing), batch_shape, validate_args)
 
 
-def weighted_branches(structure: Structure, logits: Tensor, given: Any = None) -> WeightedBranches:
+def weighted_branches(plans: CircuitPlans, logits: Tensor, given: Any = None) -> WeightedBranches:
     """The components for logits [*batch, components, logits] and given inputs [*batch, given].
 
     Raises:
@@ -124,15 +133,15 @@ def weighted_branches(structure: Structure, logits: Tensor, given: Any = None) -
     """
     *batch_shape, count, _ = logits.shape
     columns = flat_columns(logits)
-    observed = given_rows(structure.circuit, given, batch_shape, columns)
-    domain = Domain(structure, columns, math.prod(batch_shape), observed)
+    observed = given_rows(plans.circuit, given, batch_shape, columns)
+    domain = Domain(plans, columns, math.prod(batch_shape), observed)
     alive = None if observed is None else _alive(domain, batch_shape).repeat(1, count)
     return WeightedBranches(domain, columns, count, alive)
 
 
 def _alive(domain: Domain, batch_shape: Any) -> Tensor:
     """Which weights some model of the given inputs uses: bool [W, batch]."""
-    plan = domain.structure.layer
+    plan = domain.plans.layer
     with torch.no_grad():
         alive, some = possible(plan, Literals.of(plan, *domain.masks).leaves)
     if not torch.compiler.is_compiling() and not bool(some.all()):

@@ -14,8 +14,8 @@ from torch import Tensor
 from semprola._names import is_named, named_rows
 from semprola.circuit import Circuit
 from semprola.compiler import compile
-from semprola.distributions.cached import structure_of
-from semprola.engine import Structure, indicators, supported
+from semprola.distributions.cached import plans_of
+from semprola.engine import CircuitPlans, indicators, supported
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
 from semprola.logic import Cnf, Formula, Kind, Leaf, parse
 
@@ -155,33 +155,33 @@ def _together(values: dict[str, int]) -> str:
 
 def _cores(circuit: Circuit, rows: NDArray[np.bool_]) -> list[dict[str, int]]:
     """For each violating row [rows, variables] values that already contradict the constraint, none of them idle."""
-    structure = structure_of(circuit)
+    plans = plans_of(circuit)
     values = torch.from_numpy(rows.T.astype(np.float32))
     kept = torch.zeros_like(values, dtype=torch.bool)
     width, count = values.shape
     index = torch.arange(width)[:, None]
-    open_rows = ~_impossible(structure, values, kept)
+    open_rows = ~_impossible(plans, values, kept)
     # the first variables up to `last` are a contradiction together with what is kept: so is the last of them
     last = torch.full((count,), width)
     while bool(open_rows.any()):
         low, high = torch.zeros(count, dtype=torch.int64), last.clone()
         while bool((low < high).any()):
             middle = (low + high) // 2
-            enough = _impossible(structure, values, kept | (index < middle))
+            enough = _impossible(plans, values, kept | (index < middle))
             high, low = torch.where(enough, middle, high), torch.where(enough, low, torch.minimum(middle + 1, high))
         kept |= (index == high - 1) & open_rows
         last = high - 1
-        open_rows &= ~_impossible(structure, values, kept)
+        open_rows &= ~_impossible(plans, values, kept)
     return [
         {circuit.variables[v]: int(rows[r, v]) for v in torch.nonzero(kept[:, r])[:, 0].tolist()} for r in range(count)
     ]
 
 
-def _impossible(structure: Structure, values: Tensor, kept: Tensor) -> Tensor:
+def _impossible(plans: CircuitPlans, values: Tensor, kept: Tensor) -> Tensor:
     """Whether no model has the values [variables, columns] that are kept: bool [columns]."""
     observed = values.masked_fill(~kept, float("nan"))
     leaves = torch.stack(indicators(observed, values.dtype), dim=1).flatten(0, 1)
-    return ~supported(structure.constraint_explicit, leaves)
+    return ~supported(plans.constraint_explicit, leaves)
 
 
 def _variables(

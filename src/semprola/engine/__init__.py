@@ -9,9 +9,10 @@ from types import ModuleType
 
 from semprola.engine.backends import engine, get_engine, set_engine
 from semprola.engine.backends.torch_chunks import get_memory, set_memory
-from semprola.engine.compatible import CompatibleStructure
+from semprola.engine.circuit_plans import CircuitPlans
+from semprola.engine.compatible import CompatiblePlans
 from semprola.engine.literals import Literals, indicators
-from semprola.engine.ops import search
+from semprola.engine.ops import choices
 from semprola.engine.ops.gates import gate_likelihood, uses_few_rows
 from semprola.engine.ops.likelihoods import encode, is_binary, likelihood
 from semprola.engine.ops.marginals import marginal_likelihood
@@ -19,14 +20,14 @@ from semprola.engine.ops.registration import watched
 from semprola.engine.ops.values import active, log_value, possible, posterior, supported
 from semprola.engine.plan import Plan
 from semprola.engine.softmax import log_softmax, logits_of
-from semprola.engine.structure import Structure
 
 __all__ = [
-    "CompatibleStructure",
+    "CircuitPlans",
+    "CompatiblePlans",
     "Literals",
     "Plan",
-    "Structure",
     "active",
+    "choices",
     "encode",
     "gate_likelihood",
     "get_engine",
@@ -40,7 +41,6 @@ __all__ = [
     "marginal_likelihood",
     "possible",
     "posterior",
-    "search",
     "set_engine",
     "set_memory",
     "supported",

@@ -18,13 +18,13 @@ from torch import Tensor
 from semprola.circuit import LITERAL, PRODUCT, Circuit, Vtree
 from semprola.circuit.levels import levels
 from semprola.circuit.transforms import smooth
+from semprola.engine.circuit_plans import CircuitPlans
 from semprola.engine.plan import Plan
 from semprola.engine.skeleton import Index, Skeleton, assemble, expand
-from semprola.engine.structure import Structure
 from semprola.errors import PropertyError
 
 
-class CompatibleStructure(Structure):
+class CompatiblePlans(CircuitPlans):
     """Plans of q, and of q times a structured circuit.
 
     Args:
@@ -50,8 +50,8 @@ class CompatibleStructure(Structure):
         self.parameter_blocks = self._blocks()
         """(first parameter, distributions, outcomes) of the two runs of parameters: Bernoullis, then mixtures."""
 
-    def __reduce__(self) -> tuple[type[CompatibleStructure], tuple[Any, ...]]:
-        return CompatibleStructure, (self.circuit, self.width, self.kind)
+    def __reduce__(self) -> tuple[type[CompatiblePlans], tuple[Any, ...]]:
+        return CompatiblePlans, (self.circuit, self.width, self.kind)
 
     def prepare_layer(self) -> None:
         """Make the plans of q, of its product and of the constraint now."""

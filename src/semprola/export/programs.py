@@ -144,7 +144,7 @@ class _Exported(nn.Module):
 
     def metadata(self) -> dict[str, str]:
         """What an ONNX file says of the layer."""
-        circuit = self.query.structure.circuit
+        circuit = self.query.plans.circuit
         return {"labels": json.dumps(list(circuit.labels)), "circuit_digest": circuit.digest}
 
 

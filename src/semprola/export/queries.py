@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from semprola.engine import Literals, Structure, indicators, log_softmax
+from semprola.engine import CircuitPlans, Literals, indicators, log_softmax
 from semprola.errors import SemprolaError
 from semprola.export.evaluation import PlainPlan
 from semprola.nn import SPL, ConstraintLayer, ProductSPL
@@ -32,11 +32,11 @@ class Query(nn.Module):
         if what not in QUERIES:
             raise SemprolaError(f"what must be one of {', '.join(map(repr, QUERIES))}, not {what!r}")
         self.what, self.is_local = what, isinstance(layer, SPL)
-        self.structure = _structure(layer)
+        self.plans = _plans(layer)
         self.components = layer.components if isinstance(layer, SPL | ProductSPL) else 1
-        self.labels = self.structure.circuit.num_labels
-        self.constraint_plan = self.structure.constraint_explicit
-        self.layer_plan = self.structure.layer_explicit if self.is_local else self.constraint_plan
+        self.labels = self.plans.circuit.num_labels
+        self.constraint_plan = self.plans.constraint_explicit
+        self.layer_plan = self.plans.layer_explicit if self.is_local else self.constraint_plan
         self.constraint = PlainPlan(self.constraint_plan)
         self.weighted = PlainPlan(self.layer_plan) if self.is_local else self.constraint
         self._list_states()
@@ -66,7 +66,7 @@ class Query(nn.Module):
     # probabilities ----------------------------------------------------------------------------------------------------
 
     def _weights(self, columns: Tensor) -> Tensor:
-        return log_softmax(self.structure.layer, columns)
+        return log_softmax(self.plans.layer, columns)
 
     def _odds(self, columns: Tensor, maximize: bool = False) -> Literals:
         return Literals.of(self.constraint_plan, F.logsigmoid(-columns), F.logsigmoid(columns), maximize=maximize)
@@ -155,7 +155,7 @@ class Query(nn.Module):
         """For a mixture's mode: all states [labels, states], and the parameters that they use [parameters, states]."""
         if self.what != "mode" or self.components == 1:
             return
-        circuit = self.structure.circuit
+        circuit = self.plans.circuit
         if circuit.model_count() > _LISTED:
             raise SemprolaError(
                 f"the mode of a mixture over more than {_LISTED} models has no plain form: use components=1, or "
@@ -197,7 +197,7 @@ def _log_sum_exp(values: Tensor) -> Tensor:
     return finite + (values - finite).exp().sum(0).log()
 
 
-def _structure(layer: nn.Module) -> Structure:
+def _plans(layer: nn.Module) -> CircuitPlans:
     if isinstance(layer, SPL):
         if layer.units > 1:
             raise SemprolaError("a layer with units > 1 has no plain form yet: use components= in its place")
@@ -210,5 +210,5 @@ def _structure(layer: nn.Module) -> Structure:
         raise SemprolaError(f"a {type(layer).__name__} cannot be exported")
     if layer.circuit.given:
         raise SemprolaError("a constraint with given inputs cannot be exported yet")
-    structure: Structure = layer.structure
-    return structure
+    plans: CircuitPlans = layer.plans
+    return plans

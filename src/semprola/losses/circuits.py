@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from semprola.circuit import Circuit
 from semprola.distributions import ProductDistribution
-from semprola.engine import Structure
+from semprola.engine import CircuitPlans
 from semprola.logic import Formula
 from semprola.nn.base import as_circuit
 
@@ -22,18 +22,18 @@ class _CircuitLoss(nn.Module):
         super().__init__()
         if reduction not in _REDUCTIONS:
             raise ValueError(f"reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
-        self.structure = Structure(as_circuit(constraint))
-        self.structure.prepare_constraint()
+        self.plans = CircuitPlans(as_circuit(constraint))
+        self.plans.prepare_constraint()
         self.reduction = reduction
 
     @property
     def circuit(self) -> Circuit:
         """The compiled constraint."""
-        return self.structure.circuit
+        return self.plans.circuit
 
     def distribution(self, logits: Tensor, given: Any = None) -> ProductDistribution:
         """Independent labels with these log-odds [*batch, labels], conditioned on the constraint."""
-        return ProductDistribution(self.structure, logits.unsqueeze(-2), given=given)
+        return ProductDistribution(self.plans, logits.unsqueeze(-2), given=given)
 
     def forward(self, logits: Tensor, given: Any = None) -> Tensor:
         """The loss of label log-odds [*batch, labels] (and inputs [*batch, given])."""

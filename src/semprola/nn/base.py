@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from semprola.circuit import Circuit
 from semprola.compiler import compile
-from semprola.engine import Structure
+from semprola.engine import CircuitPlans
 from semprola.errors import FormatError, LabelError, PropertyError
 from semprola.logic import Formula
 from semprola.nn.gate import Gate, hidden_sizes, last_linear, positive, shares_memory, split_outputs
@@ -25,7 +25,7 @@ class ConstrainedLayer(nn.Module):
 
     Args:
         in_features: width of the features z.
-        structure: the compiled constraint.
+        plans: the compiled constraint.
         components: mixture components.
         parameters: parameters of one component.
         gate: widths of the gate's hidden layers, a module, or a function that makes one from its two widths.
@@ -38,7 +38,7 @@ class ConstrainedLayer(nn.Module):
     def __init__(
         self,
         in_features: int,
-        structure: Structure,
+        plans: CircuitPlans,
         *,
         components: int,
         parameters: int,
@@ -49,7 +49,7 @@ class ConstrainedLayer(nn.Module):
         known: int = 0,
     ) -> None:
         super().__init__()
-        self.structure = structure
+        self.plans = plans
         self._num_known = known
         self.in_features = positive(in_features, "in_features")
         self.components, self.num_parameters = components, parameters
@@ -70,7 +70,7 @@ class ConstrainedLayer(nn.Module):
     @property
     def circuit(self) -> Circuit:
         """The compiled constraint."""
-        return self.structure.circuit
+        return self.plans.circuit
 
     @property
     def labels(self) -> tuple[str, ...]:

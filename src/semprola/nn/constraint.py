@@ -12,8 +12,8 @@ from semprola._names import is_named
 from semprola.circuit import Circuit
 from semprola.compiler import compile
 from semprola.distributions import ProductDistribution
-from semprola.distributions.cached import structure_of
-from semprola.engine import Structure
+from semprola.distributions.cached import plans_of
+from semprola.engine import CircuitPlans
 from semprola.errors import FormatError, LabelError
 from semprola.logic import Formula, parse
 from semprola.nn.base import as_circuit
@@ -51,7 +51,7 @@ def constrain(
         {'cat': 1, 'animal': 1}
     """
     circuit = _compiled(constraint, labels, given)
-    return _distribution(structure_of(circuit), logits, given)
+    return _distribution(plans_of(circuit), logits, given)
 
 
 class ConstraintLayer(nn.Module):
@@ -80,13 +80,13 @@ class ConstraintLayer(nn.Module):
         names = tuple(given)
         if labels is not None or names:
             constraint = compile(constraint, labels=labels, given=names)
-        self.structure = structure_of(as_circuit(constraint))
-        self.structure.prepare_constraint()
+        self.plans = plans_of(as_circuit(constraint))
+        self.plans.prepare_constraint()
 
     @property
     def circuit(self) -> Circuit:
         """The compiled constraint."""
-        return self.structure.circuit
+        return self.plans.circuit
 
     @property
     def labels(self) -> tuple[str, ...]:
@@ -95,7 +95,7 @@ class ConstraintLayer(nn.Module):
 
     def forward(self, logits: Tensor, given: Any = None) -> ProductDistribution:
         """The distribution over y for logits [*batch, labels] (and inputs [*batch, given], or by name)."""
-        return _distribution(self.structure, logits, given)
+        return _distribution(self.plans, logits, given)
 
     def get_extra_state(self) -> Tensor:
         """A fingerprint of the circuit, saved with the parameters of the network."""
@@ -129,14 +129,14 @@ def _names(given: Any) -> list[str]:
     return [str(name) for name in (given if names is None else names)]
 
 
-def _distribution(structure: Structure, logits: Tensor, given: Any) -> ProductDistribution:
-    labels = structure.circuit.num_labels
+def _distribution(plans: CircuitPlans, logits: Tensor, given: Any) -> ProductDistribution:
+    labels = plans.circuit.num_labels
     if not isinstance(logits, Tensor):
         raise TypeError(f"logits must be a tensor [*batch, {labels}], not {type(logits).__name__}")
     if logits.dim() == 0 or logits.shape[-1] != labels:
-        names = ", ".join(structure.circuit.labels[:4]) + (", …" if labels > 4 else "")
+        names = ", ".join(plans.circuit.labels[:4]) + (", …" if labels > 4 else "")
         raise LabelError(
             f"logits must be [*batch, {labels}], one column for each of {names}; not {tuple(logits.shape)}"
         )
     # a distribution is a value: what becomes of the caller's tensor later is not its concern
-    return ProductDistribution(structure, logits.unsqueeze(-2).clone(), given=given)
+    return ProductDistribution(plans, logits.unsqueeze(-2).clone(), given=given)

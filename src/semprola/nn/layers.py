@@ -11,7 +11,7 @@ from torch import Tensor
 from semprola.circuit import Circuit
 from semprola.distributions import ConstrainedDistribution, EncodedStates, MixtureDistribution, SPLDistribution
 from semprola.distributions.ensembles import beside_known_states
-from semprola.engine import Structure, logits_of
+from semprola.engine import CircuitPlans, logits_of
 from semprola.logic import Formula
 from semprola.nn.base import ConstrainedLayer, GateLike, as_circuit, one_name
 from semprola.nn.gate import positive, split_columns
@@ -78,21 +78,21 @@ class SPL(ConstrainedLayer):
         replicas: int | None = None,
     ) -> None:
         components = one_name(components, "replicas", replicas)
-        structure = Structure(as_circuit(constraint, labels), positive(units, "units"), mixing)
-        structure.prepare_layer()
+        plans = CircuitPlans(as_circuit(constraint, labels), positive(units, "units"), mixing)
+        plans.prepare_layer()
         self.units = units
         super().__init__(
             in_features,
-            structure,
+            plans,
             components=components,
-            parameters=structure.layer.num_logits,
+            parameters=plans.layer.num_logits,
             gate=gate,
             dropout=dropout,
             device=device,
             dtype=dtype,
-            known=0 if known_states is None else structure.circuit.num_labels,
+            known=0 if known_states is None else plans.circuit.num_labels,
         )
-        self.known = None if known_states is None else KnownTable(structure.circuit, known_states, device)
+        self.known = None if known_states is None else KnownTable(plans.circuit, known_states, device)
 
     @property
     def replicas(self) -> int:
@@ -106,30 +106,30 @@ class SPL(ConstrainedLayer):
             if known_labels is not None:
                 return known_labels
             parameters, mixing = self._gated(z)
-            return SPLDistribution(self.structure, parameters, mixing, given)
+            return SPLDistribution(self.plans, parameters, mixing, given)
         own, odds, mixing = split_columns(self._outputs(z), self._widths)
         parameters = own.unflatten(-1, (self.num_parameters, self.components)).transpose(-1, -2)
-        return beside_known_states(self.structure, parameters, mixing, self.known.table, odds, self.known.bias, given)
+        return beside_known_states(self.plans, parameters, mixing, self.known.table, odds, self.known.bias, given)
 
     def encode(self, y: Tensor) -> EncodedStates:
         """What label vectors y [*batch, labels] use of the circuit, to be worked out once for many epochs.
 
         Index the result like y, and pass it to `log_prob` in its place.
         """
-        return EncodedStates.of(self.structure, y)
+        return EncodedStates.of(self.plans, y)
 
     def extra_repr(self) -> str:
         """What `repr` shows beside the gate."""
-        mixing = f", mixing={self.structure.mixing!r}" if self.units > 1 else ""
+        mixing = f", mixing={self.plans.mixing!r}" if self.units > 1 else ""
         known = f", known_states={len(self.known.states)}" if self.known is not None else ""
         return f"{self.circuit!r}, components={self.components}, units={self.units}{mixing}{known}"
 
     def _start(self) -> tuple[Tensor, float]:
-        start = logits_of(self.structure.layer, self.structure.log_counts)
+        start = logits_of(self.plans.layer, self.plans.log_counts)
         return start, _APART if self.components * self.units > 1 else 0.0
 
     def _fitted(self, y: Tensor, given: Tensor | None, smoothing: float) -> Tensor:
-        return logits_of(self.structure.layer, branch_weights(self.structure, y, given, smoothing))
+        return logits_of(self.plans.layer, branch_weights(self.plans, y, given, smoothing))
 
 
 class ProductSPL(ConstrainedLayer):
@@ -184,7 +184,7 @@ class ProductSPL(ConstrainedLayer):
         self.q, self.units, self._q = q, made.units, made
         super().__init__(
             in_features,
-            made.structure,
+            made.plans,
             components=components,
             parameters=made.num_parameters,
             gate=gate,

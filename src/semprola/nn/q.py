@@ -15,7 +15,7 @@ from semprola.distributions.components import Components
 from semprola.distributions.domain import Domain
 from semprola.distributions.independent import IndependentLabels
 from semprola.distributions.product import product_evaluator
-from semprola.engine import CompatibleStructure, Structure
+from semprola.engine import CircuitPlans, CompatiblePlans
 from semprola.nn.gate import positive
 
 
@@ -27,13 +27,13 @@ class Q(ABC):
         units: what the user asked for, None if nothing.
 
     Attributes:
-        structure: plans of the constraint, perhaps of an equivalent circuit with another structure.
+        plans: plans of the constraint, perhaps of an equivalent circuit with another structure.
         num_parameters: parameters of one component.
         units: hidden states, 1 for none.
         has_symmetry: whether units start equal, and have to be set apart by noise.
     """
 
-    structure: Structure
+    plans: CircuitPlans
     num_parameters: int
     units: int = 1
     has_symmetry: bool = False
@@ -51,7 +51,7 @@ class Q(ABC):
 
     def distribution(self, parameters: Tensor, mixing: Tensor | None, given: Any) -> ConstrainedDistribution:
         """The distribution for parameters [*batch, components, parameters] and mixing logits [*batch, components]."""
-        return ConstrainedDistribution(*product_evaluator(self.structure, parameters, mixing, given, self.components))
+        return ConstrainedDistribution(*product_evaluator(self.plans, parameters, mixing, given, self.components))
 
 
 class Factorized(Q):
@@ -60,8 +60,8 @@ class Factorized(Q):
     def __init__(self, circuit: Circuit, units: int | None) -> None:
         if units is not None:
             raise ValueError("units are for q='hmm' and q='vtree': a factorized q has none, use components=")
-        self.structure = Structure(circuit)
-        self.structure.prepare_constraint()
+        self.plans = CircuitPlans(circuit)
+        self.plans.prepare_constraint()
         self.num_parameters = circuit.num_labels
 
     def components(self, domain: Domain, parameters: Tensor, count: int) -> Components:
@@ -71,7 +71,7 @@ class Factorized(Q):
         return odds
 
     def distribution(self, parameters: Tensor, mixing: Tensor | None, given: Any) -> ProductDistribution:
-        return ProductDistribution(self.structure, parameters, mixing, given)
+        return ProductDistribution(self.plans, parameters, mixing, given)
 
 
 class OverVtree(Q):
@@ -82,9 +82,9 @@ class OverVtree(Q):
 
     def __init__(self, circuit: Circuit, units: int | None) -> None:
         self.units = 2 if units is None else positive(units, "units")
-        self.compatible = CompatibleStructure(self._structured(circuit), self.units, self.kind)
+        self.compatible = CompatiblePlans(self._structured(circuit), self.units, self.kind)
         self.compatible.prepare_layer()
-        self.structure, self.num_parameters = self.compatible, self.compatible.num_parameters
+        self.plans, self.num_parameters = self.compatible, self.compatible.num_parameters
 
     def components(self, domain: Domain, parameters: Tensor, count: int) -> Components:
         return CompatibleCircuits(self.compatible, domain, parameters, count)

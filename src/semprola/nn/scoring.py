@@ -15,7 +15,7 @@ from semprola.distributions import EncodedStates, SPLDistribution
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.numeric import log_sum_exp
 from semprola.distributions.scored import Announced, ScoredDistribution
-from semprola.engine import Plan, Structure, encode, gate_likelihood, is_binary, uses_few_rows, watched
+from semprola.engine import CircuitPlans, Plan, encode, gate_likelihood, is_binary, uses_few_rows, watched
 from semprola.errors import SemprolaError
 from semprola.nn.base import ConstrainedLayer
 from semprola.nn.gate import ColumnLinear, Gate, split_outputs
@@ -70,15 +70,15 @@ def scored(layer: ConstrainedLayer, z: Tensor) -> ScoredDistribution | None:
     """
     if torch.compiler.is_compiling():
         return None
-    announced, structure = _announced.get(), layer.structure
-    if announced is None or _is_observed(z) or structure.circuit.given or not structure.is_deterministic:
+    announced, plans = _announced.get(), layer.plans
+    if announced is None or _is_observed(z) or plans.circuit.given or not plans.is_deterministic:
         return None
-    plan, last = structure.layer_explicit, _last_layer(layer)
+    plan, last = plans.layer_explicit, _last_layer(layer)
     if last is None or z.shape[-1:] != (layer.in_features,) or not uses_few_rows(plan):
         return None
     if z.dtype != last.weight.dtype or z.device != last.weight.device:
         return None
-    codes = _codes(plan, structure, announced.y, z)
+    codes = _codes(plan, plans, announced.y, z)
     if codes is None:
         return None
     rows = _Rows(layer.gate, last, z)
@@ -92,9 +92,9 @@ def scored(layer: ConstrainedLayer, z: Tensor) -> ScoredDistribution | None:
                 "this distribution was made inside of scoring(y), for the log-probability of y alone: call the layer "
                 "outside of it, or ask inside of it, before parameters change"
             )
-        return SPLDistribution(structure, *rows.parameters(layer.components, plan.num_logits)).evaluator
+        return SPLDistribution(plans, *rows.parameters(layer.components, plan.num_logits)).evaluator
 
-    return ScoredDistribution(structure.circuit, announced, log_probs.reshape(z.shape[:-1]), whole)
+    return ScoredDistribution(plans.circuit, announced, log_probs.reshape(z.shape[:-1]), whole)
 
 
 class _Rows:
@@ -154,13 +154,13 @@ def _is_observed(z: Tensor) -> bool:
     return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
 
 
-def _codes(plan: Plan, structure: Structure, y: Tensor | EncodedStates, z: Tensor) -> Tensor | None:
+def _codes(plan: Plan, plans: CircuitPlans, y: Tensor | EncodedStates, z: Tensor) -> Tensor | None:
     """The codes of y [batch, most] if it has one label vector for each row of z; None for anything that is refused."""
     states = y.states if isinstance(y, EncodedStates) else y
-    if states.shape != (*z.shape[:-1], structure.circuit.num_labels) or states.device != z.device:
+    if states.shape != (*z.shape[:-1], plans.circuit.num_labels) or states.device != z.device:
         return None
     if isinstance(y, EncodedStates):
-        return None if y.codes is None or not y.is_of(structure) else y.codes.reshape(-1, y.codes.shape[-1])
+        return None if y.codes is None or not y.is_of(plans) else y.codes.reshape(-1, y.codes.shape[-1])
     if watched(y) or y.is_complex() or (y.dtype != torch.bool and not is_binary(y)):
         return None
     with torch.no_grad():

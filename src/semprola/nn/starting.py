@@ -16,7 +16,7 @@ from semprola.circuit import Circuit
 from semprola.distributions import ProductDistribution
 from semprola.distributions.arguments import check_binary, rows_named
 from semprola.distributions.names import as_rows
-from semprola.engine import Structure, encode, indicators, log_softmax, logits_of, possible, posterior
+from semprola.engine import CircuitPlans, encode, indicators, log_softmax, logits_of, possible, posterior
 
 _MOST_NUMBERS = 2**24
 """Largest tensor made at once."""
@@ -26,7 +26,7 @@ _MOST_GIVEN = 1024
 """Inputs that the moments of a product are averaged over; more are thinned out."""
 
 
-def branch_weights(structure: Structure, y: Tensor, given: Tensor | None, smoothing: float) -> Tensor:
+def branch_weights(plans: CircuitPlans, y: Tensor, given: Tensor | None, smoothing: float) -> Tensor:
     """Smoothed maximum-likelihood log-weights of a single circuit [W], not normalised; float64.
 
     A deterministic circuit's likelihood falls apart into one multinomial per sum, whose best weights are how often the
@@ -35,16 +35,16 @@ def branch_weights(structure: Structure, y: Tensor, given: Tensor | None, smooth
     rows are thinned out.
 
     Args:
-        structure: the plans of the layer.
+        plans: the plans of the layer.
         y: label vectors, all within the constraint [rows, labels].
         given: their inputs [rows, given], or None.
         smoothing: how many observations the uniform distribution counts for at each sum.
     """
-    plan = structure.layer_explicit
-    uniform = log_softmax(structure.layer, logits_of(structure.layer, structure.log_counts)[:, None])
+    plan = plans.layer_explicit
+    uniform = log_softmax(plans.layer, logits_of(plans.layer, plans.log_counts)[:, None])
     prior = smoothing * uniform[:, 0].exp()
     if given is None:
-        return (_branch_counts(structure, y, uniform) + prior).log()
+        return (_branch_counts(plans, y, uniform) + prior).log()
     most = max(64, _MOST_NUMBERS // max(1, plan.num_edges))
     thinned = slice(None, None, -(-len(y) // most))
     y, given = y[thinned], given[thinned]
@@ -54,7 +54,7 @@ def branch_weights(structure: Structure, y: Tensor, given: Tensor | None, smooth
     used = uniform.new_zeros((plan.num_weights, len(inputs))).index_add_(1, group, flows)
     unknown = torch.full((len(inputs), y.shape[1]), float("nan"), dtype=torch.float64)
     alive, _ = possible(plan, _leaves(torch.cat([unknown, inputs.to(torch.float64)], 1).T))
-    return _available(structure, used, alive.to(torch.float64), prior)
+    return _available(plans, used, alive.to(torch.float64), prior)
 
 
 def label_odds(circuit: Circuit, y: Tensor, given: Tensor | None, smoothing: float) -> Tensor:
@@ -75,10 +75,10 @@ def label_odds(circuit: Circuit, y: Tensor, given: Tensor | None, smoothing: flo
         kept = given[:: -(-len(given) // _MOST_GIVEN)]
         inputs, count = torch.unique(kept, dim=0, return_counts=True)
         share = count.to(torch.float64) / len(kept)
-    structure = Structure(circuit)
+    plans = CircuitPlans(circuit)
 
     def at(odds: Tensor) -> ProductDistribution:
-        return ProductDistribution(structure, odds.expand(len(share), 1, -1), given=inputs)
+        return ProductDistribution(plans, odds.expand(len(share), 1, -1), given=inputs)
 
     with torch.no_grad():
         uniform = share @ at(torch.zeros(circuit.num_labels, dtype=torch.float64)).mean
@@ -130,13 +130,13 @@ def refuse_violations(circuit: Circuit, y: Tensor, given: Tensor | None) -> None
         raise ValueError(f"y breaks the constraint{rows_named(broken, y.shape[:1])}: leave such rows out")
 
 
-def _branch_counts(structure: Structure, y: Tensor, uniform: Tensor) -> Tensor:
+def _branch_counts(plans: CircuitPlans, y: Tensor, uniform: Tensor) -> Tensor:
     """How often label vectors use each weight [W]; with several units, how often one expects that they do."""
-    plan = structure.layer_explicit
+    plan = plans.layer_explicit
     counts = uniform.new_zeros(plan.num_weights)
     step = max(1, _MOST_NUMBERS // max(1, plan.num_edges))
     for rows in y.to(torch.float64).T.split(step, 1):
-        if structure.is_deterministic:
+        if plans.is_deterministic:
             codes = encode(plan, rows).flatten()
             counts += torch.bincount(codes[codes >= 0], minlength=plan.num_weights)
         else:
@@ -145,13 +145,13 @@ def _branch_counts(structure: Structure, y: Tensor, uniform: Tensor) -> Tensor:
     return counts
 
 
-def _available(structure: Structure, used: Tensor, alive: Tensor, prior: Tensor) -> Tensor:
+def _available(plans: CircuitPlans, used: Tensor, alive: Tensor, prior: Tensor) -> Tensor:
     """Log-weights [W] of choices among the branches that are left, from their counts and what is left [W, inputs].
 
     A branch that was not to be had did not lose against the others. The likelihood has no closed maximum then; the
     iteration is that of Hunter (2004) for the Bradley-Terry model, and never lowers it.
     """
-    blocks = structure.layer.blocks
+    blocks = plans.layer.blocks
     counts = used.sum(1) + prior
     weights = counts.clone()
     for _ in range(_STEPS):

@@ -89,7 +89,7 @@ def build(description: Any, circuits: list[Circuit], depth: int = 0) -> nn.Modul
 def _describe_layer(layer: SPL | ProductSPL, circuits: list[Circuit]) -> dict[str, Any] | None:
     options: dict[str, Any] = {"in_features": layer.in_features, "components": layer.components}
     if isinstance(layer, SPL):
-        options |= {"units": layer.units, "mixing": layer.structure.mixing}
+        options |= {"units": layer.units, "mixing": layer.plans.mixing}
     elif not isinstance(layer.q, str):
         return None
     else:

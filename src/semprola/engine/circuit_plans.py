@@ -17,7 +17,7 @@ _SMALL = 4096
 """The models of a circuit with no more nodes than this are counted beforehand, and listed if they are no more."""
 
 
-class Structure:
+class CircuitPlans:
     """A circuit and the plans that evaluate it, for a layer with `units` copies of each sum.
 
     Args:
@@ -32,10 +32,10 @@ class Structure:
         self.circuit = circuit
         self.units, self.mixing = units, mixing
 
-    def __reduce__(self) -> tuple[type[Structure], tuple[Any, ...]]:
-        return Structure, (self.circuit, self.units, self.mixing)
+    def __reduce__(self) -> tuple[type[CircuitPlans], tuple[Any, ...]]:
+        return CircuitPlans, (self.circuit, self.units, self.mixing)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> Structure:
+    def __deepcopy__(self, memo: dict[int, Any]) -> CircuitPlans:
         return self
 
     def prepare_constraint(self) -> None:

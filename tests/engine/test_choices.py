@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import pytest
 import torch
-from engine_cases import INF, NAMES, leaves_of, numbers, states, structure
+from engine_cases import INF, NAMES, leaves_of, numbers, plans, states
 from torch import Tensor
 
 import semprola as sp
-from semprola.engine import Literals, Structure, log_value, search
+from semprola.engine import CircuitPlans, Literals, choices, log_value
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 
 
-def table(one: Structure, weights: Tensor, leaves: Tensor) -> tuple[Tensor, Tensor]:
+def table(one: CircuitPlans, weights: Tensor, leaves: Tensor) -> tuple[Tensor, Tensor]:
     """All states [variables, 2^variables] and their log-values [2^variables, columns]."""
     plan = one.layer_explicit
     rows = states(plan)
@@ -23,23 +23,23 @@ def table(one: Structure, weights: Tensor, leaves: Tensor) -> tuple[Tensor, Tens
 
 @pytest.mark.parametrize("name", NAMES)
 def test_maximize(name: str) -> None:
-    one = structure(name)
+    one = plans(name)
     plan = one.layer_explicit
     weights, leaves = numbers(plan)
     literals = Literals.of(plan, leaves[0::2], leaves[1::2], maximize=True)
     rows, scores = table(one, weights, leaves)
-    found, value = search.maximize(plan, weights, literals)
+    found, value = choices.maximize(plan, weights, literals)
     torch.testing.assert_close(value, scores.amax(0))
     torch.testing.assert_close(found, rows[:, scores.argmax(0)])
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_top_k(name: str) -> None:
-    one = structure(name)
+    one = plans(name)
     weights, leaves = numbers(one.layer_explicit)
     rows, scores = table(one, weights, leaves)
     best, order = scores.sort(0, descending=True)
-    found, values = search.top_k(one.layer_explicit, weights, leaves, 3)
+    found, values = choices.top_k(one.layer_explicit, weights, leaves, 3)
     torch.testing.assert_close(values, best[:3])
     for rank in range(3):
         real = values[rank] > -INF
@@ -50,11 +50,11 @@ def test_top_k(name: str) -> None:
 def test_top_k_of_a_deep_circuit(k: int) -> None:
     """A chain of 120 sums: fewer and more states are asked for than there are."""
     circuit = sp.compile(sp.constraints.cardinality([f"y{i}" for i in range(120)], exactly=119) & sp.Bool("y0"))
-    one = sp.SPL(1, circuit).structure
+    one = sp.SPL(1, circuit).plans
     weights, leaves = numbers(one.layer_explicit, 35)
-    found, values = search.top_k(one.layer_explicit, weights, leaves, k)
+    found, values = choices.top_k(one.layer_explicit, weights, leaves, k)
     sp.set_engine("torch")
-    expected, best = search.top_k(one.layer_explicit, weights, leaves, k)
+    expected, best = choices.top_k(one.layer_explicit, weights, leaves, k)
     torch.testing.assert_close(values, best)
     torch.testing.assert_close(found, expected)
     assert (values[:-1] >= values[1:]).all()
@@ -62,13 +62,13 @@ def test_top_k_of_a_deep_circuit(k: int) -> None:
 
 @pytest.mark.parametrize("name", ["cat_dog_animal", "exactly_two_of_five", "free_labels"])
 def test_samples_have_the_right_frequencies(name: str) -> None:
-    one = structure(name)
+    one = plans(name)
     plan = one.layer_explicit
     weights, leaves = numbers(plan)
     literals = Literals.of(plan, leaves[0::2], leaves[1::2])
     rows, scores = table(one, weights, leaves)
     count = 4000
-    drawn = search.sample(plan, weights, literals, torch.arange(3).expand(count, -1), torch.Generator().manual_seed(7))
+    drawn = choices.sample(plan, weights, literals, torch.arange(3).expand(count, -1), torch.Generator().manual_seed(7))
     for column in range(3):
         probability = scores[:, column].softmax(0)
         hits = (drawn[:, :, column][:, :, None] == rows[:, None]).all(0).double().mean(0)
@@ -79,13 +79,13 @@ def test_samples_have_the_right_frequencies(name: str) -> None:
 
 
 def test_samples_depend_on_the_seed_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    plan = structure("exactly_two_of_five").layer
+    plan = plans("exactly_two_of_five").layer
     weights, leaves = numbers(plan, 40)
     literals = Literals.of(plan, leaves[0::2], leaves[1::2])
     column = torch.arange(40).expand(50, -1)
 
     def draw(seed: int) -> Tensor:
-        return search.sample(plan, weights, literals, column, torch.Generator().manual_seed(seed))
+        return choices.sample(plan, weights, literals, column, torch.Generator().manual_seed(seed))
 
     assert torch.equal(draw(1), draw(1))
     assert not torch.equal(draw(1), draw(2))
