@@ -117,13 +117,20 @@ def figures(results: Path, files: Iterable[str]) -> Figures:
 
 
 def paths_table(results: Path) -> str:
-    """Simple paths: exact match, Hamming score and consistency, published and ours."""
-    return _triples("simple-path", {name: figures(results, files) for name, files in PATHS.items()})
+    """Simple paths: exact match and consistency, published and ours."""
+    return _beside("simple-path", _all(results, PATHS), (0, 2), "exact match / obeys the rules, %")
+
+
+def paths_hamming(results: Path) -> str:
+    """The Hamming scores of the same runs."""
+    return _beside("simple-path", _all(results, PATHS), (1,), "Hamming score, %")
 
 
 def preferences_table(results: Path) -> str:
     """Preferences, in the same form."""
-    return _triples("preference", {name: figures(results, files) for name, files in PREFERENCES.items()})
+    return _beside(
+        "preference", _all(results, PREFERENCES), (0, 1, 2), "exact match / Hamming score / obeys the rules, %"
+    )
 
 
 def headline(results: Path) -> str:
@@ -183,6 +190,7 @@ PARTS: Mapping[str, tuple[str, Callable[[Path], str]]] = {
     "headline": ("README.md", headline),
     "overview": ("docs/evidence.md", overview),
     "paths": ("docs/paths.md", paths_table),
+    "hamming": ("docs/paths.md", paths_hamming),
     "preferences": ("docs/preferences.md", preferences_table),
     "layers": ("docs/which_layer.md", layers_table),
 }
@@ -213,19 +221,19 @@ def _published(experiment: str) -> Figures:
     return dict(PUBLISHED[experiment])
 
 
-def _triples(experiment: str, columns: Mapping[str, Figures]) -> str:
+def _all(results: Path, columns: Mapping[str, Iterable[str]]) -> dict[str, Figures]:
+    return {name: figures(results, files) for name, files in columns.items()}
+
+
+def _beside(experiment: str, columns: Mapping[str, Figures], places: Sequence[int], title: str) -> str:
+    """One row per method, one column per source; in a cell, the figures at some places of the three."""
     sources = {"published": _published(experiment), **{f"ours: {name}": seen for name, seen in columns.items()}}
-    rows = [["exact / Hamming / consistent, %", *sources]]
+    rows = [[title, *sources]]
     for method in METHODS:
-        cells = [
-            " / ".join(f"{value:.1f}" for value in seen[method]) if method in seen else "–" for seen in sources.values()
-        ]
-        rows.append([TITLES[method], *cells])
+        cells = (seen.get(method) for seen in sources.values())
+        shown = ["–" if cell is None else " / ".join(f"{cell[place]:.1f}" for place in places) for cell in cells]
+        rows.append([TITLES[method], *shown])
     return _markdown(rows)
-
-
-def _triple(values: tuple[float, float, float] | None) -> str:
-    return "–" if values is None else " / ".join(f"{value:.1f}" for value in values)
 
 
 def _exact(seen: Figures) -> list[str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import inspect
 import re
 from pathlib import Path
 from typing import Any
@@ -72,3 +74,15 @@ def test_every_environment_variable_is_listed() -> None:
     for path in source.rglob("*.py"):
         for name in re.findall(r'"(SEMPROLA_[A-Z_]+)"', path.read_text(encoding="utf-8")):
             assert f"`{name}`" in text, f"docs/files.md does not name {name}, which {path.name} reads"
+
+
+def test_every_public_name_is_in_the_api_page() -> None:
+    text = page("api.md")
+    listed = {name.split(".")[-1] for name in re.findall(r"auto(?:function|class):: ([\w.]+)", text)}
+    for module, options in re.findall(r"automodule:: ([\w.]+)\n((?:   :.*\n)*)", text):
+        members = re.search(r":members: (.+)", options)
+        listed |= set(members[1].split(", ")) if members else set(vars(importlib.import_module(module)))
+    for name in sp.__all__:
+        value = getattr(sp, name)
+        if isinstance(value, type) or inspect.isfunction(value):
+            assert name in listed, f"docs/api.md does not name sp.{name}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments.evidence import update_pages
 from experiments.provenance import read_json
 from experiments.warcraft.larger import grids_markdown
 from experiments.warcraft.tables import NETS, PUBLISHED, chosen_markdown, markdown, rows_of
@@ -14,12 +15,13 @@ from semprola._files import write_atomically
 from semprola.errors import FormatError
 
 PAGE = Path("docs/warcraft.md")
+RESULTS = Path("results/warcraft")
 GRIDS = "grids.json"
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
 def write_report(folder: Path, page: Path = PAGE) -> Path:
-    """Rewrite the part of the page between its markers.
+    """Rewrite the part of the page between its markers, and the overview of all experiments if it is the real page.
 
     Raises:
         FormatError: the page lacks the markers.
@@ -30,6 +32,8 @@ def write_report(folder: Path, page: Path = PAGE) -> Path:
     if not begin or not end:
         raise FormatError(f"{page}: expected a part between {BEGIN} and {END}")
     write_atomically(page, f"{before}{BEGIN}\n\n{sections(folder)}\n{END}{after}".encode())
+    if page == PAGE and folder == RESULTS:
+        update_pages(folder.parent, Path())
     return page
 
 
