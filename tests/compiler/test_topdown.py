@@ -22,6 +22,7 @@ from semprola.compiler.backends.topdown import search as topdown
 from semprola.compiler.backends.topdown.native import native_library
 from semprola.compiler.backends.topdown.search import Ddnnf, compile_cnf
 from semprola.compiler.budget import Budget, Progress
+from semprola.compiler.clausal import circuit_of
 from semprola.errors import CompilationBudgetError, FormatError, UnsatisfiableError
 
 ORACLES = Path(__file__).parents[3] / "shared" / "data" / "oracles"
@@ -404,6 +405,21 @@ def test_node_budget(backend: str) -> None:
 def test_memory_budget(backend: str) -> None:
     with pytest.raises(CompilationBudgetError, match="memory"):
         compile_cnf(*hard_cnf(), Budget(memory=2_000_000, timeout=20))
+
+
+@needs_native
+def test_components_are_forgotten_before_memory_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All components together need more than the budget: some are forgotten and searched again, nothing is lost."""
+    monkeypatch.setattr("semprola.compiler.budget._resident", lambda: None)  # so small that other tests would show
+    clauses = random_cnf(random.Random(3), 60, 170, (3,))
+
+    def compiled(memory: int | None) -> tuple[int, int]:
+        made = compile_cnf(60, clauses, Budget(memory=memory))
+        return made.num_nodes, circuit_of(made, [str(v) for v in range(1, 61)]).model_count()
+
+    (nodes, models), (less_memory_nodes, same_models) = compiled(None), compiled(5_400_000)
+    assert models == same_models
+    assert less_memory_nodes <= 1.1 * nodes
 
 
 def test_progress_is_reported_and_may_stop_the_compilation(backend: str) -> None:

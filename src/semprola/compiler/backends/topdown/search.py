@@ -121,6 +121,9 @@ class _Task:
     budget: Budget
 
 
+_SHARE = 0.75
+"""The part of a memory budget that the search fills before it forgets components. The process is weighed too, and must
+not be over the budget before that happens: it also holds what was freed but not given back, and the clauses."""
 _PHASES = ("simplify", "order", "search")
 _DETAILS = ("edges", "decisions", "conflicts", "cache_entries", "cache_hits", "bytes", "width")
 
@@ -148,7 +151,7 @@ def _run_native(library: ctypes.CDLL, task: _Task) -> Ddnnf:
         # all of the time, not what is left: the search for an order depends on it, and must not on the machine's load
         -1.0 if budget.timeout is None else budget.timeout,
         -1 if budget.max_nodes is None else budget.max_nodes,
-        _default_memory() if budget.memory is None else budget.memory,
+        _default_memory() if budget.memory is None else int(_SHARE * budget.memory),
         ctypes.byref(shared),
         ctypes.byref(handle),
         sizes,
