@@ -48,18 +48,18 @@ def markdown(results: Results) -> str:
         lines.append(_line([f"{key} {title}", *cells]))
     # the paper has one column for both layers
     columns = [system for system in systems if system != "product-spl"]
-    lines += ["", "Published:", "", *_head(["", *(SYSTEMS[system] for system in columns)])]
+    lines += ["", *_fold("The marks as published"), *_head(["", *(SYSTEMS[system] for system in columns)])]
     for key, title in TITLES.items():
         lines.append(_line([f"{key} {title}", *(_tick(published(key, system)) for system in columns)]))
-    lines += ["", "The figures behind the measured marks:", ""]
+    lines += ["", "</details>", "", *_fold("The figures behind the measured marks")]
     lines += _head(["", *(f"{key}: {title}" for key, title in MEASURED.items())])
     for system in systems:
         lines.append(_line([SYSTEMS[system], *(figures(key, results[system][key]) for key in MEASURED)]))
-    lines += ["", "D4 by kind of constraint:", ""]
+    lines += ["", "</details>", "", *_fold("D4 by kind of constraint")]
     lines += _head(["", *(SYSTEMS[system] for system in systems)])
     for kind in results[systems[0]]["D4"]["kinds"]:
         lines.append(_line([kind, *(_kind(results[system]["D4"]["kinds"][kind]) for system in systems)]))
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", "</details>"]) + "\n"
 
 
 def figures(key: str, found: Mapping[str, Any]) -> str:
@@ -97,6 +97,11 @@ def picture(results: Results, path: Path) -> Path:
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.01, 1.0), title="system (exponent)")
     return save(figure, path)
+
+
+def _fold(title: str) -> list[str]:
+    """The beginning of a fold."""
+    return [f"<details><summary>{title}</summary>", ""]
 
 
 def _mark(mark: bool, system: str, key: str) -> str:
