@@ -85,18 +85,24 @@ def test_rules_for_logits() -> None:
 
 def test_a_program_needs_no_semprola(tmp_path: Path) -> None:
     net = network(sp.SPL(6, ANIMALS))
-    torch.export.save(export.program(net, "mode"), tmp_path / "mode.pt2")
+    rules = sp.parse(ANIMALS)
+    export.save_program(net, tmp_path / "mode.pt2", "mode", constraint=rules)
     x, _ = inputs(net, 9)
     torch.save({"x": x, "expected": net(x).mode}, tmp_path / "data.pt")
     code = """
-import sys, torch
+import json, sys, torch
 sys.modules["semprola"] = None
-run = torch.export.load(sys.argv[1] + "/mode.pt2").module()
+extra = {"semprola.json": ""}
+run = torch.export.load(sys.argv[1] + "/mode.pt2", extra_files=extra).module()
+said = json.loads(extra["semprola.json"])
+assert json.loads(said["labels"]) == ["cat", "animal", "dog"]
+assert (said["circuit_digest"], said["constraint"], said["query"]) == (*sys.argv[2:], "mode")
 data = torch.load(sys.argv[1] + "/data.pt", weights_only=True)
 assert torch.equal(run(data["x"]), data["expected"])
 assert torch.equal(run(data["x"][:1]), data["expected"][:1])
 """
-    subprocess.run([sys.executable, "-W", "ignore", "-c", code, str(tmp_path)], check=True, timeout=240)
+    words = [str(tmp_path), net[3].circuit.digest, str(rules)]  # type: ignore[index, union-attr]
+    subprocess.run([sys.executable, "-W", "ignore", "-c", code, *words], check=True, timeout=240)
 
 
 def test_a_program_of_the_engines_operators_says_that_it_needs_semprola(tmp_path: Path) -> None:
@@ -122,7 +128,10 @@ def test_a_program_of_the_engines_operators_says_that_it_needs_semprola(tmp_path
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("kind", "what"), [("single", "mode"), ("product", "hamming"), ("mixture", "log_prob")])
+@pytest.mark.parametrize(
+    ("kind", "what"),
+    [("single", "mode"), ("product", "hamming"), ("mixture", "log_prob"), ("product mixture", "mean")],
+)
 def test_onnx_runtime_gives_the_same_answers(kind: str, what: str, tmp_path: Path) -> None:
     onnx = pytest.importorskip("onnx")
     runtime = pytest.importorskip("onnxruntime")

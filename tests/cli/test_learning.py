@@ -107,6 +107,45 @@ def test_the_same_numbers_from_every_format(run: Any) -> None:
     assert len(predicted) == 1
 
 
+def test_sparse_rows_are_those_of_the_dense_table(run: Any) -> None:
+    head = "@relation r\n@attribute a numeric\n@attribute 'b c' {red, 'dark blue'}\n" + "".join(
+        f"@attribute {name} {{0, 1}}\n" for name in LABELS
+    )
+    dense = ["1.5,red,0,0,0", "0,'dark blue',1,0,1", "0,red,0,0,0", "-2,red,0,1,1"]
+    sparse = ["{0 1.5}", "{1 'dark blue', 2 1, 4 1}", "{}", "{0 -2, 3 1, 4 1}"]
+    for name, rows in {"dense": dense, "sparse": sparse}.items():
+        Path(f"{name}.arff").write_text(head + "@data\n" + "\n".join(rows * 10) + "\n")
+        answer = train(run, f"{name}.arff", "--json", "--epochs", "2")
+        assert answer.exit_code == 0, answer.output
+    assert run("predict", "model", "sparse.arff").stdout == run("predict", "model", "dense.arff").stdout
+    for row, message in {
+        "{0 1.5": "does not end in }",
+        "{0}": "entries such as '3 1.5', not '0'",
+        "{x 1}": "entries such as '3 1.5', not 'x 1'",
+        "{9 1}": "there are 5 attributes, counted from 0",
+        "{0 1, 0 2}": "attribute 0 is there twice",
+    }.items():
+        Path("bad.arff").write_text(f"{head}@data\n{row}\n")
+        said = train(run, "bad.arff").stderr
+        assert f"bad.arff:{head.count(chr(10)) + 2}: " in said
+        assert message in said
+
+
+def test_a_rule_about_an_input_is_a_label_with_evidence(run: Any) -> None:
+    columns = table(120)
+    columns["indoors"] = [int(place == "house") for place in columns["place"]]
+    rows = zip(columns["indoors"], columns["cat"], strict=True)
+    columns["cat"] = [cat if indoors else 0 for indoors, cat in rows]
+    write_csv("rooms.csv", columns)
+    words = ["--labels", "indoors,cat,animal", "--rules", "cat -> indoors", "--ignore", "dog", "--out", "model", *QUICK]
+    assert "pass --evidence indoors" in run("train", "rooms.csv", *["--labels", "cat,animal", *words[2:]]).stderr
+    assert run("train", "rooms.csv", *words).exit_code == 0
+    outside = {**columns, "indoors": [0] * 120}
+    write_csv("outside.csv", outside)
+    rows = list(csv.DictReader(io.StringIO(run("predict", "model", "outside.csv", "--evidence", "indoors").stdout)))
+    assert [row["cat"] for row in rows] == ["0"] * 120
+
+
 def test_labels_that_are_not_observed(run: Any) -> None:
     columns = table(200)
     for row in range(0, 200, 3):
@@ -171,7 +210,11 @@ def test_explanations_are_what_the_distribution_says(run: Any) -> None:
     ("words", "message"),
     [
         (["--labels", "cat,bird"], "animals.csv:1: there is no column 'bird'; the file has weight, noise, place, cat"),
-        (["--labels", "cat,dog"], "the constraint speaks of 'animal', which is not listed"),
+        (
+            ["--labels", "cat,dog"],
+            "the rules speak of 'animal', a column that is not in --labels: add it there, and if you",
+        ),
+        (["--rules", "cat -> bird"], "the constraint speaks of 'bird', which is not listed"),
         (["--labels", ","], "--labels names no column"),
         (["--ignore", "colour"], "there is no column 'colour'"),
         (["--ignore", "weight,noise,place"], "there is no column left to predict from"),

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semprola.cli.guessing import read_text
+from semprola.cli.arff import read_arff
 from semprola.cli.tables import find_columns, read_csv
 from semprola.errors import FormatError, SemprolaError
 
@@ -119,34 +116,7 @@ def _read_csv(path: Path) -> Frame:
 
 
 def _read_arff(path: Path) -> Frame:
-    names: list[str] = []
-    rows: list[list[str]] = []
-    places: list[int] = []
-    in_data = False
-    for number, line in enumerate(read_text(path).splitlines(), start=1):
-        text = line.strip()
-        if not text or text.startswith("%"):
-            continue
-        if not in_data:
-            found = re.match(r"@attribute\s+('(?:[^'\\]|\\.)*'|\"[^\"]*\"|\S+)\s+\S", text, re.IGNORECASE)
-            if found:
-                names.append(found[1].strip("'\""))
-            elif re.match(r"@data\b", text, re.IGNORECASE):
-                in_data = True
-            elif not re.match(r"@relation\b", text, re.IGNORECASE):
-                raise FormatError(f"{path}:{number}: not ARFF: expected @attribute or @data, found {text[:40]!r}")
-            continue
-        if text.startswith("{"):
-            raise FormatError(f"{path}:{number}: a sparse row; write it out, with a value for every attribute")
-        row = next(csv.reader(io.StringIO(text), quotechar="'", skipinitialspace=True))
-        if len(row) != len(names):
-            raise FormatError(f"{path}:{number}: has {len(row)} values, but there are {len(names)} attributes")
-        rows.append(row)
-        places.append(number)
-    if not in_data:
-        raise FormatError(f"{path}: not ARFF: there is no @data line")
-    if len(set(names)) < len(names):
-        raise FormatError(f"{path}: attribute {next(n for n in names if names.count(n) > 1)!r} is there twice")
+    names, rows, places = read_arff(path)
     return Frame(path, {name: _texts([row[i] for row in rows]) for i, name in enumerate(names)}, places, "line")
 
 

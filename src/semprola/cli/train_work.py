@@ -56,6 +56,7 @@ def train_model(request: TrainRequest) -> dict[str, Any]:
     frame.require(request.labels)
     frame.require(request.ignore)
     rules = [] if request.rules is None else read_rules(request.rules)
+    _require_labels(request, frame, rules)
     circuit = compile_rules(rules, request.labels, progress=not request.quiet)
     free = set(request.labels).difference(*(rule.labels() for rule in rules if isinstance(rule, Formula)))
     if free and not request.quiet and _all_formulas(rules):
@@ -84,6 +85,18 @@ def train_model(request: TrainRequest) -> dict[str, Any]:
         **figures,
         "written": str(request.out),
     }
+
+
+def _require_labels(request: TrainRequest, frame: Frame, rules: list[Any]) -> None:
+    """Refuse rules about a column that is an input: it would not be known to the layer."""
+    for rule in rules:
+        names = rule.labels() if isinstance(rule, Formula) else ()
+        found = next((name for name in names if name not in request.labels and name in frame.columns), None)
+        if found is not None:
+            raise LabelError(
+                f"the rules speak of {found!r}, a column that is not in --labels: add it there, and if you know it "
+                f"when you predict, pass --evidence {found}"
+            )
 
 
 def _all_formulas(rules: list[Any]) -> bool:

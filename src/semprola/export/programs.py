@@ -1,4 +1,4 @@
-"""`export.program` and `export.onnx`: a network with its layer and one query, ready to ship."""
+"""`export.program`, `export.save_program` and `export.onnx`: a network with its layer and one query, ready to ship."""
 
 from __future__ import annotations
 
@@ -24,6 +24,8 @@ from semprola.nn.gate import split_outputs
 from semprola.nn.standardize import Standardize
 
 _OPSET = 18
+METADATA = "semprola.json"
+"""The name under which a saved program keeps what it says of the layer."""
 
 
 def module(model: Any, what: str = "mode") -> nn.Module:
@@ -77,6 +79,35 @@ def program(model: Any, what: str = "mode", *, example: Any = None) -> torch.exp
         return torch.export.export(made, inputs, dynamic_shapes=shapes)
 
 
+def save_program(
+    model: Any, path: str | os.PathLike[str], what: str = "mode", *, example: Any = None, constraint: Any = None
+) -> Path:
+    """Write a network as a file of `torch.export`, with its labels and its constraint.
+
+    ``torch.export.load(path, extra_files=extra)`` runs it where semprola is not installed. With
+    ``extra = {"semprola.json": ""}`` it also fetches what the file says of the layer: the labels (or tags), the hash of
+    the constraint's circuit (or of the rules' automaton) and, if given, its text.
+
+    Args:
+        model: as for :func:`program`.
+        path: where to write; should end in .pt2.
+        what: "mode", "mean", "log_prob", or "hamming" for ``decode("hamming")``.
+        example: as for :func:`program`.
+        constraint: a formula or its text, to be kept in the file.
+
+    Returns:
+        The path.
+
+    Raises:
+        SemprolaError: the layer or the query has no such form, or the network is no such network.
+    """
+    made = program(model, what, example=example)
+    metadata = _metadata(model, _plain(_network_of(model), what), what, constraint)
+    with _quiet():
+        torch.export.save(made, os.fspath(path), extra_files={METADATA: json.dumps(metadata)})
+    return Path(path)
+
+
 def onnx(
     model: Any, path: str | os.PathLike[str], what: str = "mode", *, example: Any = None, constraint: Any = None
 ) -> Path:
@@ -114,13 +145,7 @@ def onnx(
     if written is None:
         raise SemprolaError("the ONNX exporter of torch gave no program")
     proto = written.model_proto
-    metadata = {
-        "semprola": __version__,
-        "query": what,
-        **made.metadata(),
-        "constraint": _text_of(model, constraint),
-    }
-    for key, value in metadata.items():
+    for key, value in _metadata(model, made, what, constraint).items():
         proto.metadata_props.add(key=key, value=value)
     onnx_package.save(proto, os.fspath(path))
     return Path(path)
@@ -143,7 +168,7 @@ class _Exported(nn.Module):
         return torch.zeros((len(x), self.query.labels), dtype=torch.float32, device=x.device)
 
     def metadata(self) -> dict[str, str]:
-        """What an ONNX file says of the layer."""
+        """Labels and hash of the circuit, for files."""
         circuit = self.query.plans.circuit
         return {"labels": json.dumps(list(circuit.labels)), "circuit_digest": circuit.digest}
 
@@ -210,6 +235,11 @@ def _example(network: nn.Module, example: Any) -> Tensor:
     if not isinstance(width, int) or any(isinstance(module, SequenceSPL) for module in network.modules()):
         raise SemprolaError(f"the shape of the inputs is not known for {type(first).__name__}: pass example=")
     return torch.zeros((3, width), dtype=like.dtype, device=like.device)
+
+
+def _metadata(model: Any, made: _Exported | SequenceQuery, what: str, constraint: Any) -> dict[str, str]:
+    """What a file says of the layer."""
+    return {"semprola": __version__, "query": what, **made.metadata(), "constraint": _text_of(model, constraint)}
 
 
 def _text_of(model: Any, constraint: Any) -> str:
