@@ -10,10 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(importlib.util.find_spec("lightning") is None, reason="needs the extra `lightning`"),
-]
+pytestmark = pytest.mark.skipif(importlib.util.find_spec("lightning") is None, reason="needs the extra `lightning`")
 
 _SCRIPT = """
 import os, sys, warnings
@@ -70,6 +67,7 @@ if trainer.is_global_zero:
 """
 
 
+@pytest.mark.slow
 def test_one_and_two_processes_take_the_same_steps(tmp_path: Path) -> None:
     import torch
 
@@ -82,3 +80,20 @@ def test_one_and_two_processes_take_the_same_steps(tmp_path: Path) -> None:
     one, two = (torch.load(tmp_path / devices, weights_only=True) for devices in ("1", "2"))
     torch.testing.assert_close(one["parameters"], two["parameters"], rtol=0, atol=1e-5)
     assert two["valid"] == pytest.approx(one["valid"], abs=1e-5)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_bad_input() -> None:
+    import torch
+
+    import semprola as sp
+    from semprola.lightning import SPLModule
+
+    with pytest.raises(ValueError, match="lr must not be negative"):
+        SPLModule(sp.SPL(4, "cat -> animal"), lr=-1.0)
+    with pytest.raises(TypeError, match="speed"):
+        SPLModule(sp.SPL(4, "cat -> animal"), speed=3)
+    module = SPLModule(sp.SPL(4, "cat -> animal"))
+    with pytest.raises(ValueError, match="the loss is inf at step 0: does a label break the constraint"):
+        module.training_step((torch.zeros(1, 4), torch.tensor([[1.0, 0.0]])), 0)

@@ -286,6 +286,44 @@ def test_rows_that_break_the_rules_can_be_left_out(run: Any) -> None:
     assert "not a model of `semprola train`" in run("predict", "other", "new.csv").stderr
 
 
+def test_rows_that_a_model_cannot_read(run: Any) -> None:
+    write_csv("animals.csv", table(60))
+    assert train(run, "animals.csv", "--epochs", "1").exit_code == 0
+
+    def said(**changes: Any) -> str:
+        columns = {name: values for name, values in (table(4, 1) | changes).items() if values is not None}
+        write_csv("new.csv", columns)
+        answer = run("predict", "model", "new.csv", "--out", "out.csv")
+        assert answer.exit_code == 2
+        assert len(answer.stderr.splitlines()) == 1, answer.stderr
+        assert not Path("out.csv").exists()
+        return str(answer.stderr)
+
+    assert "new.csv:1: there is no column 'weight'; the file has noise, place, cat" in said(weight=None)
+    assert "new.csv:3: column 'weight' is empty, expected a number" in said(weight=[1, "", 2, 3])
+    assert "new.csv:4: column 'noise' is 'loud', expected a number" in said(noise=[1, 2, "loud", 3])
+    assert "new.csv:2: column 'noise' is 'inf', expected a number" in said(noise=["inf", 2, 3, 3])
+    np.savez("new.npz", weight=np.zeros(3), noise=np.zeros(2))
+    assert "different numbers of rows: [2, 3]" in run("predict", "model", "new.npz").stderr
+    # a place that was not there in training is none of those that were
+    write_csv("new.csv", {**table(4, 1), "place": ["moon"] * 4})
+    assert obeys(list(csv.DictReader(io.StringIO(run("predict", "model", "new.csv").stdout))))
+
+
+def test_rows_of_parquet_files_are_named(run: Any) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    columns = table(30)
+    columns["cat"][3], columns["dog"][3] = 1, 1
+    columns["cat"][5] = None
+    parquet.write_table(arrow.table(columns), "a.parquet")
+    assert "1 of 30 rows break the rules: a.parquet, row 4: " in train(run, "a.parquet").stderr
+    assert train(run, "a.parquet", "--skip-inconsistent", "--epochs", "1").exit_code == 0
+    parquet.write_table(arrow.table({**columns, "weight": [None, *columns["weight"][1:]]}), "b.parquet")
+    assert "b.parquet, row 1: column 'weight' is empty" in run("predict", "model", "b.parquet").stderr
+
+
 @pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends the signal of Ctrl-C")
 def test_an_interrupted_call_goes_on_to_the_same_model(run: Any) -> None:
