@@ -57,6 +57,7 @@ sanitize: $(INSTALLED) ## Test the native code with sanitizers for addresses, un
 # Peers want other versions of what they share with us, so they get an environment of their own.
 bench: .venv-bench/.installed ## Measure speed beside other packages; writes docs/speed.md
 	.venv-bench/bin/python -m benchmarks.engine --docs docs/speed.md
+	@test ! -x $(BIN)/python || $(BIN)/python -m experiments evidence
 	.venv-bench/bin/python -m benchmarks.sequences
 
 .venv-bench/.installed: pyproject.toml setup.py constraints.txt $(NATIVE)

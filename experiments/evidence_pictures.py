@@ -64,11 +64,7 @@ def speed_picture(bench: Mapping[str, Any], path: Path) -> Path:
     """
     figure = blank_figure(8.2, 3.6)
     axes = figure.subplots()
-    rows = [
-        row
-        for row in bench["rows"]
-        if (row["task"], row["batch"], row["threads"]) == ("log Z + gradient", 128, 1) and "cpu_ms" in row
-    ]
+    rows = gradient_rows(bench)
     circuits = sorted({row["circuit"]: row["edges"] for row in rows}.items(), key=lambda item: item[1])
     names = [name for name, _ in circuits]
     for place, (engine, (title, colour)) in enumerate(_ENGINES.items()):
@@ -85,6 +81,13 @@ def speed_picture(bench: Mapping[str, Any], path: Path) -> Path:
     figure.legend(ncols=3, frameon=False, loc="upper center", fontsize=9)
     figure.subplots_adjust(left=0.25, right=0.97, top=0.92, bottom=0.14)
     return _save(figure, path)
+
+
+def gradient_rows(bench: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The measurements that the picture of speed shows."""
+    wanted = ("log Z + gradient", 128, 1)
+    rows = bench["rows"]
+    return [row for row in rows if "cpu_ms" in row and (row["task"], row["batch"], row["threads"]) == wanted]
 
 
 def _brief(ms: float) -> str:

@@ -53,16 +53,10 @@ def test_what_is_said_of_simple_paths() -> None:
 
 
 def test_what_is_said_of_speed() -> None:
-    """README.md, docs/evidence.md: over twenty times as fast as KLay; a step takes 1.3 times that with sigmoids."""
-    bench = read_json(RESULTS / "bench.json")
-    times: dict[str, dict[str, float]] = {}
-    for row in bench["rows"]:
-        if (row["task"], row["batch"], row["threads"]) == ("log Z + gradient", 128, 1) and "cpu_ms" in row:
-            times.setdefault(row["circuit"], {})[row["engine"]] = row["cpu_ms"]
-    assert len(times) == 8
-    assert all(found["klay"] > 20 * found["native"] for found in times.values())
-    steps = {row["circuit"]: row["spl"]["cpu_ms"] / row["fil"]["cpu_ms"] for row in bench["networks"]}
-    assert [round(steps[name], 1) for name in ("cellcycle", "diatoms")] == [1.3, 1.3]
+    """docs/which_layer.md: on hierarchies, a step takes less than twice as long as with sigmoids."""
+    networks = {row["circuit"]: row for row in read_json(RESULTS / "bench.json")["networks"]}
+    for name in ("cellcycle", "diatoms"):
+        assert networks[name]["spl"]["cpu_ms"] < 2 * networks[name]["fil"]["cpu_ms"]
 
 
 def test_the_pictures_of_the_concepts_are_those_that_the_library_draws(tmp_path: Path) -> None:
