@@ -84,7 +84,7 @@ def test_settings_are_chosen_on_validation_maps(tmp_path: Path, monkeypatch: pyt
     monkeypatch.setattr(tuning, "EPOCHS", 1)
     training = app.TRAINING["costs"]
     entry = tuning.tune(task, "costs", "perturbed", training, tmp_path)
-    assert len(entry["tried"]) == 4
+    assert len(entry["tried"]) == 5
     best = max(entry["tried"], key=lambda tried: tried["optimal"])
     settings, chosen = tuning.chosen_settings(tmp_path, ModelSettings("perturbed", "costs"), training)
     assert chosen == replace(training, **best["changes"]["training"])
