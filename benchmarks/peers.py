@@ -45,7 +45,7 @@ class Peers:
         return lambda: module(ones, zeros).sum(), [ones]
 
     def klay_step(self, y: Tensor) -> tuple[Callable[[], Tensor], list[Tensor]]:
-        """KLay's likelihood of states y [batch, labels] with one weight an edge, each an input for each sample.
+        """KLay's likelihood of states y [batch, labels] with one weight per edge, each an input for each sample.
 
         Its own weighted circuits have the same weights for a whole batch, so weights are literals here, and made from
         logits by one softmax for all sums with the same number of edges.
@@ -66,7 +66,7 @@ class Peers:
         return run, [logits]
 
     def cirkit_step(self, y: Tensor) -> tuple[Callable[[], Tensor], list[Tensor]]:
-        """cirkit's likelihood of states y [batch, labels] with one weight an edge (the same for all of the batch)."""
+        """cirkit's likelihood of states y [batch, labels] with one weight per edge (the same for the whole batch)."""
         module, states = self._cirkit, y.to(torch.int64)
         return lambda: module(states).sum(), [w for w in module.parameters() if w.requires_grad]
 

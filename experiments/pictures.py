@@ -28,7 +28,7 @@ _FEWEST = 20
 
 
 def learning_curves(results: Sequence[Mapping[str, Any]], title: str = "") -> Any:
-    """Validation exact match against steps, a line a method; several seeds of one method share their colour.
+    """Validation exact match against steps, one line per method; several seeds of one method share their colour.
 
     Args:
         results: as `experiments.runs.run` gives them.

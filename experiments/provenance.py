@@ -39,7 +39,7 @@ def provenance(command: str | None = None) -> dict[str, Any]:
 
 
 def write_json(path: str | Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file that is complete or not there, whenever the process ends; a line an entry, a line a run."""
+    """Write a JSON file that is complete or not there, whenever the process ends; one line per entry and per run."""
     entries = []
     for name, value in content.items():
         text = json.dumps(value)
