@@ -35,9 +35,10 @@ export ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=1 UBSAN_OPTIONS=pri
 export TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1
 "$build/tests/unit_tests" "$library"
 [ "$kind" = address ] || exit 0
+[ $# -gt 0 ] || set -- tests/engine tests/compiler
 
 # Python is not built with the sanitizers: their libraries are loaded before it, and what it never frees is not counted.
 runtime() { "${CXX:-g++}" -print-file-name="$1"; }
 LD_PRELOAD="$(runtime libasan.so) $(runtime libubsan.so) $(runtime libstdc++.so)" \
   ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0 SEMPROLA_NATIVE_LIBRARY=$library SEMPROLA_ENGINE=native \
-  "$python" -m pytest -q -x -p no:cacheprovider -m "not slow" "${@:-tests/engine tests/compiler}"
+  "$python" -m pytest -q -x -p no:cacheprovider -m "not slow" "$@"
