@@ -1,7 +1,7 @@
 """Circuits in negation normal form, as knowledge compilers write them: the c2d and the d4 dialect.
 
-c2d: ``nnf nodes edges variables``, then one line per node, children first, the root last: ``L literal``, ``A k child*k``,
-``O j k child*k`` (j is a decision variable or 0); nodes count from 0. DSHARP and others write it too.
+c2d: ``nnf nodes edges variables``, then one line per node, children first, the root last: ``L literal``,
+``A k child*k``, ``O j k child*k`` (j is a decision variable or 0); nodes count from 0. DSHARP and others write it too.
 
 d4: nodes ``o id 0`` (or), ``a id 0`` (and), ``t id 0`` (true), ``f id 0`` (false), and edges ``from to literal* 0``
 whose literals are conjoined with what they lead to.

@@ -254,7 +254,7 @@ class Vtree:
             and np.array_equal(np.sort(self.variable[leaf]), np.arange((count + 1) // 2))
         )
         if not ok:
-            raise ValueError("not a vtree: nodes must come children first, each below one parent, one leaf per variable")
+            raise ValueError("not a vtree: children come first, each node has one parent, each variable one leaf")
 
 
 def _leaves(variables: Iterable[int]) -> tuple[list[int], list[int], list[int]]:
