@@ -5,7 +5,9 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
 import tempfile
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +30,10 @@ from semprola.engine.backends import BACKENDS  # noqa: E402
 ROOT = Path(__file__).resolve().parent.parent
 
 torch.set_num_threads(1)
+
+# A shell starts what runs in its background with Ctrl-C ignored, and children inherit that. Tests of Ctrl-C need it.
+if threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says something about the machine, not about the code.
 settings.register_profile(

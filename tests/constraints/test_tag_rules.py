@@ -163,7 +163,6 @@ def test_automata_that_read_numbers() -> None:
         (3, sp.LabelError, "rules must be"),
         (sp.constraints.permutation(2), sp.LabelError, "speak of"),
     ],
-    ids=str,
 )
 def test_bad_rules(rules: Any, error: type[Exception], message: str) -> None:
     if isinstance(rules, str):
