@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -107,5 +108,5 @@ def _short(count: int) -> str:
     """
     if count < 10_000:
         return f"{count:,}"
-    digits = str(count)
-    return f"{digits[0]}.{digits[1]}e{len(digits) - 1}"
+    digits, power = f"{Decimal(count):.1e}".split("e+")
+    return f"{digits}e{int(power)}"

@@ -109,8 +109,10 @@ def _reduced(
     few = counts <= _FEW_CHILDREN
     if values.ndim == 1 or int(few.sum()) < _WIDE_LEVEL:
         return nodes, reduce.reduceat(values[children], starts, axis=0)
-    result = np.empty((len(nodes), *values.shape[1:]), values.dtype)
-    result[few] = _child_by_child(values, children, starts[few], counts[few], reduce)
+    # sums of small integers are wider than these, as numpy's own reductions have them
+    wide = reduce.reduceat(values[:1], [0], axis=0).dtype
+    result = np.empty((len(nodes), *values.shape[1:]), wide)
+    result[few] = _child_by_child(values, children, starts[few], counts[few], reduce, wide)
     if not few.all():
         many = children[np.repeat(~few, counts)]
         starts = np.concatenate([[0], np.cumsum(counts[~few])[:-1]])
@@ -124,9 +126,10 @@ def _child_by_child(
     starts: npt.NDArray[np.int64],
     counts: npt.NDArray[np.int64],
     reduce: np.ufunc,
+    wide: np.dtype[Any],
 ) -> npt.NDArray[Any]:
     """One child after the other of all nodes at once: faster, and with less memory, than all children of each."""
-    result = values[children[starts]]
+    result = values[children[starts]].astype(wide, copy=False)
     for k in range(1, int(counts.max())):
         more = np.flatnonzero(counts > k)
         if len(more) == len(counts):

@@ -75,7 +75,7 @@ def refuted_early(constraint: Formula, budget: Budget) -> UnsatisfiableError | N
     Example:
         >>> from semprola.logic import parse
         >>> refuted_early(parse("exactly(2, a, b) & (a | c) & at_most(1, a, b, c)"), Budget()).rules
-        (a & b, at_most(1, a, b, c))
+        (exactly(2, a, b), at_most(1, a, b, c))
     """
     if isinstance(constraint, Cnf) or constraint.kind is not Kind.AND:
         return None
