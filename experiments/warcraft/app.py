@@ -15,8 +15,10 @@ from experiments.provenance import read_json, write_json
 from experiments.warcraft.dataset import PARTS, generated_maps, load_maps
 from experiments.warcraft.models import METHODS, ModelSettings
 from experiments.warcraft.nets import NETS
+from experiments.warcraft.paths import NEIGHBOURS
 from experiments.warcraft.runs import Task, path_constraint, run
 from experiments.warcraft.tables import print_summary
+from experiments.warcraft.tuning import chosen_settings, tune, tuned_methods
 from semprola.training import FitSettings
 
 DEFAULT_METHODS = {
@@ -25,14 +27,17 @@ DEFAULT_METHODS = {
     "resnet18": ("fil", "semantic-loss", "product-spl"),
 }
 TRAINING = {
-    "grid": FitSettings(epochs=20, batch_size=64, lr=3e-3, weight_decay=1e-3, schedule="cosine", warmup=200, clip=10.0),
-    "costs": FitSettings(epochs=20, batch_size=64, lr=1e-2, weight_decay=0.0, schedule="cosine", warmup=50, clip=10.0),
+    "grid": FitSettings(
+        epochs=20, batch_size=64, lr=6e-3, weight_decay=1e-2, schedule="cosine", warmup=200, clip=10.0,
+        precision="bfloat16", choose="exact",
+    ),
+    "costs": FitSettings(epochs=20, batch_size=64, lr=3e-2, schedule="cosine", warmup=50, clip=10.0),
     "resnet18": FitSettings(
-        epochs=30, batch_size=128, lr=1e-3, weight_decay=1e-4, schedule="cosine", warmup=100, clip=10.0,
-        precision="bfloat16",
+        epochs=10, batch_size=128, lr=1e-3, weight_decay=1e-4, schedule="cosine", warmup=100, clip=10.0,
+        precision="bfloat16", choose="exact",
     ),
 }  # fmt: skip
-"""How each network is trained, for all methods alike; chosen on validation maps."""
+"""How each network is trained, for all methods alike, but for what `--tune` chooses on validation maps."""
 QUICK = {"train": 1000, "val": 200, "test": 200}
 SHORT = "1,000 maps, grid net, a few epochs: a first look of a few minutes"
 
@@ -43,33 +48,38 @@ def main(arguments: Sequence[str] | None = None) -> int:
     methods = tuple(options.methods.split(",")) if options.methods else DEFAULT_METHODS[options.net]
     sizes = QUICK if options.quick else PARTS
     task = _task(options, sizes)
-    training = replace(TRAINING[options.net], choose="exact")
+    training = TRAINING[options.net]
     if options.quick:
         training = replace(training, epochs=8, warmup=20)
     if options.epochs:
         training = replace(training, epochs=options.epochs)
     if options.threads:
         torch.set_num_threads(options.threads)
+    if options.tune:
+        for method in tuned_methods(methods):
+            tune(task, options.net, method, TRAINING[options.net], options.out)
     for seed in range(options.first_seed, options.first_seed + options.seeds):
         for method in methods:
             for components in options.components if method == "product-spl" and options.net != "costs" else (1,):
-                settings = ModelSettings(method, options.net, components, dropout=options.dropout)
-                _one(task, settings, training, seed, options.out)
+                settings = ModelSettings(method, options.net, components, views=options.views, biased=options.biased)
+                settings, chosen = chosen_settings(options.out, settings, training, options.neighbours)
+                _one(task, settings, chosen, seed, options.out, options.checkpoints)
     print_summary(results_in(options.out))
     return 0
 
 
 def results_in(folder: Path) -> list[dict[str, Any]]:
     """All results of a folder, in the order of their names."""
-    return [read_json(path) for path in sorted(folder.glob("*.json"))]
+    return [read_json(path) for path in sorted(folder.glob("*-seed*.json"))]
 
 
-def _one(task: Task, settings: ModelSettings, training: FitSettings, seed: int, out: Path) -> None:
-    name = f"{settings.net}-{settings.method}{settings.components if settings.components > 1 else ''}-seed{seed}"
+def _one(task: Task, settings: ModelSettings, training: FitSettings, seed: int, out: Path, checkpoints: Path) -> None:
+    name = f"{settings.net}-{settings.method}{settings.components if settings.components > 1 else ''}"
+    name += ("-biased" if settings.biased else "") + ("-8" if task.neighbours == 8 else "") + f"-seed{seed}"
     path = out / f"{name}.json"
     if path.is_file() and _same(read_json(path), settings, training, task):
         return
-    result, _ = run(task, settings, training, seed, checkpoint=out / "checkpoints" / f"{name}.pt")
+    result, _ = run(task, settings, training, seed, checkpoint=checkpoints / f"{name}.pt")
     write_json(path, result)
     test = result["test"]
     print(f"{name}: exact {test['exact']:.1f}, optimal {test['optimal']:.1f}, {result['history']['seconds']:.0f} s")
@@ -77,24 +87,33 @@ def _one(task: Task, settings: ModelSettings, training: FitSettings, seed: int, 
 
 def _same(found: Mapping[str, Any], settings: ModelSettings, training: FitSettings, task: Task) -> bool:
     """Whether a result is of these settings."""
-    wanted = json.loads(json.dumps([asdict(settings), asdict(training), task.source, task.longest]))
-    return bool([found["model"], found["training"], found["maps"], found["longest"]] == wanted)
+    wanted = json.loads(json.dumps([asdict(settings), asdict(training), task.source, task.longest, task.neighbours]))
+    return bool([found[key] for key in ("model", "training", "maps", "longest", "neighbours")] == wanted)
 
 
 def _task(options: argparse.Namespace, sizes: Mapping[str, int]) -> Task:
     if options.data is not None:
-        parts = [load_maps(options.data, part, side=options.side) for part in PARTS]
+        parts = [load_maps(options.data, part, side=options.side, neighbours=options.neighbours) for part in PARTS]
         source = f"published maps, {options.side} × {options.side}"
     else:
         parts = [
-            generated_maps(part, side=options.side, seed=options.map_seed, sizes=sizes, cache=options.cache)
+            generated_maps(
+                part,
+                side=options.side,
+                seed=options.map_seed,
+                sizes=sizes,
+                cache=options.cache,
+                neighbours=options.neighbours,
+            )
             for part in PARTS
         ]
         counts = " / ".join(f"{sizes[part]:,}" for part in PARTS)
         source = f"generated maps, {options.side} × {options.side}, seed {options.map_seed}, {counts}"
-    longest = options.longest or 2 * (options.side - 1) + 6
+    shortest = (options.side - 1) * (2 if options.neighbours == 4 else 1)
+    longest = options.longest or shortest + (6 if options.neighbours == 4 else 8)
     train, valid, test = parts
-    return Task(train, valid, test, path_constraint(options.side, longest), longest, source)
+    circuit = path_constraint(options.side, longest, options.neighbours)
+    return Task(train, valid, test, circuit, longest, source, options.neighbours)
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -109,15 +128,26 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=int, default=1, help="runs of each method")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=0, help="passes over the maps; the network's own by default")
-    parser.add_argument("--dropout", type=float, default=0.0, help="of the features of a cell")
+    parser.add_argument("--no-views", dest="views", action="store_false", help="train on maps as they are only")
+    parser.add_argument("--biased", action="store_true", help="with --net costs, learn a bias per edge")
     parser.add_argument("--side", type=int, default=12, help="cells along a side: 12, 18, 24 or 30")
-    parser.add_argument("--longest", type=int, default=0, help="most edges of a path; for 12 × 12 cells 28 by default")
+    parser.add_argument("--neighbours", type=int, choices=NEIGHBOURS, default=4, help="of a cell; 8 needs --net costs")
+    parser.add_argument(
+        "--longest",
+        type=int,
+        default=0,
+        help="most edges of a path; for 12 × 12 cells 28 by default, 19 with 8 neighbours",
+    )
     parser.add_argument("--data", type=Path, default=None, help="folder with the published maps")
     parser.add_argument("--map-seed", type=int, default=0, help="of generated maps")
     parser.add_argument("--cache", type=Path, default=None, help="folder for generated maps")
     parser.add_argument("--quick", action="store_true", help=SHORT)
     parser.add_argument("--threads", type=int, default=0, help="of torch; all by default")
-    parser.add_argument("--out", type=Path, default=Path("out/warcraft"), help="folder for results and checkpoints")
+    parser.add_argument("--tune", action="store_true", help="first choose settings on validation maps")
+    parser.add_argument("--out", type=Path, default=Path("out/warcraft"), help="folder for results")
+    parser.add_argument(
+        "--checkpoints", type=Path, default=Path("out/warcraft/checkpoints"), help="folder to resume from"
+    )
     return parser
 
 

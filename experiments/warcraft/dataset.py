@@ -52,7 +52,7 @@ class Maps:
         return int(self.costs.shape[1])
 
 
-def load_maps(folder: str | Path, part: str, *, side: int = 12, limit: int | None = None) -> Maps:
+def load_maps(folder: str | Path, part: str, *, side: int = 12, limit: int | None = None, neighbours: int = 4) -> Maps:
     """Read one part of a data set in the published layout; pictures stay on disk until they are used.
 
     Args:
@@ -60,6 +60,7 @@ def load_maps(folder: str | Path, part: str, *, side: int = 12, limit: int | Non
         part: "train", "val" or "test".
         side: cells along a side.
         limit: read only the first maps.
+        neighbours: of a cell in the labels, 4 or 8.
 
     Raises:
         FormatError: a file is missing or holds something else; names the file.
@@ -78,11 +79,17 @@ def load_maps(folder: str | Path, part: str, *, side: int = 12, limit: int | Non
     costs = np.asarray(costs, np.float32)
     if not np.isfinite(costs).all() or (costs <= 0).any() or (costs > 100).any():
         raise FormatError(f"{base / part}_vertex_weights.npy: costs must be above 0 and at most 100")
-    return Maps(pictures, costs, least_cost_paths(costs))
+    return Maps(pictures, costs, least_cost_paths(costs, neighbours))
 
 
 def generated_maps(
-    part: str, *, side: int = 12, seed: int = 0, sizes: Mapping[str, int] = PARTS, cache: str | Path | None = None
+    part: str,
+    *,
+    side: int = 12,
+    seed: int = 0,
+    sizes: Mapping[str, int] = PARTS,
+    cache: str | Path | None = None,
+    neighbours: int = 4,
 ) -> Maps:
     """Generated maps, kept on disk in the published layout.
 
@@ -92,6 +99,7 @@ def generated_maps(
         seed: which maps; the parts of one seed have no map in common.
         sizes: how many maps of each part.
         cache: the folder to keep them in; by default the user's cache.
+        neighbours: of a cell in the labels, 4 or 8.
 
     Example:
         >>> import tempfile
@@ -105,7 +113,7 @@ def generated_maps(
     folder = root / f"terrain-{_VERSION}-seed{seed}-{counts}" / f"{side}x{side}"
     if not (folder / "complete.json").is_file():
         generate(folder, side=side, seed=seed, sizes=sizes)
-    return load_maps(folder, part, side=side)
+    return load_maps(folder, part, side=side, neighbours=neighbours)
 
 
 def generate(folder: str | Path, *, side: int = 12, seed: int = 0, sizes: Mapping[str, int] = PARTS) -> None:

@@ -12,6 +12,7 @@ from experiments.warcraft.nets import NETS, CostNet, FlatNet, GridNet, ResNet18
 from experiments.warcraft.paths import edge_ends
 from experiments.warcraft.solver import cheapest_cells, perturbed_loss
 from experiments.warcraft.terrain import TILE
+from experiments.warcraft.views import random_views, with_view
 from semprola.baselines import FIL
 from semprola.circuit import Circuit
 from semprola.errors import SemprolaError
@@ -39,7 +40,8 @@ class ModelSettings:
         net: one of `NETS`.
         components: mixture components of the two-circuit layer.
         channels, blocks: size of the trunk of "grid" and "costs"; 0 for the network's own.
-        dropout: share of features per cell left out in training ("grid").
+        views: whether "grid" trains on maps in random views (see `experiments.warcraft.views`).
+        biased: whether "costs" learns a bias per edge, which helps with ties and not with costs.
         semantic_weight, entropy_weight: of the added losses.
         sigma, samples: noise and answers of the solver in the loop.
     """
@@ -49,7 +51,8 @@ class ModelSettings:
     components: int = 1
     channels: int = 0
     blocks: int = 0
-    dropout: float = 0.0
+    views: bool = True
+    biased: bool = False
     semantic_weight: float = 0.05
     entropy_weight: float = 0.05
     sigma: float = 0.5
@@ -63,28 +66,32 @@ class PathModel(nn.Module):
         settings: see `ModelSettings`.
         circuit: the compiled path constraint.
         side: cells along a side.
+        neighbours: of a cell, 4 or 8.
 
     Raises:
         SemprolaError: there is no such method or network, or the two do not go together.
     """
 
-    def __init__(self, settings: ModelSettings, circuit: Circuit, side: int = 12) -> None:
+    def __init__(self, settings: ModelSettings, circuit: Circuit, side: int = 12, neighbours: int = 4) -> None:
         super().__init__()
-        _check(settings)
+        _check(settings, neighbours)
         self.settings, self.side = settings, side
-        pixels = 3 * (side * TILE) ** 2
+        self.views = settings.views and settings.net == "grid"
+        pixels = 3 * (side * TILE) ** 2 + self.views
         self.penalties: list[tuple[float, SemanticLoss | NeSyEntropy]] = []
         method = settings.method
         if method in ("fil", "semantic-loss", "nesy-entropy"):
-            self.head: nn.Module = FIL(pixels, circuit.labels, gate=_edge_net(settings, side))
+            self.head: nn.Module = FIL(pixels, circuit.labels, gate=_edge_net(settings, side, neighbours))
             if method != "fil":
                 self.penalties.append((settings.semantic_weight, SemanticLoss(circuit)))
             if method == "nesy-entropy":
                 self.penalties.append((settings.entropy_weight, NeSyEntropy(circuit)))
         elif method == "product-spl":
-            self.head = ProductSPL(pixels, circuit, components=settings.components, gate=_edge_net(settings, side))
+            self.head = ProductSPL(
+                pixels, circuit, components=settings.components, gate=_edge_net(settings, side, neighbours)
+            )
         elif method == "perturbed":
-            self.head = Solver(_edge_net(settings, side), side)
+            self.head = Solver(_edge_net(settings, side, neighbours), side, neighbours)
         else:
             # parameters that belong to no edge: every one may look at all cells
             def gate(inputs: int, outputs: int) -> nn.Module:
@@ -99,7 +106,11 @@ class PathModel(nn.Module):
 
     def forward(self, x: Tensor) -> Any:
         """The prediction for flat pictures x [rows, pixels * pixels * 3]."""
-        return self.head(x)
+        return self.head(self.inputs(x))
+
+    def inputs(self, x: Tensor) -> Tensor:
+        """What the network is given for flat pictures: with views, the number of the view comes last."""
+        return with_view(x) if self.views else x
 
     def describe(self) -> str:
         """What a checkpoint belongs to."""
@@ -109,7 +120,11 @@ class PathModel(nn.Module):
         """Mean negative log-likelihood of the edges y [rows, edges], and the losses that the method adds."""
         if isinstance(self.head, Solver):
             return self.head.loss(x, y, self.settings.sigma, self.settings.samples)
-        p = self(x)
+        if self.views and self.training:
+            x, y = random_views(x, y, self.side)
+            p = self.head(x)
+        else:
+            p = self(x)
         total: Tensor = -p.log_prob(y).mean()
         if penalize:
             for weight, penalty in self.penalties:
@@ -127,21 +142,21 @@ class Solver(nn.Module):
 
     ends: Tensor
 
-    def __init__(self, net: nn.Module, side: int) -> None:
+    def __init__(self, net: nn.Module, side: int, neighbours: int = 4) -> None:
         super().__init__()
-        self.net, self.side = net, side
-        self.register_buffer("ends", torch.from_numpy(edge_ends(side)), persistent=False)
+        self.net, self.side, self.neighbours = net, side, neighbours
+        self.register_buffer("ends", torch.from_numpy(edge_ends(side, neighbours)), persistent=False)
 
     def forward(self, x: Tensor) -> SolverPrediction:
         """The solver's answer to the predicted costs of flat pictures."""
-        return SolverPrediction(self._costs(x), self.ends)
+        return SolverPrediction(self._costs(x), self.ends, self.neighbours)
 
     def loss(self, x: Tensor, y: Tensor, sigma: float, samples: int) -> Tensor:
         """The perturbed loss of paths y [rows, edges]."""
         cells = torch.zeros(len(y), self.side**2, dtype=y.dtype)
         for end in self.ends.T:
             cells.scatter_reduce_(1, end.expand_as(y), y, "amax")
-        return perturbed_loss(self._costs(x), cells, sigma, samples)
+        return perturbed_loss(self._costs(x), cells, sigma, samples, self.neighbours)
 
     def _costs(self, x: Tensor) -> Tensor:
         if not isinstance(self.net, CostNet):
@@ -155,11 +170,12 @@ class SolverPrediction:
     Args:
         costs: predicted costs [rows, cells].
         ends: the two cells of each edge [edges, 2].
+        neighbours: of a cell, 4 or 8.
     """
 
-    def __init__(self, costs: Tensor, ends: Tensor) -> None:
+    def __init__(self, costs: Tensor, ends: Tensor, neighbours: int = 4) -> None:
         self.costs = costs
-        cells = torch.from_numpy(cheapest_cells(costs.detach().double().numpy()))
+        cells = torch.from_numpy(cheapest_cells(costs.detach().double().numpy(), neighbours))
         # a least-cost path has no short cuts, so its edges are those between its cells
         self.mode = (cells[:, ends[:, 0]] * cells[:, ends[:, 1]]).to(costs.dtype)
 
@@ -172,7 +188,9 @@ class SolverPrediction:
         return torch.full(y.shape[:-1], float("nan"))
 
 
-def _check(settings: ModelSettings) -> None:
+def _check(settings: ModelSettings, neighbours: int) -> None:
+    if neighbours != 4 and settings.net != "costs":
+        raise SemprolaError("eight neighbours need a score per edge from the costs of its cells: use --net costs")
     if settings.method not in METHODS:
         raise SemprolaError(f"no method {settings.method!r}: choose from {', '.join(METHODS)}")
     if settings.net not in NETS:
@@ -183,14 +201,14 @@ def _check(settings: ModelSettings) -> None:
         raise SemprolaError("a solver in the loop needs predicted costs: use it with --net costs")
 
 
-def _size(settings: ModelSettings) -> tuple[int, int, float]:
-    return settings.channels or 32, settings.blocks or 6, settings.dropout
+def _size(settings: ModelSettings) -> tuple[int, int, bool]:
+    return settings.channels or 32, settings.blocks or 6, settings.views
 
 
-def _edge_net(settings: ModelSettings, side: int) -> nn.Module:
+def _edge_net(settings: ModelSettings, side: int, neighbours: int) -> nn.Module:
     """The network whose outputs are scores of edges."""
     if settings.net == "costs":
-        return CostNet(side, settings.channels or 32, biased=settings.method != "perturbed")
+        return CostNet(side, settings.channels or 32, settings.biased, neighbours)
     if settings.net == "grid":
         return GridNet(side, settings.components, *_size(settings))
     edges, many = len(edge_ends(side)), settings.components > 1

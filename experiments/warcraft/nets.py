@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from experiments.warcraft.paths import edge_ends
 from experiments.warcraft.terrain import TILE
+from experiments.warcraft.views import VIEWS
 
 NETS = ("resnet18", "grid", "costs")
 
@@ -23,7 +24,7 @@ class _Pictures(nn.Module):
         self.pixels = side * TILE
 
     def forward(self, z: Tensor) -> Tensor:
-        images = z.reshape(-1, self.pixels, self.pixels, 3).permute(0, 3, 1, 2)
+        images = z[..., : 3 * self.pixels**2].reshape(-1, self.pixels, self.pixels, 3).permute(0, 3, 1, 2)
         return (images.to(torch.get_default_dtype()) - 88.0) / 40.0
 
 
@@ -73,54 +74,68 @@ class Residual(nn.Module):
 
 
 class Trunk(nn.Module):
-    """One vector per cell [batch, channels, side, side]: a patch per cell, then residual blocks on the grid."""
+    """One vector per cell [batch, channels, side, side]: what its tile shows, then residual blocks on the grid.
 
-    def __init__(self, side: int, channels: int, blocks: int, dropout: float = 0.0) -> None:
+    Args:
+        side: cells along a side.
+        channels: features per cell.
+        blocks: residual blocks.
+        views: whether rows end with the number of their view (see `experiments.warcraft.views`).
+    """
+
+    def __init__(self, side: int, channels: int, blocks: int, views: bool = False) -> None:
         super().__init__()
-        self.channels = channels
-        self.layers = nn.Sequential(
+        self.side = side
+        self.tiles = nn.Sequential(
             _Pictures(side),
-            nn.Conv2d(3, channels, TILE, TILE, bias=False), nn.BatchNorm2d(channels), nn.ReLU(),
-            *(Residual(channels, channels) for _ in range(blocks)),
-            nn.Dropout2d(dropout),
+            nn.Conv2d(3, 128, TILE, TILE, bias=False), nn.BatchNorm2d(128), nn.ReLU(),
+            nn.Conv2d(128, 64, 1, bias=False), nn.BatchNorm2d(64), nn.ReLU(),
+            nn.Conv2d(64, channels, 1, bias=False), nn.BatchNorm2d(channels), nn.ReLU(),
         )  # fmt: skip
+        self.blocks = nn.Sequential(*(Residual(channels, channels) for _ in range(blocks)))
+        self.places = nn.Parameter(0.1 * torch.randn(VIEWS, channels, side, side)) if views else None
 
-    def forward(self, z: Tensor) -> Tensor:
-        """Features of the cells of flat pictures."""
-        features: Tensor = self.layers(z)
-        return features
+    def forward(self, z: Tensor) -> tuple[Tensor, Tensor]:
+        """Features of the cells by their own tiles, and features that know the other cells, of flat pictures."""
+        own: Tensor = self.tiles(z)
+        start = own if self.places is None else own + self.places[z[..., -1].reshape(-1).long()]
+        return own, self.blocks(start)
 
 
 class GridNet(nn.Module):
-    """Every edge is scored from the features of its two cells.
+    """Every edge is scored from the features of its two cells, less half the cost that their own tiles show.
 
     Args:
         side: cells along a side.
         components: mixture components.
         channels: features per cell.
         blocks: residual blocks of the trunk.
-        dropout: share of features left out in training.
+        views: whether rows end with the number of their view.
     """
 
     order: Tensor
+    ends: Tensor
 
     def __init__(
-        self, side: int, components: int = 1, channels: int = 32, blocks: int = 6, dropout: float = 0.0
+        self, side: int, components: int = 1, channels: int = 32, blocks: int = 6, views: bool = False
     ) -> None:
         super().__init__()
         self.side, self.components = side, components
-        self.trunk = Trunk(side, channels, blocks, dropout)
+        self.trunk = Trunk(side, channels, blocks, views)
+        self.cost = nn.Conv2d(channels, components, 1)
         self.across, self.down = (
             nn.Sequential(nn.Conv2d(channels, channels, size), nn.ReLU(), nn.Conv2d(channels, components, 1))
             for size in ((1, 2), (2, 1))
         )
         self.mixing = nn.Linear(channels, components) if components > 1 else None
         self.register_buffer("order", _edge_order(side), persistent=False)
+        self.register_buffer("ends", torch.from_numpy(edge_ends(side)), persistent=False)
 
     def forward(self, z: Tensor) -> Tensor:
         """Scores [*batch, components * edges (+ components)], component by component for each edge."""
-        features = self.trunk(z)
+        own, features = self.trunk(z)
         scores = torch.cat([self.across(features).flatten(2), self.down(features).flatten(2)], 2)[:, :, self.order]
+        scores = scores - _halves(self.cost(own).flatten(2), self.ends)
         outputs = [scores.transpose(1, 2).flatten(1)]
         if self.mixing is not None:
             outputs.append(self.mixing(features.mean((2, 3))))
@@ -135,19 +150,19 @@ class FlatNet(nn.Module):
         outputs: numbers per row.
         channels: features per cell.
         blocks: residual blocks of the trunk.
-        dropout: share of features left out in training.
+        views: whether rows end with the number of their view.
     """
 
-    def __init__(self, side: int, outputs: int, channels: int = 32, blocks: int = 6, dropout: float = 0.0) -> None:
+    def __init__(self, side: int, outputs: int, channels: int = 32, blocks: int = 6, views: bool = False) -> None:
         super().__init__()
+        self.trunk = Trunk(side, channels, blocks, views)
         self.layers = nn.Sequential(
-            Trunk(side, channels, blocks, dropout), nn.Conv2d(channels, 8, 1), nn.ReLU(), nn.Flatten(),
-            nn.Linear(8 * side * side, outputs),
-        )  # fmt: skip
+            nn.Conv2d(channels, 8, 1), nn.ReLU(), nn.Flatten(), nn.Linear(8 * side * side, outputs)
+        )
 
     def forward(self, z: Tensor) -> Tensor:
         """Outputs [*batch, outputs] for flat pictures."""
-        outputs: Tensor = self.layers(z)
+        outputs: Tensor = self.layers(self.trunk(z)[1])
         return outputs.reshape(*z.shape[:-1], -1)
 
 
@@ -158,30 +173,37 @@ class CostNet(nn.Module):
         side: cells along a side.
         channels: features per cell.
         biased: whether each edge has a learnt bias, the same for all maps, which can learn a tie rule.
+        neighbours: of a cell, 4 or 8.
     """
 
     ends: Tensor
 
-    def __init__(self, side: int, channels: int = 32, biased: bool = True) -> None:
+    def __init__(self, side: int, channels: int = 32, biased: bool = True, neighbours: int = 4) -> None:
         super().__init__()
         self.side = side
+        ends = edge_ends(side, neighbours)
         self.trunk = Trunk(side, channels, 0)
         self.cost = nn.Conv2d(channels, 1, 1)
-        self.bias = nn.Parameter(torch.zeros(len(edge_ends(side)))) if biased else None
-        self.register_buffer("ends", torch.from_numpy(edge_ends(side)), persistent=False)
+        self.bias = nn.Parameter(torch.zeros(len(ends))) if biased else None
+        self.register_buffer("ends", torch.from_numpy(ends), persistent=False)
 
     def costs(self, z: Tensor) -> Tensor:
         """Predicted costs of the cells [batch, side * side]."""
-        costs: Tensor = self.cost(self.trunk(z)).flatten(1)
+        costs: Tensor = self.cost(self.trunk(z)[0]).flatten(1)
         return costs
 
     def forward(self, z: Tensor) -> Tensor:
         """Scores of the edges [*batch, edges]."""
         costs = self.costs(z)
-        scores = -0.5 * (costs[:, self.ends[:, 0]] + costs[:, self.ends[:, 1]])
+        scores = -_halves(costs, self.ends)
         if self.bias is not None:
             scores = scores + self.bias
         return scores.reshape(*z.shape[:-1], -1)
+
+
+def _halves(costs: Tensor, ends: Tensor) -> Tensor:
+    """Half the costs of the two cells of each edge [..., edges], so that a path is charged for each inner cell once."""
+    return 0.5 * (costs[..., ends[:, 0]] + costs[..., ends[:, 1]])
 
 
 def _edge_order(side: int) -> Tensor:

@@ -33,6 +33,7 @@ class Task:
         circuit: simple paths from corner to corner of at most `longest` edges.
         longest: that bound.
         source: what the maps are, for tables.
+        neighbours: of a cell, 4 or 8.
     """
 
     train: Maps
@@ -41,17 +42,18 @@ class Task:
     circuit: Circuit
     longest: int
     source: str
+    neighbours: int = 4
 
 
-def path_constraint(side: int, longest: int) -> Circuit:
-    """Simple paths from the top-left to the bottom-right cell of at most so many edges.
+def path_constraint(side: int, longest: int, neighbours: int = 4) -> Circuit:
+    """Simple paths from the top-left to the bottom-right cell of at most so many edges, with 4 or 8 neighbours.
 
     Example:
         >>> path_constraint(3, 4).model_count()  # right and down only
         6
     """
     corner = (side - 1, side - 1)
-    return compile(simple_paths(grid(side), source=(0, 0), target=corner, max_length=longest))
+    return compile(simple_paths(grid(side, neighbours), source=(0, 0), target=corner, max_length=longest))
 
 
 def run(
@@ -72,20 +74,23 @@ def run(
         The result, ready for JSON, and the model with its best parameters on the validation maps.
     """
     torch.manual_seed(seed)
-    model = PathModel(model_settings, task.circuit, task.train.side)
+    model = PathModel(model_settings, task.circuit, task.train.side, task.neighbours)
     kept = task.train.labels.sum(1) <= task.longest
     title = f"{model_settings.method}, {model_settings.net}, seed {seed}"
     rows = _tensors(task.train, kept)
+    began = time.process_time()
     with Progress(title, 0, quiet=quiet) as progress:
         history = fit(
-            model, rows, _tensors(task.valid), fit_settings, seed=seed, checkpoint=checkpoint, progress=progress
+            model, rows, _valid(task, model_settings), fit_settings, seed=seed, checkpoint=checkpoint, progress=progress
         )
+    spent = time.process_time() - began
     result = {
         "model": asdict(model_settings),
         "training": asdict(fit_settings),
         "seed": seed,
         "maps": task.source,
         "longest": task.longest,
+        "neighbours": task.neighbours,
         "rows": {"train": int(kept.sum()), "valid": len(task.valid), "test": len(task.test)},
         "outside": {name: float((maps.labels.sum(1) > task.longest).mean()) for name, maps in _parts(task)},
         "valid": measure(model, task.valid, task.longest),
@@ -97,6 +102,7 @@ def run(
             "valid_exact": [round(value, 2) for value in history.valid_exact],
             "best_step": history.best_step,
             "seconds": round(history.seconds, 1),
+            "processor_seconds": round(spent, 1),
         },
         "provenance": provenance(),
     }
@@ -132,8 +138,9 @@ def layer_share(model: PathModel, task: Task, batch: int = 128, rounds: int = 3)
     state = {name: value.clone() for name, value in model.state_dict().items()}
     whole = min(_seconds(lambda: model.loss(x, y).backward()) for _ in range(rounds))
     net = _network(model)
-    outputs = net(x)
-    alone = min(_seconds(lambda: net(x).backward(torch.ones_like(outputs))) for _ in range(rounds))
+    seen = model.inputs(x)
+    outputs = net(seen)
+    alone = min(_seconds(lambda: net(seen).backward(torch.ones_like(outputs))) for _ in range(rounds))
     model.load_state_dict(state)
     model.zero_grad()
     return round(max(0.0, 1 - alone / whole), 3)
@@ -148,6 +155,11 @@ def _seconds(work: Any) -> float:
     began = time.process_time()
     work()
     return time.process_time() - began
+
+
+def _valid(task: Task, settings: ModelSettings) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """The maps to choose an epoch by. Costs cannot know which of several least-cost paths is the label: no choice."""
+    return None if settings.net == "costs" else _tensors(task.valid)
 
 
 def _tensors(maps: Maps, kept: Any = slice(None)) -> tuple[torch.Tensor, torch.Tensor]:

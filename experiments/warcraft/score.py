@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from experiments.warcraft.paths import distances, edge_ends, path_costs, tenths, touched_cells
+from experiments.warcraft.paths import distances, edge_ends, neighbours_of, path_costs, tenths, touched_cells
 
 Edges = NDArray[np.float32]
 
@@ -19,7 +19,7 @@ def is_path(edges: Edges, side: int) -> NDArray[np.bool_]:
         >>> is_path(np.array([[0, 1, 1, 0], [1, 1, 0, 0], [1, 1, 1, 1]], np.float32), 2).tolist()
         [True, False, False]
     """
-    ends = edge_ends(side)
+    ends = edge_ends(side, neighbours_of(edges.shape[1], side))
     degree = np.zeros((len(edges), side * side), np.int64)
     for end in ends.T:
         np.add.at(degree.T, end, edges.T.astype(np.int64))
@@ -43,7 +43,7 @@ def scores(predicted: Edges, labels: Edges, costs: NDArray[Any], longest: int) -
     side = costs.shape[1]
     valid = is_path(predicted, side)
     consistent = valid & (predicted.sum(1) <= longest)
-    least = distances(costs)[:, 0, 0] / 10
+    least = distances(costs, neighbours_of(labels.shape[1], side))[:, 0, 0] / 10
     spent = path_costs(predicted, costs)
     optimal = valid & (np.rint(spent * 10) == np.rint(least * 10))
     return {
@@ -64,7 +64,7 @@ def rank_correlation(predicted: NDArray[Any], costs: NDArray[Any]) -> float:
 
 def _reached(edges: Edges, side: int) -> NDArray[np.int64]:
     """How many cells are connected to the first one [maps]."""
-    first, second = edge_ends(side).T
+    first, second = edge_ends(side, neighbours_of(edges.shape[1], side)).T
     used = edges.astype(bool)
     seen = np.zeros((len(edges), side * side), bool)
     seen[:, 0] = True

@@ -22,11 +22,12 @@ _LEAST = 1e-3
 """Predicted and perturbed costs are raised to this: the solver needs positive ones."""
 
 
-def cheapest_cells(costs: NDArray[Any]) -> NDArray[np.float32]:
+def cheapest_cells(costs: NDArray[Any], neighbours: int = 4) -> NDArray[np.float32]:
     """Cells of a least-cost path from the first to the last cell of each map, 0/1 [maps, cells]; one Dijkstra for all.
 
     Args:
         costs: of the cells [maps, cells], in any order of size; negative ones count as nearly nothing.
+        neighbours: of a cell, 4 or 8.
 
     Example:
         >>> cheapest_cells(np.array([[1.0, 5.0, 2.0, 1.0]])).tolist()
@@ -35,7 +36,7 @@ def cheapest_cells(costs: NDArray[Any]) -> NDArray[np.float32]:
     maps, cells = costs.shape
     side = round(cells**0.5)
     cost = np.maximum(costs, _LEAST).reshape(-1)
-    first, second = edge_ends(side).T
+    first, second = edge_ends(side, neighbours).T
     offset = np.arange(maps)[:, None] * cells
     rows = np.concatenate([offset + first, offset + second], 1).reshape(-1)
     columns = np.concatenate([offset + second, offset + first], 1).reshape(-1)
@@ -51,7 +52,7 @@ def cheapest_cells(costs: NDArray[Any]) -> NDArray[np.float32]:
     return used.reshape(maps, cells)
 
 
-def perturbed_loss(costs: Tensor, target: Tensor, sigma: float, samples: int) -> Tensor:
+def perturbed_loss(costs: Tensor, target: Tensor, sigma: float, samples: int, neighbours: int = 4) -> Tensor:
     """Fenchel-Young loss of target paths under perturbed costs, up to a constant in the costs.
 
     Args:
@@ -59,9 +60,10 @@ def perturbed_loss(costs: Tensor, target: Tensor, sigma: float, samples: int) ->
         target: cells of the true paths, 0/1 [maps, cells].
         sigma: standard deviation of the noise.
         samples: answers of the solver per map.
+        neighbours: of a cell, 4 or 8.
     """
     apply: Any = _PerturbedLoss.apply
-    loss: Tensor = apply(costs, target, sigma, samples)
+    loss: Tensor = apply(costs, target, sigma, samples, neighbours)
     return loss
 
 
@@ -69,11 +71,12 @@ class _PerturbedLoss(torch.autograd.Function):
     """The loss with its gradient, which needs nothing of the solver but its answers."""
 
     @staticmethod
-    def forward(ctx: Any, costs: Tensor, target: Tensor, sigma: float, samples: int) -> Tensor:
+    def forward(ctx: Any, costs: Tensor, target: Tensor, sigma: float, samples: int, neighbours: int) -> Tensor:
         """Mean over maps of <θ, target> less the mean perturbed optimum; θ [maps, cells], target 0/1 likewise."""
         noise = sigma * torch.randn(samples, *costs.shape, dtype=costs.dtype)
         perturbed = costs.detach() + noise
-        cells = torch.from_numpy(cheapest_cells(perturbed.flatten(0, 1).double().numpy())).view_as(perturbed).to(costs)
+        answers = cheapest_cells(perturbed.flatten(0, 1).double().numpy(), neighbours)
+        cells = torch.from_numpy(answers).view_as(perturbed).to(costs)
         ctx.save_for_backward((target - cells.mean(0)) / len(costs))
         return ((target * costs.detach()).sum(1) - (cells * perturbed).sum(2).mean(0)).mean()
 
@@ -81,4 +84,4 @@ class _PerturbedLoss(torch.autograd.Function):
     def backward(ctx: Any, *cotangents: Tensor) -> Any:
         """The difference of the target's cells and the mean optimum's."""
         (slope,) = ctx.saved_tensors
-        return cotangents[0] * slope, None, None, None
+        return cotangents[0] * slope, None, None, None, None
