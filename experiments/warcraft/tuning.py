@@ -19,7 +19,7 @@ EPOCHS = 6
 FIGURES = {"grid": "exact", "costs": "optimal"}
 """What is compared on validation maps. Costs cannot know the tie rule, so they are chosen by optimal paths."""
 
-_RATES = {"grid": (3e-3, 6e-3), "costs": (1e-2, 3e-2)}
+_RATES = {"grid": (3e-3, 6e-3), "costs": (1e-2, 3e-2, 1e-1)}
 _OWN: dict[str, tuple[dict[str, float], ...]] = {
     "semantic-loss": ({"semantic_weight": 0.5},),
     "perturbed": ({"sigma": 0.2}, {"sigma": 1.0}),
@@ -33,7 +33,7 @@ def candidates(net: str, method: str) -> list[dict[str, dict[str, float]]]:
 
     Example:
         >>> len(candidates("grid", "fil")), len(candidates("costs", "perturbed"))
-        (2, 4)
+        (2, 5)
     """
     tried: list[dict[str, dict[str, float]]] = [{"training": {"lr": lr}, "model": {}} for lr in _RATES[net]]
     return tried + [{"training": {"lr": _RATES[net][0]}, "model": dict(own)} for own in _OWN.get(method, ())]
