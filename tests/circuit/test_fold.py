@@ -16,6 +16,7 @@ def test_wide_levels_have_the_same_values(dtype: type, monkeypatch: pytest.Monke
     circuit = table(draw.random((5_000, 24)) < 0.1, labels=[f"x{i}" for i in range(24)]).to_circuit()
     impossible = -(2**30)
     start = np.where(draw.random((circuit.num_nodes, 3)) < 0.5, impossible, 1).astype(dtype)
+    monkeypatch.setattr(folding, "_WIDE_LEVEL", 1)
     found = folding.fold_arrays(circuit, start.copy(), np.add, np.maximum, least=impossible)
     monkeypatch.setattr(folding, "_WIDE_LEVEL", 1 << 60)
     plain = folding.fold_arrays(circuit, start.copy(), np.add, np.maximum, least=impossible)
