@@ -101,7 +101,7 @@ def test_larger_grids_and_the_page(tmp_path: Path) -> None:
     page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n", encoding="utf-8")
     report.write_report(tmp_path, page)
     text = page.read_text(encoding="utf-8")
-    assert "| 12 × 12 | ≤ 24 | 1.1e7 |" in text
+    assert "| 12 × 12 | ≤ 24 | 1.2e7 |" in text
     assert "old" not in text
     assert text.endswith("after\n")
     page.write_text("nothing\n", encoding="utf-8")
