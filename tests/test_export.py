@@ -83,6 +83,20 @@ def test_rules_for_logits() -> None:
     assert torch.equal(export.module(layer, "mode")(x[:, :3]), layer(x[:, :3]).mode)
 
 
+def test_a_write_that_fails_keeps_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(program: object, file: Any, **_: object) -> None:
+        file.write(b"half")
+        raise OSError("no space left")
+
+    path = tmp_path / "mode.pt2"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(torch.export, "save", broken)
+    with pytest.raises(OSError, match="no space left"):
+        export.save_program(network(sp.SPL(6, ANIMALS)), path)
+    assert path.read_bytes() == b"old"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["mode.pt2"]
+
+
 def test_a_program_needs_no_semprola(tmp_path: Path) -> None:
     net = network(sp.SPL(6, ANIMALS))
     rules = sp.parse(ANIMALS)

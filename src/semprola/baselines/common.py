@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import NoReturn
 
@@ -65,15 +66,15 @@ class LabelScores:
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-class ThresholdScores(LabelScores):
+class ThresholdScores(LabelScores, ABC):
     """A score per label and no joint distribution: the prediction is what scores above 0.5."""
 
     reason = "it scores each label and defines no joint distribution (train it with p.loss(y))"
 
     @property
+    @abstractmethod
     def mode(self) -> Tensor:
         """Labels that score above 0.5 [*batch, labels]."""
-        raise NotImplementedError("every kind of scores has its own")
 
     def decode(self, utility: str) -> Tensor:
         """The labels above 0.5 for "mode" and "hamming": with scores read as marginals both are the same."""

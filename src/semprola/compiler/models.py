@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 from semprola.circuit import Circuit
 from semprola.compiler.budget import Budget, Progress
@@ -45,8 +46,8 @@ def count(
     try:
         if isinstance(constraint, Cnf) and labels is None and backend == "auto":
             return compile_to_count(constraint, Budget(timeout, max_nodes, memory, progress)).model_count()
-        limits = {"timeout": timeout, "max_nodes": max_nodes, "memory": memory}
-        circuit = compile(constraint, labels=labels, backend=backend, progress=progress, **limits)  # type: ignore[arg-type]
+        limits: dict[str, Any] = {"timeout": timeout, "max_nodes": max_nodes, "memory": memory}
+        circuit = compile(constraint, labels=labels, backend=backend, progress=progress, **limits)
     except UnsatisfiableError:
         return 0
     return circuit.model_count()

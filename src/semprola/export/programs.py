@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from semprola._files import write_atomically
 from semprola._version import __version__
 from semprola.errors import SemprolaError
 from semprola.export.queries import Query
@@ -104,7 +105,8 @@ def save_program(
     made = program(model, what, example=example)
     metadata = _metadata(model, _plain(_network_of(model), what), what, constraint)
     with _quiet():
-        torch.export.save(made, os.fspath(path), extra_files={METADATA: json.dumps(metadata)})
+        extra: dict[str, Any] = {METADATA: json.dumps(metadata)}
+        write_atomically(path, lambda file: torch.export.save(made, file, extra_files=extra))
     return Path(path)
 
 
@@ -130,7 +132,7 @@ def onnx(
         SemprolaError: the layer or the query has no such form, or onnx is not installed.
     """
     try:
-        import onnx as onnx_package
+        import onnx  # noqa: F401
         import onnxscript  # noqa: F401
     except ImportError:
         raise SemprolaError("writing ONNX files needs onnx and onnxscript: pip install 'semprola[onnx]'") from None
@@ -147,7 +149,7 @@ def onnx(
     proto = written.model_proto
     for key, value in _metadata(model, made, what, constraint).items():
         proto.metadata_props.add(key=key, value=value)
-    onnx_package.save(proto, os.fspath(path))
+    write_atomically(path, proto.SerializeToString())
     return Path(path)
 
 
