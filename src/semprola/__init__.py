@@ -1,7 +1,7 @@
 """Semantic probabilistic layers: neural networks whose predictions obey the rules.
 
-A formula, a family or a file says what must hold; `compile` turns it into a circuit; a layer puts the circuit at the
-end of a network and returns a distribution whose support is exactly the label vectors that obey.
+A formula, a family or a file states what must hold. `compile` turns it into a circuit. A layer puts the circuit at the
+end of a network and returns a distribution whose support is exactly the label vectors that satisfy the constraint.
 
 The public names are in `_public`. They are imported on first use, because torch takes seconds to load and
 `semprola --help` does not need it.
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from semprola._version import __version__ as __version__
 
 _OPTIONAL = ("export", "lightning", "sklearn")
-"""Modules that need an extra or take long to import, and are imported when they are asked for."""
+"""Modules that need an extra or are slow to import; they are imported on first use."""
 
 if TYPE_CHECKING:
     from semprola import export as export
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 else:
 
     def __getattr__(name: str) -> Any:
-        """Python asks this for a name that the module does not have yet."""
+        """Called by Python for names that the module does not have yet."""
         if name == "__all__":
             return _load().__all__
         if name in _OPTIONAL:
@@ -38,12 +38,12 @@ else:
 
 
 def _load() -> Any:
-    """Import everything, and put the public names into this module, so that the next use costs nothing."""
+    """Import everything and copy the public names into this module, so that later uses cost nothing."""
     public = importlib.import_module("semprola._public")
     globals().update({name: getattr(public, name) for name in public.__all__})
     return public
 
 
 if "torch" in sys.modules:
-    # The long wait is over already, and a program saved by torch.export finds its operators.
+    # torch is loaded anyway, and programs saved by torch.export need our operators
     _load()

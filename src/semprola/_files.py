@@ -1,4 +1,4 @@
-"""Files that are whole or not there: the one helper that everything which writes a file uses."""
+"""Atomic file writes: a file is complete or absent. Everything that writes files goes through this helper."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import IO
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes | Callable[[IO[bytes]], object]) -> None:
-    """Write a file so that others see the old contents or the new ones, never a part, and no scraps are left.
+    """Write a file atomically: readers see the old contents or the new, never a mix, and no temporary file remains.
 
     Args:
-        path: where; its folder must exist.
+        path: the file to write; its folder must exist.
         content: the bytes, or a function that writes them to an open file.
 
     Raises:
-        OSError: the folder is missing, the path is a folder, or the disk refuses.
+        OSError: if the folder is missing, the path is a folder, or writing fails.
     """
     target = Path(path)
     if not target.parent.is_dir():

@@ -1,4 +1,4 @@
-"""The native module as a library of C functions, where it was built."""
+"""The native module as a library of C functions, if it was built."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from semprola._version import __version__
 
 
 def open_library() -> ctypes.CDLL | None:
-    """The native module, or None where it is absent, cannot be loaded, or belongs to another version.
+    """The native module, or None if it is absent, cannot be loaded, or belongs to another version.
 
-    The environment variable SEMPROLA_NATIVE_LIBRARY names a file to use instead of `semprola._native`. Whoever calls
-    functions of it declares their types.
+    The environment variable SEMPROLA_NATIVE_LIBRARY names a file to use instead of `semprola._native`. Callers declare
+    the types of the functions that they use.
     """
     path = os.environ.get("SEMPROLA_NATIVE_LIBRARY")
     if path is None:

@@ -31,14 +31,14 @@ def named_columns(value: Any, names: Sequence[str], what: str, *, missing: float
         value: a mapping from names to numbers or arrays, a data frame with one column per name, or a series with one
             entry per name.
         names: the order wanted.
-        what: how errors call the value, such as "evidence".
-        missing: stands in for names that are left out; None if all of them are needed.
+        what: what errors call the value, such as "evidence".
+        missing: the value for names that are left out; None if every name is required.
 
     Returns:
         One number, array or tensor per name. Missing entries of data frames (None, NA) are NaN.
 
     Raises:
-        LabelError: a name is unknown, appears twice, or is missing; the message says which.
+        LabelError: if a name is unknown, appears twice, or is missing; the message says which.
 
     Example:
         >>> named_columns({"dog": 0, "cat": 1}, ["cat", "dog"], "y")
@@ -60,7 +60,7 @@ def named_columns(value: Any, names: Sequence[str], what: str, *, missing: float
 
 
 def named_rows(value: Any, names: Sequence[str], what: str, *, missing: float | None = None) -> Any:
-    """The same as :func:`named_columns` as one array [..., names]; columns are broadcast against each other."""
+    """Like :func:`named_columns`, but as one array [..., names]; columns are broadcast against each other."""
     columns = [np.asarray(column) for column in named_columns(value, names, what, missing=missing)]
     try:
         return np.stack(np.broadcast_arrays(*columns), axis=-1)
@@ -94,7 +94,7 @@ def _plain(column: Any, name: Any, what: str) -> Any:
             raise TypeError
     except (TypeError, ValueError):
         raise LabelError(f"{what}: the values of {name!r} are not numbers") from None
-    # frames lend views that must not be written to, of which torch warns
+    # data frames return read-only views, which torch warns about
     return np.array(array) if array.ndim else array.item()
 
 
@@ -104,7 +104,7 @@ def _is_absent(entry: Any) -> bool:
 
 
 def _text(name: Any) -> Any:
-    """A name as text: numbers are the labels of DIMACS files, atoms stand for their own names."""
+    """A name as text: integers are labels of DIMACS files, and atoms stand for their names."""
     if isinstance(name, int) and not isinstance(name, bool):
         return str(name)
     return getattr(name, "name", name) if hasattr(name, "evaluate") else name

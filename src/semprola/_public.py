@@ -1,4 +1,4 @@
-"""The public names, in one place; `semprola` loads this file on the first use of any of them."""
+"""All public names, in one place; `semprola` loads this file on the first use of any of them."""
 
 from typing import TYPE_CHECKING
 
@@ -69,7 +69,7 @@ from semprola.saving import Pretrained, load, save
 from semprola.training import calibrate
 
 if TYPE_CHECKING:
-    # the package itself can be called, which type checkers do not see
+    # the package itself is callable, which type checkers cannot see
     from semprola.engine.backends import engine as engine
 else:
     import semprola.engine as engine

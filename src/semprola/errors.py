@@ -1,4 +1,4 @@
-"""Everything that semprola raises on purpose: one line each, saying what is wrong and where."""
+"""The errors that semprola raises. Each message is one line that says what is wrong and where."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class ParseError(SemprolaError, ValueError):
 
 
 class FormatError(SemprolaError, ValueError):
-    """A circuit, data or results file is not what it should be."""
+    """A circuit, data or results file is malformed."""
 
 
 class LabelError(SemprolaError, ValueError):
@@ -31,7 +31,7 @@ class UnsatisfiableError(SemprolaError, ValueError):
     """The constraint has no model, or the given inputs or evidence leave none.
 
     Attributes:
-        rules: rules of the constraint that contradict each other, as formulas; empty if they are not known.
+        rules: rules of the constraint that contradict each other, as formulas; empty if unknown.
     """
 
     def __init__(self, message: str, *, rules: tuple[object, ...] = ()) -> None:
@@ -40,20 +40,20 @@ class UnsatisfiableError(SemprolaError, ValueError):
 
 
 class ViolationError(SemprolaError, ValueError):
-    """Label vectors violate the constraint; the message names the first rows and the rule each breaks."""
+    """Label vectors violate the constraint; the message names the first such rows and the rule that each breaks."""
 
 
 class CompilationBudgetError(SemprolaError, RuntimeError):
     """A compilation ran out of its time, node or memory budget.
 
     Attributes:
-        resource: what ran out: "time", "nodes" or "memory"; None if no single one did.
-        limit: how much of it there was (seconds, nodes or bytes), None if only the machine set a limit.
-        spent: how much of it was used, as far as that is known.
+        resource: what ran out: "time", "nodes" or "memory"; None if it was not a single one.
+        limit: the budget for it (seconds, nodes or bytes); None if only the machine set a limit.
+        spent: how much of it was used; None if unknown.
         phase: what the compilation was doing.
-        nodes: how many nodes it had by then.
+        nodes: how many nodes it had built by then.
         tried: the back ends that had been started.
-        decisions: how many steps a search had taken; 0 if there was none.
+        decisions: how many decisions a search had made; 0 if there was no search.
     """
 
     def __init__(
@@ -74,7 +74,7 @@ class CompilationBudgetError(SemprolaError, RuntimeError):
 
 
 class IntractableError(SemprolaError, RuntimeError):
-    """The query has no exact answer in time linear in this circuit; the message names what to use instead."""
+    """The query has no exact answer in time linear in the circuit's size; the message says what to use instead."""
 
 
 class PropertyError(SemprolaError, ValueError):

@@ -1,4 +1,4 @@
-"""The trainer's objective as a LightningModule, for those who train with Lightning. Needs the extra `lightning`."""
+"""The trainer's objective as a LightningModule, for training with Lightning. Needs the extra `lightning`."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ except ImportError:
 class SPLModule(LightningModule):
     """Trains a network that returns distributions by maximum likelihood, as :func:`semprola.training.fit` does.
 
-    Batches are tuples (x, y), (x, y, given) or (x, y, given, weight). Labels that are NaN are not observed. It logs
-    "train_loss", "valid_exact" and "valid_log_prob"; how long to train, when to stop, precision, clipping and
-    checkpoints are the Trainer's.
+    Batches are tuples (x, y), (x, y, given) or (x, y, given, weight). Labels that are NaN are unobserved. The module
+    logs "train_loss", "valid_exact" and "valid_log_prob". Lightning's Trainer is responsible for the number of epochs,
+    early stopping, precision, gradient clipping and checkpoints.
 
     Args:
         model: the network, as for `fit`.
         settings: `lr`, `weight_decay`, `schedule`, `warmup`, `penalty_from` and `label_weight` are used.
-        **changes: single settings, by name.
+        **changes: individual settings, by name; they override `settings`.
 
     Example:
         >>> import semprola as sp
@@ -55,7 +55,7 @@ class SPLModule(LightningModule):
         return self.model(x) if given is None else self.model(x, given)
 
     def training_step(self, batch: Any, batch_idx: int) -> Tensor:
-        """The loss of a batch; over several processes its average is that of all their rows."""
+        """The loss of a batch; averaged over several processes, it is the loss over all their rows."""
         rows, factor = Team().share(as_batch(batch), whole=False)
         loss: Tensor = self.objective(rows, penalize=self.global_step >= self.settings.penalty_from) * factor
         if not bool(loss.isfinite()):

@@ -166,7 +166,7 @@ CASES = {
     "hmm without an order": (
         lambda: CompatiblePlans(_balanced(), 2, "hmm"),
         sp.PropertyError,
-        "q='hmm' needs a circuit along a variable order: use q='vtree', or compile one",
+        "q='hmm' needs a circuit over a linear variable order: compile it with backend='bdd', or use q='vtree'",
     ),
     "vtree without one": (
         lambda: CompatiblePlans(_unstructured(), 2, "vtree"),

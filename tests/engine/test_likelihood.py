@@ -30,7 +30,7 @@ pytestmark = pytest.mark.usefixtures("each_engine")
 @pytest.mark.parametrize("name", CASES)
 def test_all_states(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several samples and components at once, plain and encoded, values and gradients."""
-    monkeypatch.setattr("semprola.engine.backends.native._WEIGHTS_A_CODE", 0)  # read codes, however long
+    monkeypatch.setattr("semprola.engine.backends.native._WEIGHTS_PER_CODE", 0)  # read codes, however long
     plan = plans(name).layer_explicit
     rows = states(plan)
     labels, count = rows.shape

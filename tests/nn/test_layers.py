@@ -296,7 +296,7 @@ class TestBadArguments:
             (lambda: sp.ProductSPL(4, PETS, mixtures=True), "mixtures must be a positive whole number, not True"),
             (
                 lambda: sp.SPL(4, PETS, units=10**6),
-                "units=1000000 would make 2e+12 weights: choose fewer, or components= instead",
+                "units=1000000 would make 2e+12 weights: use fewer units, or components= instead",
             ),
             (lambda: sp.ProductSPL(4, PETS, q="x"), "q must be 'factorized', 'hmm' or 'vtree', not 'x'"),
             (lambda: sp.SPL(4, PETS)(torch.zeros(2, 3)), r"expected features of shape [*batch, 4], got (2, 3)"),

@@ -1,6 +1,6 @@
 """Evaluates circuits on tensors: one upward and one downward pass, by torch or by native kernels.
 
-The package can be called: ``with semprola.engine("torch"):`` chooses what evaluates circuits inside the block.
+The package is callable: ``with semprola.engine("torch"):`` chooses the back end inside the block.
 """
 
 import sys
@@ -55,5 +55,5 @@ class _Callable(ModuleType):
         return engine(name)
 
 
-# the package and the choice share the name `semprola.engine`, and neither hides the other
+# `semprola.engine` is both the package and the context manager; a callable module keeps both
 sys.modules[__name__].__class__ = _Callable

@@ -14,7 +14,7 @@ from semprola.engine.plan import Plan, Step
 from semprola.engine.skeleton import Index, Skeleton, binarize, expand, group_branches, skeleton
 
 _SMALL = 4096
-"""The models of a circuit with no more nodes than this are counted beforehand, and listed if they are no more."""
+"""If a circuit has at most this many nodes, its models are counted beforehand, and listed if there are as few."""
 
 
 class CircuitPlans:
@@ -22,8 +22,9 @@ class CircuitPlans:
 
     Args:
         circuit: a decomposable, deterministic circuit.
-        units: k of the paper; 1 for none.
-        mixing: which units of two inputs are multiplied: all pairs ("cross") or those of equal rank ("elementwise").
+        units: k of the paper; 1 for a plain circuit.
+        mixing: which units of a product's two inputs are multiplied: all pairs ("cross") or unit i with unit i
+            ("elementwise").
     """
 
     def __init__(self, circuit: Circuit, units: int = 1, mixing: str = "cross") -> None:
@@ -39,7 +40,7 @@ class CircuitPlans:
         return self
 
     def prepare_constraint(self) -> None:
-        """Make the plans of the constraint alone now: tracing compilers cannot follow the making of one."""
+        """Make the plans of the constraint alone now, because tracing compilers cannot follow their construction."""
         _ = self.constraint, self.constraint_explicit
         self._prepare_states()
 
@@ -71,7 +72,7 @@ class CircuitPlans:
 
     @cached_property
     def constraint(self) -> Plan:
-        """The circuit as it is: labels that a branch does not mention are left to the caller."""
+        """The circuit as it is; the caller accounts for labels that a branch does not mention."""
         return Plan(skeleton(self.circuit, fill_free=False, fill_suppressed=False))
 
     @cached_property
@@ -97,7 +98,7 @@ class CircuitPlans:
 
     @cached_property
     def bound(self) -> tuple[Plan, torch.Tensor]:
-        """A plan that maximises over branches and adds up units, and the weights of `layer` it carries (-1: none)."""
+        """A plan that maximises over branches and sums over units, and the weight of `layer` per weight (-1: none)."""
         # with all literals spelled out, since labels may have been observed
         base = self.layer_explicit
         shape, is_choice = group_branches(base.shape)

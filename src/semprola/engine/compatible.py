@@ -1,8 +1,9 @@
 """A circuit q over the constraint's own vtree, and its product with the constraint.
 
 At a node v of the vtree with parts l and r, q has `units` functions q_v^i = Σ_ab ω^v_iab q_l^a q_r^b (for a hidden
-Markov model along a variable order only a = b, the next hidden state); at a leaf q_v^i is a Bernoulli. The product with
-the constraint has one sum for every pair of constraint node n and vtree node v that covers it: it costs O(|q| |c|).
+Markov model along a variable order, only a = b, the next hidden state); at a leaf, q_v^i is a Bernoulli. The product
+with the constraint has one sum for each pair of a constraint node n and a vtree node v that covers it, and costs
+O(|q| |c|).
 """
 
 from __future__ import annotations
@@ -29,11 +30,11 @@ class CompatiblePlans(CircuitPlans):
 
     Args:
         circuit: a circuit that respects a vtree (a linear one for `kind` "hmm").
-        width: units of q.
+        width: number of units of q per vtree node.
         kind: "hmm" or "vtree".
 
     Raises:
-        PropertyError: the circuit is not structured as `kind` needs.
+        PropertyError: if the circuit lacks the structure that `kind` needs.
     """
 
     def __init__(self, circuit: Circuit, width: int, kind: str) -> None:
@@ -45,7 +46,9 @@ class CompatiblePlans(CircuitPlans):
         vtree = circuit.vtree.restrict(rename)
         assert vtree is not None
         if kind == "hmm" and not vtree.is_right_linear:
-            raise PropertyError("q='hmm' needs a circuit along a variable order: use q='vtree', or compile one")
+            raise PropertyError(
+                "q='hmm' needs a circuit over a linear variable order: compile it with backend='bdd', or use q='vtree'"
+            )
         self.vtree: Vtree = vtree
         self.parameter_blocks = self._blocks()
         """(first parameter, distributions, outcomes) of the two runs of parameters: Bernoullis, then mixtures."""
@@ -129,7 +132,7 @@ class CompatiblePlans(CircuitPlans):
 
     @property
     def layer(self) -> Plan:
-        """The product: what the queries of a single circuit are asked of."""
+        """The product, which answers the queries that a single-circuit layer asks of its own plan."""
         return self.product[0]
 
     @property
@@ -155,13 +158,13 @@ class CompatiblePlans(CircuitPlans):
 
 
 class _Product:
-    """One sum for each pair (group of constraint nodes, vtree node); groups are conjunctions of nodes.
+    """One sum for each pair (group of constraint nodes, vtree node). A group is a conjunction of nodes.
 
-    The empty group is true: its sums are q itself.
+    The empty group is true, so its sums are q itself.
     """
 
     def __init__(self, circuit: Circuit, vtree: Vtree, *, only_q: bool) -> None:
-        # zero-suppressed literals are spelled out first, so that what is not mentioned is free
+        # spell out zero-suppressed literals first, so that every unmentioned variable is free
         self.circuit = smooth(circuit, circuit.zero_suppressed) if circuit.zero_suppressed.any() else circuit
         self.vtree = vtree
         self.first, self.last = self._label_intervals()
@@ -227,9 +230,9 @@ class _Product:
         return edges
 
     def _terms(self, group: tuple[int, ...], v: int) -> list[tuple[list[int], list[int]]]:
-        """A group as alternatives, each a conjunction of nodes that lie on one side of v and literals of inputs.
+        """A group as alternatives: each is a conjunction of nodes that lie on one side of v, and literals of inputs.
 
-        At a leaf all that is left are literals; above one, literals of labels stay nodes.
+        At a leaf, only literals remain; above the leaves, literals of labels stay nodes.
         """
         at_leaf = self.vtree.variable[v] >= 0
         open_terms: list[tuple[list[int], list[int], list[int]]] = [(list(group), [], [])]
@@ -257,14 +260,14 @@ class _Product:
         return closed
 
     def _one_side(self, node: int, v: int) -> bool:
-        """Whether a node mentions labels, and only to one side of v."""
+        """Whether a node mentions labels, all of them on one side of v."""
         if self.last[node] < 0:
             return False
         cut = self.vtree.last[self.vtree.left[v]]
         return bool(self.last[node] <= cut or self.first[node] > cut)
 
     def _label_intervals(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """First and last position, in the vtree of the labels, of the labels below each node (first > last: none)."""
+        """First and last position in the labels' vtree of the labels below each node (first > last: none)."""
         circuit = self.circuit
         first = np.full(circuit.num_nodes, circuit.num_labels, dtype=np.int64)
         last = np.full(circuit.num_nodes, -1, dtype=np.int64)

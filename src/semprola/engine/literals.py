@@ -1,4 +1,4 @@
-"""Scores of the literals, and what becomes of labels that a branch does not mention."""
+"""Scores of the literals, and how labels that a branch does not mention are accounted for."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Literals:
             plan: the plan that the leaves are for; it says which variables every branch mentions.
             zeros: log-scores of "variable is 0" [variables, columns].
             ones: log-scores of "variable is 1" [variables, columns].
-            maximize: prepare for a maximum in place of a sum.
+            maximize: prepare for a maximum instead of a sum.
         """
         both = torch.maximum(zeros, ones) if maximize else _log_add(zeros, ones)
         default = (ones > zeros).to(ones.dtype) if maximize else torch.exp(ones - _finite(both))
@@ -55,7 +55,7 @@ class Literals:
     def of_odds(cls, plan: Plan, odds: Tensor) -> Literals:
         """Prepare independent labels with these log-odds [variables, columns], for a sum.
 
-        The same as :meth:`of` with log-sigmoids for scores, but with nothing computed that is known to be 0 or 1.
+        The same as :meth:`of` with log-sigmoids as scores, but it skips what is known to be 0 or 1.
         """
         zeros = F.logsigmoid(-odds)
         if plan.all_suppressed:
@@ -69,7 +69,7 @@ class Literals:
 
     @classmethod
     def of_observed(cls, plan: Plan, rows: Tensor, dtype: torch.dtype) -> Literals:
-        """Prepare literals without scores of their own, for a sum: 0 where what is observed allows them, else -inf.
+        """Prepare literals without scores of their own, for a sum: 0 if the observation allows them, else -inf.
 
         Args:
             plan: the plan that the leaves are for.
@@ -78,7 +78,7 @@ class Literals:
         """
         if not plan.all_mentioned:
             return cls.of(plan, *indicators(rows, dtype))
-        # masks take several times as long as these: above zero where a literal is allowed
+        # above zero where a literal is allowed; masks would take several times as long
         known = torch.nan_to_num(rows.to(dtype).contiguous(), nan=0.5)
         allowed = torch.stack([0.75 - known, known - 0.25], dim=1).flatten(0, 1)
         leaves = F.threshold(allowed, 0.0, _NEGATIVE_INFINITY).clamp(max=0.0)
@@ -89,7 +89,7 @@ class Literals:
         zero, one = leaf_flows[0::2], leaf_flows[1::2]
         unmentioned = (1.0 - zero - one).clamp(min=0.0)
         probability = one + unmentioned * self.default
-        # what is certain is certain, not all but certain: rounding must not reach an impossible value
+        # certain values are exactly 0 or 1: rounding must not give an impossible value any probability
         certain = self.leaves == _NEGATIVE_INFINITY
         return probability.masked_fill(certain[0::2], 1.0).masked_fill(certain[1::2], 0.0)
 
@@ -101,7 +101,7 @@ def indicators(rows: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
         rows: observed values, NaN where not observed [variables, columns].
         dtype: of the result.
     """
-    # in the same layout, which for batches is often the transposed one: mixed ones take several times as long
+    # keep the layout of the rows (often transposed for batches): mixing layouts takes several times as long
     blank = torch.zeros_like(rows, dtype=dtype)
     return blank.masked_fill(rows == 1, _NEGATIVE_INFINITY), blank.masked_fill(rows == 0, _NEGATIVE_INFINITY)
 

@@ -1,4 +1,4 @@
-"""A skeleton laid out for tensors: rows and edges sorted so that a pass is a few slices and gathers a level."""
+"""A skeleton laid out for tensors: rows and edges are sorted so that a pass is a few slices and gathers per level."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from semprola.errors import SemprolaError
 _plans: WeakValueDictionary[int, Plan] = WeakValueDictionary()
 _lock = threading.Lock()
 _PART = 2**19
-"""So many rows are gathered at once."""
+"""Number of rows that are gathered at once."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """Sums of one level with the same number of edges; their rows and their edges are contiguous.
+    """Sums of one level with the same number of edges. Their rows are contiguous, and so are their edges.
 
-    `factors` and `offsets` list the factors (rows) of its edges, `parents` and `parent_offsets` the edges above its
-    rows; offsets of None mean one each.
+    `factors` and `offsets` list the factors (rows) of the edges; `parents` and `parent_offsets` list the edges above
+    the rows. Offsets are None if there is exactly one each.
     """
 
     rows: slice
@@ -45,7 +45,7 @@ class Step:
     parent_offsets: Tensor | None
 
     def edge_of_factor(self) -> Tensor:
-        """For each of `factors` the edge, counted from the step's first, that it belongs to."""
+        """For each of `factors`, the edge that it belongs to, counted from the step's first edge."""
         every = torch.arange(self.sums * self.fan_in, device=self.factors.device)
         if self.offsets is None:
             return every
@@ -62,8 +62,8 @@ class Plan:
 
     Args:
         shape: the skeleton.
-        is_choice: sums that are maximised over even where others add up, one bool each.
-        weigh_all: give single edges a weight as well.
+        is_choice: which sums take the maximum even in passes that add up, one bool per sum.
+        weigh_all: also give single edges a weight.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class Plan:
         """The living plan with this handle, or one equal to it.
 
         Raises:
-            SemprolaError: there is none, as in a process that loaded an exported program but not its layer.
+            SemprolaError: if there is none, as in a process that loaded an exported program but not its layer.
         """
         plan = _plans.get(handle)
         if plan is None:
@@ -119,14 +119,14 @@ class Plan:
     def num_logits(self) -> int:
         """Number of logits from which `log_softmax` makes the weights.
 
-        A sum of two edges has one: that of its second edge, relative to the first. These come first. Any other sum has
-        one per edge.
+        A sum of two edges has one logit, that of its second edge relative to the first; these logits come first. Any
+        other sum has one logit per edge.
         """
         return self.num_weights - self.num_pairs
 
     @cached_property
     def binary(self) -> tuple[Plan, Tensor]:
-        """The same plan with at most two sums in a product, and which weight of this one each weight is."""
+        """The same plan with at most two sums per product, and for each of its weights the index of this plan's."""
         shape = binarize(self.shape)
         if shape.num_edges == self.num_edges:
             return self, torch.arange(self.num_weights)
@@ -136,7 +136,7 @@ class Plan:
     @cached_property
     def edge_order(self) -> Index:
         """For each edge of the plan, the edge of the skeleton."""
-        # made when weights are first asked for: what has none needs no order of edges, and there may be many million
+        # made only when weights are needed: there may be many millions of edges
         shape = self.shape
         by_edges = np.lexsort((self.row_of_sum, np.diff(shape.edge_start)))
         return _gathered(np.arange(shape.num_edges, dtype=shape.factors.dtype), shape.edge_start, by_edges)
@@ -149,11 +149,11 @@ class Plan:
         return position
 
     def weights_of(self, base: Plan, origin: Index) -> Tensor:
-        """For each weighted edge the index of the weight of another plan that it carries, -1 for none.
+        """For each weighted edge, the index of the weight of another plan that it carries; -1 for none.
 
         Args:
             base: the other plan.
-            origin: for each edge of this plan's skeleton, an edge of the other's; other numbers mean none.
+            origin: for each edge of this plan's skeleton, an edge of the other's; numbers out of range mean none.
         """
         source = origin[self.edge_order[self.num_fixed :]]
         known = (source >= 0) & (source < base.num_edges)
@@ -167,9 +167,9 @@ class Plan:
         return self._steps[device]
 
     def _register(self) -> tuple[int, Plan | None]:
-        """A number that stands for the plan where operators take one, and an older plan that is equal to this one.
+        """A number by which operators refer to the plan, and an older plan that is equal to this one, if any.
 
-        The first of several equal plans stands for all of them, and lives as long as any.
+        The first of several equal plans stands for all of them, and lives as long as any of them.
         """
         for salt in itertools.count():
             handle = self._digest(salt)
@@ -179,13 +179,13 @@ class Plan:
                 return handle, None
             if self._equals(first):
                 return handle, first
-            # two plans with the same number: the later one takes another
+            # a collision: the later plan takes another number
         raise AssertionError("unreachable")
 
     def _digest(self, salt: int) -> int:
         """A number made from the plan's contents.
 
-        An exported program keeps the number only: it means the same in every process that has built the same layer.
+        An exported program stores only this number. It means the same in every process that has built the same layer.
         """
         hasher = blake2b(digest_size=7)
         for array in self._contents():
@@ -217,14 +217,14 @@ class Plan:
     def _lay_out(self) -> None:
         shape = self.shape
         fan_in = np.diff(shape.edge_start)
-        # copies of one sum stay together, so that a choice can be made for all of them at once
+        # copies of one sum stay together, so that one choice can be made for all of them
         self._copies = np.broadcast_to(np.int32(1), shape.num_sums)
         if self._choice.any():
             copied = shape.sum_copied
             copies = np.bincount(copied[copied >= 0], minlength=shape.num_sums)
             self._copies = np.where(self._choice & (copied >= 0), copies[np.maximum(copied, 0)], 1)
         order = np.lexsort((np.arange(shape.num_sums), self._copies, ~self._choice, fan_in, self.levels()))
-        kind = shape.factors.dtype  # half of 64 bits where that is enough: there may be many million edges
+        kind = shape.factors.dtype  # 32 bits if they suffice: there may be many millions of edges
         order = order.astype(kind)
         self.row_of_sum: Index = np.empty(shape.num_sums, dtype=kind)
         self.row_of_sum[order] = shape.num_leaves + np.arange(shape.num_sums, dtype=kind)
@@ -244,10 +244,10 @@ class Plan:
         return tuple((int(f), int(c), int(s)) for f, c, s in zip(firsts, counts, sizes, strict=True))
 
     def levels(self) -> Index:
-        """Level of each sum of the skeleton: one more than the highest below it."""
+        """Level of each sum of the skeleton: one more than the highest level below it."""
         shape = self.shape
         inner = shape.factors >= shape.num_leaves
-        # the factors of a sum lie side by side
+        # the factors of a sum are contiguous
         before = np.concatenate([[0], np.cumsum(inner, dtype=shape.factors.dtype)])
         start = before[shape.factor_start[shape.edge_start]].astype(np.int64)
         del before
@@ -255,7 +255,7 @@ class Plan:
 
 
 def _gathered(values: Index, start: Index, rows: Index) -> Index:
-    """The values of some rows of a CSR array one after the other; in parts, since indices take much memory."""
+    """The values of some rows of a CSR array, concatenated; done in parts, since the indices take much memory."""
     counts = start[rows + 1] - start[rows]
     ends = np.cumsum(counts, dtype=np.int64)
     result = np.empty(int(ends[-1]) if len(ends) else 0, dtype=values.dtype)
@@ -281,7 +281,7 @@ class Steps:
         self._parent_start = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=plan.num_rows))])
         self.steps = [self._step(first, last) for first, last in self._runs()]
         self.largest = max((step.sums * step.fan_in for step in self.steps), default=0)
-        """Most edges of a step."""
+        """Number of edges of the largest step."""
         self.leaf_parents, self.leaf_offsets = self._bags(
             self._parents, self._parent_start, np.arange(shape.num_leaves)
         )

@@ -1,7 +1,7 @@
 """The shape of a computation: sums of products of literals and sums, as flat arrays that know no logic and no torch.
 
-A circuit is turned into a skeleton once. What a layer adds to it (own Bernoullis for labels that a branch leaves free,
-`units` copies of each sum) are transforms of the skeleton, so that one executor evaluates every layer.
+A circuit is turned into a skeleton once. What a layer adds is done by transforms of the skeleton: a Bernoulli for each
+label that a branch leaves free, and `units` copies of each sum. One executor therefore evaluates every layer.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from semprola.circuit.transforms import gaps, mentions_all
 Index = npt.NDArray[np.int64]
 
 _MOST_EDGES = 2**28
-"""More than this are refused when units are multiplied: they would not fit into memory."""
+"""`expand` refuses to make more edges than this: they would not fit into memory."""
 _WIDE = 4
-"""A product with this many children and several parents is evaluated once instead of being repeated in each parent."""
+"""A product with at least this many children and several parents is evaluated once, not repeated in each parent."""
 
 
 @dataclass(frozen=True)
 class Copies:
-    """What the edges and sums of a skeleton are copies of, in the skeleton that it was made from.
+    """Which edges and sums of the original skeleton the edges and sums of a derived one are copies of.
 
     Attributes:
-        edge: for each edge the edge that it copies, -1 for none.
-        sum: for each sum the sum that it copies, -1 for none.
-        combination: for each edge the number of its combination of units below.
+        edge: for each edge, the edge that it copies; -1 for none.
+        sum: for each sum, the sum that it copies; -1 for none.
+        combination: for each edge, which combination of units below it multiplies.
     """
 
     edge: Index
@@ -50,9 +50,9 @@ class Skeleton:
         edge_start: the edges of sum s are edge_start[s] … edge_start[s + 1] - 1, shape [sums + 1].
         factor_start, factors: the factors of each edge, in the same form.
         root: the sum whose value is the circuit's.
-        mentioned: the variables of which every state picks a literal, one bool each; the others may be absent.
-        suppressed: the variables that are zero where they are absent, one bool each; the others are free there.
-        copies: what was copied to make it; None where every edge and sum is its own.
+        mentioned: which variables have a literal in every state, one bool each; the others may be absent.
+        suppressed: which variables are zero where they are absent, one bool each; the others are free there.
+        copies: what the edges and sums are copies of; None if they are originals.
     """
 
     num_variables: int
@@ -78,22 +78,22 @@ class Skeleton:
 
     @property
     def edge_copied(self) -> Index:
-        """For each edge the edge that it copies, or its own number."""
+        """For each edge, the edge that it copies, or its own number."""
         return np.arange(self.num_edges, dtype=self.factors.dtype) if self.copies is None else self.copies.edge
 
     @property
     def sum_copied(self) -> Index:
-        """For each sum the sum that it copies, or its own number."""
+        """For each sum, the sum that it copies, or its own number."""
         return np.arange(self.num_sums, dtype=self.factors.dtype) if self.copies is None else self.copies.sum
 
     def compact(self) -> Skeleton:
-        """The same with indices of half the size, where they fit: circuits may have many million edges."""
+        """The same with 32-bit indices, if they suffice: circuits may have many millions of edges."""
         if len(self.factors) + self.num_leaves >= 2**31:
             return self
         return self._with_type(np.dtype(np.int32))
 
     def wide(self) -> Skeleton:
-        """The same with indices of 64 bits, to be computed with."""
+        """The same with 64-bit indices, for computations."""
         return self._with_type(np.dtype(np.int64))
 
     def _with_type(self, kind: np.dtype[Any]) -> Skeleton:
@@ -111,7 +111,7 @@ def skeleton(circuit: Circuit, *, fill_free: bool, fill_suppressed: bool) -> Ske
 
     Args:
         circuit: the circuit.
-        fill_free: give each branch its own two-way sum for each label that it leaves free.
+        fill_free: give each branch a two-way sum for each label that it leaves free.
         fill_suppressed: spell out the negative literals that zero-suppressed labels leave implicit.
     """
     is_label = np.arange(circuit.num_variables) < circuit.num_labels
@@ -123,12 +123,12 @@ def skeleton(circuit: Circuit, *, fill_free: bool, fill_suppressed: bool) -> Ske
     is_sum = kind == SUM
     own = _own_products(circuit, parent)
     rows_of_node = np.flatnonzero(is_sum | own)
-    # decided by all labels, filled or not, so that every skeleton of a circuit has the same sums
+    # depends on all labels, filled or not, so that every skeleton of a circuit has the same sums
     needs_top = not is_sum[circuit.root] or not mentions_all(circuit, is_label)
     row = np.full(circuit.num_nodes, -1, dtype=np.int64)
     row[rows_of_node] = np.arange(len(rows_of_node))
 
-    # one edge for each child of a sum, one for each product that stands alone, one for the top
+    # one edge for each child of a sum, one for each product with its own row, one for the top
     sum_edges = np.flatnonzero(is_sum[parent])
     owners = [row[parent[sum_edges]], row[np.flatnonzero(own)]]
     targets = [children[sum_edges], np.flatnonzero(own)]
@@ -219,8 +219,8 @@ def expand(shape: Skeleton, units: int, *, diagonal: bool = False, split_single:
     Args:
         shape: a skeleton with at most two sums in each edge.
         units: k of the paper.
-        diagonal: pair equal units of two inputs only, in place of their cross product.
-        split_single: copy sums with a single edge of literals too (they would be equal unless edges carry weights).
+        diagonal: pair unit i only with unit i, instead of taking the cross product.
+        split_single: also copy sums with a single edge of literals (the copies are equal unless edges carry weights).
     """
     shape = shape.wide()
     leaves, sums = shape.num_leaves, shape.num_sums
@@ -244,9 +244,9 @@ def expand(shape: Skeleton, units: int, *, diagonal: bool = False, split_single:
 
     wanted = float((copies[owner].astype(np.float64) * combos).sum())
     if wanted > _MOST_EDGES:
-        raise ValueError(f"units={units} would make {wanted:.0e} weights: choose fewer, or components= instead")
+        raise ValueError(f"units={units} would make {wanted:.0e} weights: use fewer units, or components= instead")
 
-    # one edge for each unit of the owner, each original edge, each pair of units below
+    # one edge for each unit of the owner, each original edge and each pair of units below
     per_edge = copies[owner] * combos
     source = np.repeat(np.arange(shape.num_edges), per_edge)
     within = np.arange(len(source)) - np.repeat(np.cumsum(per_edge) - per_edge, per_edge)
@@ -273,13 +273,13 @@ def expand(shape: Skeleton, units: int, *, diagonal: bool = False, split_single:
 
 
 def group_branches(shape: Skeleton) -> tuple[Skeleton, npt.NDArray[np.bool_]]:
-    """Split every sum of an expanded skeleton into a choice of branch over sums of one branch's units.
+    """Split every sum of an expanded skeleton in two: a choice between branches, each a sum over the branch's units.
 
-    Branches exclude each other, units do not: maximising over the former and adding up the latter bounds the mode.
+    Branches exclude each other, units do not: maximising over branches and adding up units bounds the mode.
 
     Returns:
-        The skeleton, whose edges are copies of those of `shape` (choices of none), and which of its sums are choices.
-        The first sums are those of `shape`, in order.
+        The skeleton, and which of its sums are choices. Its edges are copies of those of `shape`, except that the edges
+        of choices copy none. Its first sums are those of `shape`, in order.
     """
     shape = shape.wide()
     owner = np.repeat(np.arange(shape.num_sums), np.diff(shape.edge_start))
@@ -334,7 +334,7 @@ def assemble(
     root: int,
     copies: Copies | None = None,
 ) -> Skeleton:
-    """A skeleton from the number of edges of each sum and (edge, factor) pairs in any order."""
+    """A skeleton made from the number of edges per sum and (edge, factor) pairs in any order."""
     edge = np.concatenate([piece[0] for piece in pieces]).astype(np.int64)
     factor = np.concatenate([piece[1] for piece in pieces]).astype(np.int64)
     order = np.argsort(edge, kind="stable")

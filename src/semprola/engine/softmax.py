@@ -25,7 +25,7 @@ def log_softmax(plan: Plan, logits: Tensor, alive: Tensor | None = None) -> Tens
     if alive is None:
         return _log_softmax_of_all(plan, logits)
     sizes = [sums * fan_in for _, sums, fan_in in plan.blocks]
-    # one split in place of many slices: the gradient of a slice is a tensor full of zeros
+    # one split instead of many slices: the gradient of each slice would be a full tensor of zeros
     blocks = spread_logits(plan, logits).split(sizes)
     parts: list[Tensor] = []
     for (_, sums, fan_in), block, live in zip(plan.blocks, blocks, alive.split(sizes), strict=True):
@@ -35,7 +35,7 @@ def log_softmax(plan: Plan, logits: Tensor, alive: Tensor | None = None) -> Tens
 
 
 def softmax_slopes(plan: Plan, log_weights: Tensor, flows: Tensor) -> Tensor:
-    """What the derivative by log-weights [W, columns] is by logits [`plan.num_logits`, columns]."""
+    """Turn derivatives by log-weights [W, columns] into derivatives by logits [`plan.num_logits`, columns]."""
     if not plan.blocks:
         return flows
     sizes = [sums * fan_in for _, sums, fan_in in plan.blocks]
@@ -77,6 +77,6 @@ def _log_softmax_of_all(plan: Plan, logits: Tensor) -> Tensor:
 
 
 def _normalize(block: Tensor, live: Tensor) -> Tensor:
-    # sums that are dead altogether keep their logits: a softmax over nothing would be NaN
+    # sums without a live edge keep their logits: a softmax over nothing would be NaN
     block = block.masked_fill(~live & live.any(1, keepdim=True), float("-inf"))
     return torch.log_softmax(block, 1).masked_fill(~live, float("-inf"))

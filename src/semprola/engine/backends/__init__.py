@@ -1,4 +1,4 @@
-"""What evaluates circuits: the back ends, what each of them does, and which one is used."""
+"""The back ends that evaluate circuits, and the choice between them."""
 
 from __future__ import annotations
 
@@ -15,22 +15,21 @@ from semprola.engine.backends.torch import TorchBackend
 from semprola.errors import SemprolaError
 
 BACKENDS: list[Backend] = [NativeBackend(), TorchBackend()]
-"""All back ends, the fastest first; the last takes any tensors. A new one is one more entry."""
+"""All back ends, fastest first; the last one takes any tensors. To add a back end, add an entry."""
 
 
 def set_engine(name: str) -> None:
     """Choose what evaluates circuits, for the whole process.
 
-    The environment variable SEMPROLA_ENGINE sets the choice at the start. Use :func:`engine`
-    to choose for a few lines.
+    The environment variable SEMPROLA_ENGINE sets the initial choice. Use :func:`engine` to choose for a few lines only.
 
     Args:
-        name: "torch" works on every device; "native" uses compiled kernels for float32 and float64 tensors on CPU
-            (others still go through torch); "auto" is "native" where the native module was built, else "torch".
+        name: "torch" works on every device; "native" uses compiled kernels for float32 and float64 tensors on CPU, and
+            torch for all others; "auto" is "native" if the native module was built, else "torch".
 
     Raises:
-        ValueError: another name.
-        SemprolaError: "native" where there is no native module.
+        ValueError: if the name is unknown.
+        SemprolaError: if the name is "native" and there is no native module.
 
     Example:
         >>> import semprola as sp
@@ -45,7 +44,7 @@ def set_engine(name: str) -> None:
 
 
 def get_engine() -> str:
-    """The choice that holds here, made by :func:`set_engine` or :func:`engine`: "auto", "native" or "torch"."""
+    """The current choice, made by :func:`engine` or :func:`set_engine`: "auto", "native" or "torch"."""
     return _here.get() or _everywhere
 
 
@@ -53,14 +52,14 @@ def get_engine() -> str:
 def engine(name: str) -> Iterator[None]:
     """Choose what evaluates circuits inside a ``with`` block.
 
-    The choice holds in this thread (and asyncio task) alone; other threads keep theirs.
+    The choice applies only to this thread (and asyncio task); other threads keep theirs.
 
     Args:
         name: as for :func:`set_engine`.
 
     Raises:
-        ValueError: another name.
-        SemprolaError: "native" where there is no native module.
+        ValueError: if the name is unknown.
+        SemprolaError: if the name is "native" and there is no native module.
 
     Example:
         >>> import semprola as sp
@@ -77,7 +76,7 @@ def engine(name: str) -> Iterator[None]:
 
 
 def select(*tensors: Tensor | None) -> Backend:
-    """The back end for a computation on these tensors: the first that is chosen, present, and takes all of them."""
+    """The back end for a computation on these tensors: the first that fits the choice and takes all of them."""
     name = _here.get() or _everywhere
     given = [tensor for tensor in tensors if tensor is not None]
     for backend in BACKENDS[:-1]:
@@ -92,7 +91,7 @@ def _check(name: str) -> None:
         names = ", ".join(map(repr, ["auto", *known]))
         raise ValueError(f"the engine must be one of {names}, not {name!r}")
     if name != "auto" and not known[name].is_present():
-        raise SemprolaError(f"the {name} module is missing: reinstall semprola where a C++17 compiler is at hand")
+        raise SemprolaError(f"the {name} module is missing: reinstall semprola with a C++17 compiler available")
 
 
 _here: ContextVar[str | None] = ContextVar("semprola engine", default=None)

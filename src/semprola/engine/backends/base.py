@@ -1,4 +1,4 @@
-"""What a back end does. Its functions know nothing of derivatives: `engine.ops` does."""
+"""The interface of a back end. Back ends know nothing about autograd; `engine.ops` takes care of derivatives."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from semprola.engine.softmax import log_softmax, softmax_slopes
 class Backend:
     """Evaluates plans on tensors.
 
-    A plan has W weights, and `plan.num_logits` logits from which they are made. Unless another meaning is given,
-    `weights` are log-weights [W, columns], or None for weights of one, and `leaves` are log-values of the literals
-    [2 variables, columns]. All results are new tensors of the same type and on the same device.
+    A plan has W weights, which are made from `plan.num_logits` logits. Unless stated otherwise, `weights` are
+    log-weights [W, columns], or None for weights of one, and `leaves` are log-values of the literals
+    [2 variables, columns]. All results are new tensors of the same type on the same device.
     """
 
     name: str
-    """What :func:`semprola.set_engine` calls it."""
+    """Its name for :func:`semprola.set_engine`."""
     few_rows: float = 0.01
     """If states use at most this share of the logits, `gate` is faster than `likelihood` on all of them."""
 
     def is_present(self) -> bool:
-        """Whether it can be used at all: whether what it is built on is installed."""
+        """Whether it can be used at all, that is, whether what it depends on is installed."""
         raise NotImplementedError
 
     def takes(self, tensors: Sequence[Tensor]) -> bool:
@@ -37,14 +37,14 @@ class Backend:
     def evaluate(
         self, plan: Plan, weights: Tensor | None, leaves: Tensor, *, flows: bool
     ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Log-values [columns], and if asked for their derivatives.
+        """Log-values [columns] and, on request, their derivatives.
 
         The derivative by a weight or leaf is its flow: the probability that it is part of the state. Impossible columns
-        have value -inf and no flow.
+        have value -inf and flow zero.
 
         Returns:
-            values [columns]; flows through weighted edges [W, columns] (None without weights) and into literals
-            [2 variables, columns], both None unless asked for.
+            values [columns], flows through weighted edges [W, columns] (None without weights) and flows into literals
+            [2 variables, columns]; both flows are None unless requested.
         """
         raise NotImplementedError
 
@@ -60,12 +60,12 @@ class Backend:
         column: Tensor,
         generator: Generator | None,
     ) -> Tensor:
-        """Exact samples, 0/1 [variables, samples]; the same for the same state of the generator.
+        """Exact samples, 0/1 [variables, samples]; the same generator state gives the same samples.
 
         Args:
             plan: the plan.
             weights: log-weights [W, columns] or None.
-            literals: scores; `default` is for variables that a sampled branch leaves out.
+            literals: scores; variables that a sampled branch leaves out are drawn from `default`.
             column: which column each sample is drawn from [samples].
             generator: source of randomness, or None for torch's own.
         """
@@ -96,16 +96,16 @@ class Backend:
             plan: the plan.
             logits: [`plan.num_logits`, components, batch]
             rows: 0/1 of every variable [variables, samples, batch]; with codes, only the given variables are read.
-            codes: what `encode` makes of the states [samples, batch, most]; None to read the rows.
-            labels: number of labels; the variables after them are given, and only edges that they leave possible share
-                in a softmax.
+            codes: the states as encoded by `encode` [samples, batch, most]; None to read the rows.
+            labels: number of labels; the variables after them are given, and softmaxes are taken only over edges that
+                they leave possible.
             cotangent: of the likelihood [samples, components, batch]; None for ones.
-            value: whether the values are wanted.
-            gradient: whether the gradient of the logits is.
+            value: whether to return the values.
+            gradient: whether to return the gradient by the logits.
 
         Returns:
-            values [samples, components, batch], -inf outside of the support, and the gradient of the logits; None for
-            what was not asked for.
+            values [samples, components, batch], -inf outside the support, and the gradient by the logits; None for
+            what was not requested.
         """
         raise NotImplementedError
 
@@ -114,14 +114,14 @@ class Backend:
 
         Args:
             plan: the plan.
-            leaves: it matters only whether they are -inf.
-            edges: "possible": those with a value above zero; "active": those that are part of the state, where leaves
-                are a state and sums are deterministic; None: none are wanted.
+            leaves: it only matters whether they are -inf.
+            edges: "possible" for edges with a value above zero; "active" for edges that are part of the state, if the
+                leaves describe a state and sums are deterministic; None for no edges.
         """
         raise NotImplementedError
 
     def encode(self, plan: Plan, rows: Tensor) -> Tensor:
-        """The weights that each state uses, int32 [columns, most]: -1 past the last, -2 for one that is impossible.
+        """The weights that each state uses, int32 [columns, most]: -1 past the last, -2 for impossible states.
 
         Args:
             plan: a plan whose sums are deterministic.
@@ -129,7 +129,7 @@ class Backend:
         """
         raise NotImplementedError
 
-    # small things that some do faster ---------------------------------------------------------------------------------
+    # with a default implementation, which a back end may replace by a faster one -------------------------------------
 
     def best_states(self, plan: Plan, weights: Tensor | None, leaves: Tensor, default: Tensor) -> tuple[Tensor, Tensor]:
         """Largest value of a single path [columns], and the state on it, 0/1 [variables, columns].
@@ -138,23 +138,23 @@ class Backend:
             plan: the plan.
             weights: log-weights [W, columns] or None.
             leaves: log-values of the literals [2 variables, columns].
-            default: what a variable is where a branch leaves it out [variables, columns].
+            default: the value of each variable where a branch leaves it out [variables, columns].
         """
         value, flows = self.maximize(plan, weights, leaves)
         zero, one = flows[0::2], flows[1::2]
         return value, torch.where(zero + one < 0.5, default, one)
 
     def marginal(self, plan: Plan, logits: Tensor, observed: Tensor, *, gradient: bool) -> tuple[Tensor, Tensor | None]:
-        """Log-likelihood of partly observed states under the sums' local softmaxes, and its gradient.
+        """Log-likelihood of partly observed states under local softmaxes, and its gradient.
 
         Args:
             plan: a plan that mentions every variable, and in which single edges have no weight.
             logits: [`plan.num_logits`, components, batch]
             observed: 0, 1, or NaN where nothing is observed [variables, batch].
-            gradient: whether the gradient of the logits is wanted.
+            gradient: whether to return the gradient by the logits.
 
         Returns:
-            values [components, batch], -inf where what is observed is impossible, and the gradient or None.
+            values [components, batch], -inf where the observation is impossible, and the gradient or None.
         """
         _, components, batch = logits.shape
         weights = log_softmax(plan, logits.flatten(1))
@@ -173,11 +173,11 @@ class Backend:
         Args:
             plan: the plan.
             matrix: [`plan.num_logits` * components or more, features]; row r * components + c is logit r of component
-                c, and further rows are not looked at.
-            bias: as long as the matrix.
+                c, and further rows are ignored.
+            bias: one number per row of the matrix.
             features: [batch, features]
-            codes: what `encode` makes of the states [batch, most].
-            components: how many there are.
+            codes: the states as encoded by `encode` [batch, most].
+            components: number of components.
 
         Returns:
             [components, batch]
@@ -194,11 +194,11 @@ class Backend:
         components: int,
         cotangent: Tensor,
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """Gradients of the matrix, the bias and the features of `gate`, for a cotangent [components, batch]."""
+        """Gradients of `gate` by matrix, bias and features, for a cotangent [components, batch]."""
         return gate_gradients(plan, matrix, bias, features, codes, components, cotangent)
 
     def prefers_rows(self, plan: Plan, codes: Tensor) -> bool:
-        """Whether `likelihood` is faster with rows, where it has the choice between them and codes."""
+        """Whether `likelihood` is faster with rows than with codes, if both are available."""
         return False
 
     def scale(self, numbers: Tensor, factors: Tensor) -> Tensor:

@@ -8,12 +8,12 @@ import functools
 from semprola._library import open_library
 
 _INTERFACE = 8
-"""Of the native functions' parameters; a library that was built from other sources has another."""
+"""Version of the native functions' parameters; a library built from other sources may have another."""
 
 
 @functools.lru_cache(maxsize=1)
 def library() -> ctypes.CDLL | None:
-    """The native module with the engine's functions declared, or None where there is none that fits this code."""
+    """The native module with the engine's functions declared, or None if there is none that fits this code."""
     loaded = open_library()
     if loaded is None:
         return None

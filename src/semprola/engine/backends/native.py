@@ -1,8 +1,8 @@
-"""Circuits by native kernels, on CPU.
+"""The native back end: evaluates circuits by compiled kernels on CPU.
 
-They run the whole circuit on a small tile of columns, so that memory does not grow with the batch, in scaled linear
-space: a number is a mantissa and an exponent, with no logarithm inside the circuit. ctypes releases the interpreter
-lock while they run.
+The kernels run the whole circuit on a small tile of columns at a time, so that memory does not grow with the batch.
+They work in scaled linear space: a number is a mantissa and an exponent, and no logarithms are taken inside the
+circuit. ctypes releases the interpreter lock while they run.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _TYPES = (torch.float32, torch.float64)
 _MOST_RANKED = 2**31 - 1
 """The native module counts states in 32 bits."""
 _MOST_KEPT = 2**18
-"""Weights of a plan whose softmaxes are taken on the way through it, and kept for the way back."""
-_WEIGHTS_A_CODE = 8
-"""How many weights of a plan are gone through, for 64 states, while one code of each of them is read."""
+"""Plans with more weights than this use the general `marginal`: the native one keeps all softmaxes for the way back."""
+_WEIGHTS_PER_CODE = 8
+"""Reading one code of each of 64 states takes as long as going through this many weights of a plan for all 64."""
 
 
 class NativeBackend(Backend):
@@ -208,7 +208,7 @@ class NativeBackend(Backend):
 
     def scale(self, numbers: Tensor, factors: Tensor) -> Tensor:
         rows, columns, stride = 1, numbers.numel(), 0
-        if any(factors.stride()):  # else one number for all of them, as the gradient of a sum is
+        if any(factors.stride()):  # otherwise all columns have the same factor, as in the gradient of a sum
             factors = factors.contiguous()
             rows, columns, stride = len(numbers), factors.numel(), 1
         _function("scale", numbers.dtype)(numbers.data_ptr(), rows, columns, factors.data_ptr(), stride)
@@ -216,7 +216,7 @@ class NativeBackend(Backend):
 
     def prefers_rows(self, plan: Plan, codes: Tensor) -> bool:
         # rows are read 64 at a time, codes one by one
-        return codes.shape[-1] * _WEIGHTS_A_CODE > plan.num_weights
+        return codes.shape[-1] * _WEIGHTS_PER_CODE > plan.num_weights
 
 
 def _maximize(
@@ -247,7 +247,7 @@ def _gate(
     _require(features.shape == wanted and features.dtype == matrix.dtype, "features", features, wanted)
     fits = codes.dtype == torch.int32 and codes.dim() == 2 and len(codes) == batch and codes.shape[1] > 0
     _require(fits, "codes", codes, f"int32 [{batch}, most]")
-    # kept until the call is over
+    # named so that copies live until the call is over
     matrix, bias, features, codes = matrix.contiguous(), bias.contiguous(), features.contiguous(), codes.contiguous()
     if batch:
         _call(
@@ -258,7 +258,7 @@ def _gate(
 
 
 def _check_inputs(plan: Plan, weights: Tensor | None, leaves: Tensor, default: Tensor | None = None) -> None:
-    """Refuse what the kernels would read out of bounds."""
+    """Refuse tensors that the kernels would read out of bounds."""
     _require(leaves.dim() == 2 and len(leaves) == plan.num_leaves, "leaves", leaves, f"[{plan.num_leaves}, columns]")
     columns = leaves.shape[1]
     if weights is not None:
@@ -275,7 +275,7 @@ def _check_states(
     (_, components, batch), samples = logits.shape, rows.shape[1]
     wanted = (plan.num_weights - plan.num_pairs, components, batch)
     _require(logits.shape == wanted, "logits", logits, wanted)
-    # of encoded states, only the given variables are read, and there may be none
+    # with encoded states, only the given variables are read; there may be none
     unread = codes is not None and len(rows) == 0 and labels == plan.num_leaves // 2
     wanted = (0 if unread else plan.num_leaves // 2, samples, batch)
     _require(rows.shape == wanted and rows.dtype == logits.dtype, "rows", rows, wanted)
@@ -289,18 +289,18 @@ def _check_states(
 
 def _require(fits: bool, name: str, values: Tensor, wanted: object) -> None:
     if not fits:
-        raise ValueError(f"{name}: {values.dtype} {tuple(values.shape)} where the circuit needs {wanted}")
+        raise ValueError(f"{name}: the circuit needs {wanted}, not {values.dtype} {tuple(values.shape)}")
 
 
 def _handle(plan: Plan, has_weights: bool = True) -> int:
-    """The plan as the native module knows it; made on first use, freed with the plan.
+    """The native module's copy of the plan, made on first use and freed with the plan.
 
     Without weights it has fewer rows, and takes less time and memory.
     """
     kept: dict[bool, _Native] = plan.__dict__.setdefault("_native", {})
     found = kept.get(has_weights)
     if found is None:
-        # of two threads that make one at the same time, the later throws its own away
+        # if two threads make one at the same time, the later one discards its own
         found = kept.setdefault(has_weights, _Native(plan, has_weights))
     return found.handle
 
@@ -312,7 +312,7 @@ class _Native:
         native: Any = library()
         shape = plan.shape
         if len(shape.factors) >= 2**31:
-            raise MemoryError("the circuit has more than two thousand million edges")
+            raise MemoryError("the circuit has more than two billion factors: use a smaller circuit")
         first_weight = plan.edge_position[shape.edge_start[:-1]] - plan.num_fixed if has_weights else None
         arrays: list[npt.NDArray[Any] | None] = [
             plan.sum_order,
@@ -322,7 +322,7 @@ class _Native:
             shape.factor_start,
             shape.factors,
         ]
-        # the module reads them where they are, and keeps none
+        # the module reads the arrays in place and keeps none of them
         passed = [None if array is None else np.ascontiguousarray(array, dtype=np.int32) for array in arrays]
         has_default = np.ascontiguousarray(~(shape.mentioned | shape.suppressed), dtype=np.uint8)
         handle: int | None = native.semprola_plan_create(
@@ -342,11 +342,11 @@ class _Native:
 def _call(name: str, like: Tensor, *arguments: object) -> None:
     status = _function(name, like.dtype)(*arguments)
     if status:
-        raise _failure(library(), status, f"{name} a circuit")
+        raise _failure(library(), status, f"{name} on a circuit")
 
 
 def _failure(native: Any, status: int, what: str) -> Exception:
-    """What a status other than zero of a native function means; mirrors `enum Status` of engine_dispatch.hpp."""
+    """The error for a nonzero status of a native function; mirrors `enum Status` in engine_dispatch.hpp."""
     text = native.semprola_engine_error().decode(errors="replace")
     if status == 1:
         return MemoryError(f"{what}: {text}; use a smaller batch or circuit")

@@ -1,4 +1,4 @@
-"""Circuits by torch: on any device, on as many columns at once as the memory allows."""
+"""The torch back end: evaluates circuits on any device, as many columns at once as the memory budget allows."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class TorchBackend(Backend):
     def sample(
         self, plan: Plan, weights: Tensor | None, literals: Literals, column: Tensor, generator: Generator | None
     ) -> Tensor:
-        # the samples of some columns at a time, and of each as many as a step has room for
+        # takes `step` columns at a time, and draws at most `step` of their samples at a time
         leaves, step = literals.leaves, columns_at_once(plan, literals.leaves)
         leaf_flows = leaves.new_empty((plan.num_leaves, len(column)))
         for first in range(0, leaves.shape[1], step):
@@ -100,7 +100,7 @@ class TorchBackend(Backend):
             if alive is None:
                 return torch.empty_like(rows[:0], dtype=torch.bool), some
             if edges == "active":
-                # of a deterministic sum and a full state, one edge at most is possible: that is its share
+                # for a full state, at most one edge of a deterministic sum is possible, so these are shares
                 alive, _ = passes.downward(plan, alive, some)
             return alive[plan.num_fixed :] > 0, some
 
@@ -119,13 +119,13 @@ class TorchBackend(Backend):
         return codes
 
 
-# for all back ends ----------------------------------------------------------------------------------------------------
+# used with all back ends ----------------------------------------------------------------------------------------------
 
 
 def tangent(
     plan: Plan, weights: Tensor | None, leaves: Tensor, d_weights: Tensor | None, d_leaves: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """Change of the posterior flows of `evaluate` along a change of weights and literal scores."""
+    """Derivative of the posterior flows of `evaluate` along a change of weights and leaves."""
 
     def part(
         leaves: Tensor, weights: Tensor | None, d_leaves: Tensor, d_weights: Tensor | None
@@ -141,7 +141,7 @@ def tangent(
 
 
 def choose_branches(plan: Plan, weights: Tensor | None, leaves: Tensor) -> tuple[Tensor, Tensor]:
-    """Bounds [columns] and flow into each literal of a plan with choices, which all copies of a sum make alike."""
+    """Bounds [columns] and the flow into each literal, for a plan with choices; all copies of a sum choose alike."""
 
     def part(leaves: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:
         value, shares = _shares(plan, weights, leaves, passes.total)
@@ -152,7 +152,7 @@ def choose_branches(plan: Plan, weights: Tensor | None, leaves: Tensor) -> tuple
 
 
 def choose_locally(plan: Plan, weights: Tensor, leaves: Tensor) -> Tensor:
-    """Flow into each literal [2 variables, columns] for the largest local weight at every sum."""
+    """Flow into each literal [2 variables, columns] when every sum takes its edge of largest weight."""
     offset = plan.num_fixed
 
     def part(leaves: Tensor, weights: Tensor) -> Tensor:
@@ -171,9 +171,9 @@ def choose_locally(plan: Plan, weights: Tensor, leaves: Tensor) -> Tensor:
 
 
 def differentiable(plan: Plan, weights: Tensor | None, leaves: Tensor) -> Tensor:
-    """Log-values [columns] by operations that can be differentiated as often as one likes.
+    """Log-values [columns] by operations that can be differentiated any number of times.
 
-    Slower than the others, for derivatives of the third order and beyond.
+    Slower than `evaluate`; used for derivatives of third and higher order.
     """
     values = torch.cat([leaves, leaves.new_zeros((plan.num_rows - plan.num_leaves, leaves.shape[1]))])
     for step in plan.on(leaves.device).steps:
@@ -184,7 +184,7 @@ def differentiable(plan: Plan, weights: Tensor | None, leaves: Tensor) -> Tensor
             own = weights[step.edges.start - plan.num_fixed : step.edges.stop - plan.num_fixed]
             edges = edges + own
         edges = edges.unflatten(0, (step.sums, step.fan_in))
-        # a derivative of logsumexp is NaN where all is -inf: what is impossible takes no part in it
+        # the derivative of logsumexp is NaN where everything is -inf, so impossible edges are masked
         dead = edges.detach() == _NEGATIVE_INFINITY
         sums = edges.masked_fill(dead, torch.finfo(edges.dtype).min).logsumexp(1)
         sums = sums.masked_fill(dead.all(1), _NEGATIVE_INFINITY)
@@ -202,7 +202,7 @@ def _shares(plan: Plan, weights: Tensor | None, leaves: Tensor, rule: passes.Rul
 def _weighted(plan: Plan, weights: Tensor | None, flows: Tensor) -> Tensor:
     if weights is None:
         return torch.empty_like(flows[:0])
-    # an operator's result must own its memory, so a part of another tensor is copied
+    # an operator's result must own its memory, so a slice of another tensor is copied
     return flows[plan.num_fixed :].clone() if plan.num_fixed else flows
 
 
@@ -218,7 +218,7 @@ def _draw(plan: Plan, shares: Tensor, column: Tensor, generator: Generator | Non
 
 
 def _fill(leaf_flows: Tensor, literals: Literals, column: Tensor, generator: Generator | None) -> Tensor:
-    """States [variables, samples] from their literals, with values drawn for the labels they leave open."""
+    """States [variables, samples] from their literals, with values drawn for the labels that are missing."""
     zero, one = leaf_flows[0::2], leaf_flows[1::2]
     absent = (zero + one) < 0.5
     default = literals.default.index_select(1, column)

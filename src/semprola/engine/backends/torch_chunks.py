@@ -1,4 +1,4 @@
-"""Columns in chunks, so that the torch engine needs no more memory than it was granted."""
+"""Evaluates columns in chunks, so that the torch engine keeps within its memory budget."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from semprola.engine.plan import Plan
 
 _DEFAULT = 2**30
 _CACHED = 2**26
-"""On CPU, parts of about this many bytes are faster than larger ones, which leave the caches between two steps..."""
+"""On CPU, chunks of about this many bytes are faster than larger ones, which do not fit into the caches."""
 _WIDE = 128
-"""...but not with fewer columns than this."""
+"""Chunks are not made narrower than this many columns for the sake of the caches."""
 
 
 def set_memory(size: int | None) -> None:
-    """Choose how much memory a pass of the torch engine may take beside its inputs and results, for the whole process.
+    """Choose how much memory a pass of the torch engine may use besides its inputs and results, for the whole process.
 
-    Columns of a batch do not depend on each other: where a batch would need more, it is evaluated in several parts, one
-    column each at the least. The results are the same. The native engine needs little memory for any batch.
+    A batch that needs more is evaluated in chunks of one or more columns; the results are the same, since columns do
+    not depend on each other. The native engine needs little memory for any batch.
 
     Args:
         size: bytes; None for the default of one GiB.
 
     Raises:
-        ValueError: anything but a positive whole number.
+        ValueError: if the size is not a positive whole number.
 
     Example:
         >>> from semprola.engine import get_memory, set_memory
@@ -48,7 +48,7 @@ def get_memory() -> int:
 
 def columns_at_once(plan: Plan, like: Tensor) -> int:
     """How many columns of this type a pass over a plan may evaluate together."""
-    # values, shares, and what a step on the largest step makes on the way
+    # values, shares, and the temporary tensors of the largest step
     numbers = plan.num_rows + 2 * plan.num_edges + 4 * plan.on(like.device).largest
     cost = max(1, numbers * like.element_size())
     allowed = max(1, _chosen[0] // cost)
@@ -57,12 +57,12 @@ def columns_at_once(plan: Plan, like: Tensor) -> int:
 
 @torch.no_grad()
 def by_columns(plan: Plan, function: Callable[..., Any], *tensors: Tensor | None) -> Any:
-    """Call a function of tensors [..., columns] on as many columns at once as the memory allows, without derivatives.
+    """Call a function of tensors [..., columns] on chunks of columns that fit the budget, without derivatives.
 
     Args:
         plan: the plan that the function evaluates.
         function: returns a tensor, or a tuple of tensors, [..., columns].
-        tensors: its arguments; None is passed on.
+        tensors: its arguments; None is passed through.
     """
     like = next(t for t in tensors if t is not None)
     columns, step = like.shape[-1], columns_at_once(plan, like)

@@ -1,4 +1,4 @@
-"""The likelihood of states straight from a gate's features: only the rows that a state uses are multiplied."""
+"""The likelihood of states, computed from a gate's features: only the rows that a state uses are multiplied."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from semprola.engine.plan import Plan
 
 @dataclass(frozen=True)
 class _Terms:
-    """Every logit that shares in the likelihood of some state, one after the other.
+    """Every logit that contributes to the likelihood of some state, in one list.
 
     Attributes:
-        row: the logit, counted without components; for the first of a pair, which is zero, any.
+        row: the logit, counted without components; any row for the first of a pair, whose logit is zero.
         is_zero: whether it is the first of a pair.
         chosen: whether the state uses its edge.
         group: which sum of which state it belongs to.
-        state: which state that is.
-        state_of_group: the same for each group.
+        state: the state that it belongs to.
+        state_of_group: the state that each group belongs to.
     """
 
     row: Tensor
@@ -65,7 +65,7 @@ def gate_gradients(
 def _logits(
     terms: _Terms, matrix: Tensor, bias: Tensor, features: Tensor, components: int, component: int
 ) -> tuple[Tensor, Tensor]:
-    """The logit of each term [terms], and the logarithm of what normalises each group [groups]."""
+    """The logit of each term [terms], and the log-normaliser of each group [groups]."""
     row = terms.row * components + component
     logits = torch.einsum("tf,tf->t", matrix[row], features[terms.state]) + bias[row]
     logits = logits.masked_fill(terms.is_zero, 0.0)
@@ -79,7 +79,7 @@ def _terms(plan: Plan, codes: Tensor) -> _Terms:
     """The terms of encoded states [batch, most]; impossible states have none."""
     state, place = torch.nonzero(codes >= 0, as_tuple=True)
     weight = codes[state, place].to(torch.int64)
-    # the sum of a weight: weights of sums with one fan-in form a block
+    # find the sum of each weight: the weights of all sums with the same fan-in form a block
     blocks = torch.tensor(plan.blocks, dtype=torch.int64, device=codes.device).reshape(-1, 3)
     block = torch.bucketize(weight, blocks[:, 0].contiguous(), right=True) - 1
     start, fan_in = blocks[block, 0], blocks[block, 2]

@@ -20,7 +20,7 @@ _NEGATIVE_INFINITY = float("-inf")
 def dense(plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor, labels: int, support: Support) -> Tensor:
     """Log-likelihood of states [samples, components, batch] by torch operations on all weights.
 
-    It can be differentiated as often as one likes. See `Backend.likelihood`; codes of no width stand for none.
+    It can be differentiated any number of times. See `Backend.likelihood`; codes of width zero mean "no codes".
     """
     return _Terms(plan, logits, rows, codes, labels, support).value()
 
@@ -28,14 +28,14 @@ def dense(plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor, labels: int, 
 def dense_gradient(
     plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor, cotangent: Tensor, labels: int, support: Support
 ) -> Tensor:
-    """Derivative of the likelihood times a cotangent [samples, components, batch], as torch operations."""
+    """Derivative of the likelihood times a cotangent [samples, components, batch], by torch operations."""
     return _Terms(plan, logits, rows, codes, labels, support).gradient(cotangent)
 
 
 def dense_both(
     plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor, cotangent: Tensor, labels: int, support: Support
 ) -> tuple[Tensor, Tensor]:
-    """Both at once."""
+    """The likelihood and its derivative times a cotangent."""
     terms = _Terms(plan, logits, rows, codes, labels, support)
     return terms.value(), terms.gradient(cotangent)
 
@@ -59,7 +59,7 @@ class _Terms:
 
     def gradient(self, cotangent: Tensor) -> Tensor:
         used = self.used * self.some
-        # what all edges of a sum share: one where a state reaches it
+        # one for all edges of a sum that the state reaches
         reached = []
         sizes = [sums * fan_in for _, sums, fan_in in self.plan.blocks]
         for part, (_, sums, fan_in) in zip(used.split(sizes), self.plan.blocks, strict=True):
@@ -102,5 +102,5 @@ def _alive(plan: Plan, logits: Tensor, rows: Tensor, labels: int, support: Suppo
 
 
 def leaves_of(rows: Tensor) -> Tensor:
-    """Literal scores that allow only the given states [2 variables, columns]; NaN: either value."""
+    """Literal scores that allow only the given states [2 variables, columns]; NaN allows both values."""
     return torch.stack(indicators(rows, rows.dtype), dim=1).flatten(0, 1)

@@ -1,14 +1,14 @@
 """One upward and one downward pass over a plan; a query is a choice of what flows.
 
 Values are in log space, of shape [rows, columns]: one column for each batch element (times mixture components).
-Upward, an edge is the sum of its factors' values plus its weight, and a *rule* says what a sum makes of its edges: its
-own value, by log-sum-exp or by maximum, and each edge's *share* of it: its posterior probability, or a one-hot choice
-of the best edge. Downward, the root hands out a flow of one in these shares; what arrives at a literal is its marginal,
-or its value in the decoded or sampled state.
+Upward, the value of an edge is the sum of its factors' values plus its weight. A *rule* computes a sum from its edges:
+its value, by log-sum-exp or by maximum, and each edge's *share* of it, which is its posterior probability or a one-hot
+choice of the best edge. Downward, the root hands out a flow of one in these shares; what arrives at a literal is its
+marginal, or its value in the decoded or sampled state.
 
-What is impossible has the value -inf and a share of exactly zero. Only where all edges of a sum are impossible do the
-rules put a finite number in place of -inf, because differences of infinities are NaN: the shares there are then some
-numbers without meaning, which no flow reaches.
+Impossible edges have the value -inf and a share of exactly zero. Only if all edges of a sum are impossible do the rules
+replace -inf by a finite number, because differences of infinities are NaN. The shares there are meaningless, but no
+flow reaches them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Rule = Callable[[Step, Tensor, Tensor, Tensor | None], None]
 None, its edges' shares [sums, fan_in, columns]."""
 
 Visitor = Callable[[Step, Tensor, Tensor], None]
-"""Looks at a step, its edges' values and its sums' values."""
+"""Called with a step, its edges' values and its sums' values."""
 
 
 def upward(
@@ -92,7 +92,7 @@ def downward(plan: Plan, shares: Tensor, root: Tensor | None = None) -> tuple[Te
 
 
 def downward_choosing(plan: Plan, shares: Tensor) -> Tensor:
-    """Like :func:`downward`, but where the plan has choices all copies of a sum take the same branch.
+    """Like :func:`downward`, but in a plan's choices all copies of a sum take the same branch.
 
     The branch is the one with the largest share, weighted by the flow that arrives at each copy.
 
@@ -154,12 +154,12 @@ def tangent(
 
 
 def support(plan: Plan, leaves: Tensor, *, keep: bool) -> tuple[Tensor, Tensor | None]:
-    """Which rows are possible, 0 or -1 [rows, columns], and if asked for which edges are, 1 or 0 [E, columns].
+    """Which rows are possible, 0 or -1 [rows, columns], and on request which edges are, 1 or 0 [E, columns].
 
     Args:
         plan: the plan.
-        leaves: log-values of the literals [2 variables, columns]; it matters only whether they are -inf.
-        keep: whether the edges are wanted.
+        leaves: log-values of the literals [2 variables, columns]; it only matters whether they are -inf.
+        keep: whether to return the edges.
     """
     values = leaves.new_empty((plan.num_rows, leaves.shape[1]))
     values[: plan.num_leaves] = leaves > float("-inf")
@@ -174,7 +174,7 @@ def support(plan: Plan, leaves: Tensor, *, keep: bool) -> tuple[Tensor, Tensor |
 
 
 def gather_sum(rows: Tensor, index: Tensor, offsets: Tensor | None) -> Tensor:
-    """Sum of the listed rows of each bag (offsets of None: one row each)."""
+    """Sum of the rows listed in each bag (one row per bag if offsets is None)."""
     if offsets is None:
         return rows.index_select(0, index)
     if len(index) == 0:
@@ -187,11 +187,11 @@ def gather_sum(rows: Tensor, index: Tensor, offsets: Tensor | None) -> Tensor:
 
 
 def total(step: Step, edges: Tensor, sums: Tensor, shares: Tensor | None) -> None:
-    """Rule: log-sum-exp (a plan's choices: the maximum); a share is the probability of the edge given its sum.
+    """Rule: log-sum-exp (the maximum for a plan's choices); a share is the probability of the edge given its sum.
 
-    On CPU `exp` takes twenty times as long where it underflows and `logsumexp` as long as five softmaxes, so both are
-    put together from functions that are fast everywhere. The largest share is at least 1 / fan_in, so that the value
-    follows from it without loss.
+    On CPU, `exp` takes twenty times as long where it underflows, and `logsumexp` takes as long as five softmaxes, so
+    both are built from functions that are fast everywhere. The largest share is at least 1 / fan_in, so the value can
+    be computed from it without loss.
     """
     if step.is_choice:
         torch.amax(edges, 1, out=sums)
@@ -215,7 +215,7 @@ def total(step: Step, edges: Tensor, sums: Tensor, shares: Tensor | None) -> Non
 
 
 def best(step: Step, edges: Tensor, sums: Tensor, shares: Tensor | None) -> None:
-    """Rule: the maximum; the first edge that has it gets a share of one, the others zero."""
+    """Rule: the maximum; the first edge that attains it gets a share of one, the others zero."""
     torch.amax(edges, 1, out=sums)
     if shares is not None:
         shares.copy_(_first_of(edges, sums[:, None]))
@@ -247,7 +247,7 @@ def draw(probabilities: Tensor, uniform: Tensor) -> Tensor:
 
 
 def finite(values: Tensor) -> Tensor:
-    """The values with the lowest number there is for -inf: nothing is left of it beside any possible value."""
+    """The values with -inf replaced by the lowest finite number, which vanishes next to any possible value."""
     return values.clamp(min=torch.finfo(values.dtype).min)
 
 

@@ -12,15 +12,15 @@ _MOST_NUMBERS = 2**25
 
 
 def merge_lists(plan: Plan, weights: Tensor | None, leaves: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """See `Backend.rank`: every row keeps its k best values.
+    """See `Backend.rank`. Every row keeps a list of its k best values.
 
-    A product merges the lists of its sums, two at a time, a sum those of its edges.
+    A product merges the lists of its sums, two at a time; a sum merges the lists of its edges.
 
     Args:
         plan: a plan that mentions every label.
         weights: [W, columns] or None.
         leaves: [2 variables, columns]
-        k: how many.
+        k: number of paths.
     """
     plan, carried = plan.binary
     if weights is not None:

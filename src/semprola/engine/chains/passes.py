@@ -1,4 +1,7 @@
-"""The two passes over a chain: what may follow, from the last position to the first; and who goes where, back again."""
+"""The two passes over a chain: inward, from the last position to the first, and outward, from the first to the last.
+
+The inward pass gives the weight of all continuations of each node, the outward pass the probabilities of steps.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from semprola.engine.chains.sweeps import Sweeps, derivatives, sweep
 
 _NEGATIVE_INFINITY = float("-inf")
 _Path = tuple[Tensor, Tensor, Tensor]
-"""Tags, the numbers of the steps that they take, and the last nodes; see `Trellis.passed`."""
+"""Tags, the indices of the steps that they take, and the last nodes; see `Trellis.passed`."""
 
 
 @dataclass(frozen=True)
@@ -47,9 +50,9 @@ class Sums:
     """The total weight, and what its derivatives need; numbers without derivatives of their own.
 
     Attributes:
-        total: log-weight of all sequences that obey [batch].
-        sweeps: both passes in linear space, or None where that does not suit.
-        values: otherwise the log-weights of what may follow, see `_inward`.
+        total: log-weight of all sequences that obey the rules [batch].
+        sweeps: both passes in linear space, or None if linear space does not suit.
+        values: in that case, the log-weights of all continuations; see `_inward`.
     """
 
     total: Tensor
@@ -74,14 +77,14 @@ def sums(trellis: Trellis) -> Sums:
 
 
 def log_partition(trellis: Trellis, known: Sums | None = None) -> Tensor:
-    """Log of the total weight of all sequences that obey [batch]; -inf if there are none. Differentiable.
+    """Log of the total weight of all sequences that obey the rules [batch]; -inf if there are none. Differentiable.
 
-    The derivative is the posterior, worked out by hand when it is asked for: autograd would keep and revisit every
-    operation of the passes.
+    The derivative is the posterior, computed by hand on demand: autograd would keep and revisit every operation of the
+    passes.
 
     Args:
         trellis: the scores.
-        known: the sums, if they have been worked out.
+        known: the sums, if they are known already.
     """
     if is_watched():
         return _total(trellis, _inward(trellis, careful=True))
@@ -98,8 +101,8 @@ def log_likelihood(trellis: Trellis, y: Tensor, known: Sums | None = None) -> Te
 
     Args:
         trellis: the scores.
-        y: numbers of tags, any after the end of a sequence.
-        known: the sums, if they have been worked out.
+        y: tags as integers; any after the end of a sequence.
+        known: the sums, if they are known already.
     """
     steps, last = trellis.passed(y)
     if is_watched():
@@ -114,7 +117,7 @@ def log_likelihood(trellis: Trellis, y: Tensor, known: Sums | None = None) -> Te
 
 
 def posterior(trellis: Trellis) -> Posterior:
-    """Probabilities of nodes, steps and tags; differentiable. Zero everywhere for sequences of which none obeys."""
+    """Probabilities of nodes, steps and tags; differentiable. All are zero where no sequence obeys the rules."""
     return _outward(trellis, _inward(trellis, careful=torch.is_grad_enabled()))
 
 
@@ -144,7 +147,7 @@ class _LogLikelihood(Function):
         ctx.save_for_backward(emissions, scores, final)
         ctx.trellis, ctx.known, ctx.path = trellis, known, path
         value = trellis.scores_of(*path) - known.total
-        # where nothing obeys, -inf less -inf is not a number
+        # if no sequence obeys the rules, -inf minus -inf is NaN
         ctx.possible = value > _NEGATIVE_INFINITY
         return torch.where(ctx.possible, value, _NEGATIVE_INFINITY)
 
@@ -164,7 +167,7 @@ def _total_derivatives(ctx: Any, gradient: Tensor) -> tuple[Tensor, Tensor, Tens
     if not torch.is_grad_enabled():
         found: tuple[Tensor, Tensor, Tensor] = ctx.known.derivatives(ctx.trellis, gradient)
         return found
-    # for derivatives of the derivative, autograd has to see how the values come about
+    # for second derivatives, autograd has to see how the values are computed
     emissions, scores, final = ctx.saved_tensors
     trellis = replace(ctx.trellis, emissions=emissions, scores=scores, final=final)
     return _derivatives(trellis, _inward(trellis, careful=True), gradient)
@@ -180,7 +183,7 @@ def _derivatives(trellis: Trellis, values: list[Tensor], gradient: Tensor) -> tu
 
 
 def _inward(trellis: Trellis, careful: bool = False) -> list[Tensor]:
-    """Log-weights of all that may follow, for each node after 1, 2, …, all tags: [nodes, batch] each."""
+    """Log-weights of all continuations of each node after 1, 2, …, all tags: [nodes, batch] each."""
     reduce = _careful_log_sum if careful else torch.logsumexp
     values = [trellis.last()]
     for position in range(trellis.positions - 1, 0, -1):

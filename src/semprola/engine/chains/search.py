@@ -27,7 +27,7 @@ def best(trellis: Trellis) -> tuple[Tensor, Tensor]:
     tags, by_tag = [tag], trellis.scores.T.contiguous()
     rows = torch.arange(trellis.batch, device=tag.device)
     node = chain.targets[-1].index_select(0, tag)
-    # only the best step of the nodes that are passed is wanted: cheaper here than for all nodes above
+    # the best step is needed only for the nodes on the way, so it is cheaper to find it here than above
     for reading in reversed(readings):
         tag = (by_tag.index_select(1, node) + reading[node, :, rows].T).max(0)[1]  # much faster than argmax
         node = chain.targets[node, tag]
@@ -38,7 +38,7 @@ def best(trellis: Trellis) -> tuple[Tensor, Tensor]:
 def ranked(trellis: Trellis, k: int) -> tuple[Tensor, Tensor]:
     """The k sequences of largest weight, best first [positions, k, batch], and their log-weights [k, batch].
 
-    Where fewer than k obey, the rest repeat the best one and have log-weight -inf.
+    If fewer than k sequences obey the rules, the rest repeat the best one and have log-weight -inf.
     """
     chain, batch = trellis.chain, trellis.batch
     worthless = trellis.emissions.new_full((chain.num_nodes, k - 1, batch), _NEGATIVE_INFINITY)
@@ -65,7 +65,7 @@ def ranked(trellis: Trellis, k: int) -> tuple[Tensor, Tensor]:
 
 
 def draw(trellis: Trellis, count: int, generator: torch.Generator | None = None) -> Tensor:
-    """Independent sequences in proportion to their weights [positions, count, batch]."""
+    """Independent random sequences, drawn in proportion to their weights [positions, count, batch]."""
     found = posterior(trellis)
     chain = trellis.chain
     rows = torch.arange(trellis.batch, device=trellis.emissions.device)
@@ -79,7 +79,7 @@ def draw(trellis: Trellis, count: int, generator: torch.Generator | None = None)
 
 
 def _best_of_simple(trellis: Trellis) -> tuple[Tensor, Tensor]:
-    """The same where nodes are tags; written out, since for a small batch every call counts."""
+    """Like `best`, if nodes are tags; written out, since every call counts for a small batch."""
     emissions = trellis.emissions.unbind()
     active = None if trellis.active is None else trellis.active.unbind()
     scores, ended = trellis.scores[:-1, :, None], trellis.final[:, None]
@@ -99,7 +99,7 @@ def _best_of_simple(trellis: Trellis) -> tuple[Tensor, Tensor]:
 
 
 def _choose(log_probabilities: Tensor, generator: torch.Generator | None) -> Tensor:
-    """One index of the last dimension, in proportion to the probabilities: the winner of a race of exponentials."""
+    """A random index of the last dimension, with these probabilities: the winner of a race of exponentials."""
     times = torch.empty_like(log_probabilities).exponential_(generator=generator)
     # a time of zero would win for a tag that has probability zero
     return (log_probabilities - times.clamp_min(torch.finfo(times.dtype).tiny).log()).argmax(-1)

@@ -1,4 +1,4 @@
-"""What a sequence of tags can pass: the states of an automaton, each with the tag that was read last."""
+"""The nodes that a sequence of tags passes through: states of an automaton, each with the tag that was read last."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Chain:
         targets: the node after each tag, 0 where none is allowed [nodes + 1, tags].
         allowed: whether a tag is allowed [nodes + 1, tags].
         final: whether a sequence may end in a node [nodes].
-        simple: whether a node is no more than its tag: then node i is that of tag i.
+        simple: whether there is one node per tag; then node i is the node of tag i.
         is_free: whether everything is allowed.
         mixes: whether, after some number of steps, every node can be reached from every other.
 
@@ -68,7 +68,7 @@ class Chain:
 
     @property
     def num_nodes(self) -> int:
-        """How many nodes there are beside the start."""
+        """Number of nodes, not counting the start."""
         return len(self.final)
 
     def on(self, device: torch.device) -> Chain:
@@ -78,16 +78,16 @@ class Chain:
         found = self._elsewhere.get(device)
         if found is None:
             found = object.__new__(Chain)
-            found.__dict__.update(self.__dict__, _elsewhere={})
+            found.__dict__.update(self.__dict__, _elsewhere={}, _nodes=None)
             for name in ("allowed", "forbidden", "targets", "final", "not_final", "last_tags"):
                 setattr(found, name, getattr(self, name).to(device))
             self._elsewhere[device] = found
         return found
 
     def possible_lengths(self, most: int) -> list[bool]:
-        """For each length up to `most` whether some sequence obeys; worked out once."""
+        """For each length up to `most`, whether some sequence of that length obeys the rules; computed once."""
         if len(self._lengths) <= most:
-            # by numpy: what a tracer saw here would become part of its program
+            # in numpy, because a tracer would make tensor operations part of its program
             nodes = np.array([len(self._steps) - 1])
             lengths = [False]
             for _ in range(most):
@@ -98,7 +98,11 @@ class Chain:
         return self._lengths
 
     def possible_nodes(self, positions: int) -> Tensor:
-        """Whether a node can be reached by 1, 2, … tags, and can be the last but 0, 1, … [positions, 2, nodes]."""
+        """Whether a node can be reached by 1, 2, … tags, and whether 0, 1, … more tags can end a sequence.
+
+        Returns:
+            bools [positions, 2, nodes]
+        """
         if self._nodes is None or len(self._nodes) < positions:
             steps = self.allowed[:-1]
             reached, ending = self.allowed[-1], self.final
@@ -110,13 +114,13 @@ class Chain:
         return self._nodes[:positions]
 
     def step_scores(self, transitions: Tensor, start: Tensor) -> Tensor:
-        """Scores of the steps [nodes + 1, tags] from those of neighbouring tags [tags, tags] and first tags [tags]."""
+        """Scores of the steps [nodes + 1, tags] from scores of neighbouring tags [tags, tags] and first tags [tags]."""
         by_tag = torch.cat([transitions, start[None]])
         scores = by_tag if self.simple else by_tag.index_select(0, self.last_tags)
         return scores if self.is_free else scores.masked_fill(self.forbidden, _NEGATIVE_INFINITY)
 
     def final_scores(self, end: Tensor) -> Tensor:
-        """Scores of ending in a node [nodes] from those of last tags [tags]."""
+        """Scores of ending in a node [nodes], from scores of last tags [tags]."""
         scores = end if self.simple else end.index_select(0, self.last_tags[:-1])
         return scores.clone() if self.is_free else scores.masked_fill(self.not_final, _NEGATIVE_INFINITY)
 
@@ -144,7 +148,7 @@ class Trellis:
         scores: of the steps [nodes + 1, tags], the last row for the first step; -inf where not allowed.
         final: of ending in a node [nodes]; -inf where not allowed.
         active: whether a position is within its sequence [positions, batch]; None if all are.
-        lengths: of the sequences [batch]; None if all are as long as can be.
+        lengths: of the sequences [batch]; None if all have the full length.
         is_masked: whether emissions may be -inf.
     """
 
@@ -158,12 +162,12 @@ class Trellis:
 
     @property
     def positions(self) -> int:
-        """Positions of the longest sequence."""
+        """Number of positions of the longest sequence."""
         return int(self.emissions.shape[0])
 
     @property
     def batch(self) -> int:
-        """Sequences in the batch."""
+        """Number of sequences in the batch."""
         return self.emissions.shape[2]  # not int(): exporters keep it symbolic
 
     def last(self) -> Tensor:
@@ -171,11 +175,11 @@ class Trellis:
         return self.final[:, None].expand(-1, self.batch)
 
     def steps(self, position: int, after: Tensor) -> Tensor:
-        """Scores of what a node may do at a position but the first [nodes, tags, batch].
+        """Scores of the steps from each node at a position other than the first [nodes, tags, batch].
 
         Args:
             position: from 1 on.
-            after: what follows, for each node after the step [nodes, batch].
+            after: scores of the continuations of each node after the step [nodes, batch].
         """
         return self.scores[:-1, :, None] + self.reading(position, after)
 
@@ -186,7 +190,7 @@ class Trellis:
         return self.scores[-1, :, None] + self.emissions[0] + after.index_select(0, self.chain.targets[-1])
 
     def reading(self, position: int, after: Tensor) -> Tensor:
-        """Scores of reading a tag and of what follows [nodes, tags, batch]; [tags, batch] if nodes are tags."""
+        """Scores of reading a tag and continuing [nodes, tags, batch]; [tags, batch] if nodes are tags."""
         if self.chain.simple:
             return self.emissions[position] + after
         targets = self.chain.targets[:-1]
@@ -194,11 +198,11 @@ class Trellis:
         return self.emissions[position] + following
 
     def held(self, position: int, values: Tensor) -> Tensor:
-        """Values of nodes before a position [nodes, batch]: where the sequence has ended, those of ending."""
+        """Values of nodes before a position [nodes, batch]; where the sequence has ended, the scores of ending."""
         return values if self.active is None else torch.where(self.active[position], values, self.final[:, None])
 
     def passed(self, y: Tensor) -> tuple[Tensor, Tensor]:
-        """The steps that tags y [positions, samples, batch] take, as places in `scores` [n]; and the last nodes."""
+        """The steps that tags y [positions, samples, batch] take, as flat indices of `scores`, and the last nodes."""
         nodes = self.chain.follow(y)
         steps = torch.add(y, nodes[:-1], alpha=self.chain.num_tags).reshape(-1)
         if self.lengths is None:
@@ -206,28 +210,28 @@ class Trellis:
         return steps, nodes.gather(0, self.lengths.expand(1, y.shape[1], -1)).reshape(-1)
 
     def scores_of(self, y: Tensor, steps: Tensor, last: Tensor) -> Tensor:
-        """Sums of scores [samples, batch] of tags, -inf where they break the rules; see `passed`."""
+        """Total scores of tag sequences [samples, batch], -inf where they break the rules; see `passed`."""
         each = self.scores.reshape(-1).index_select(0, steps).reshape(y.shape) + self.emissions.gather(1, y)
         if self.active is not None:
             each = each.masked_fill(~self.active[:, None], 0.0)
         return each.sum(0) + self.final.index_select(0, last).reshape(y.shape[1:])
 
     def select(self, index: Tensor) -> Trellis:
-        """The same for some sequences of the batch."""
+        """The trellis of some sequences of the batch."""
         active = None if self.active is None else self.active[:, index]
         lengths = None if self.lengths is None else self.lengths[index]
         return replace(self, emissions=self.emissions[:, :, index], active=active, lengths=lengths)
 
     def within(self, allowed: Tensor) -> Trellis:
-        """The same with only some tags allowed at each position: bool [positions, tags, batch]."""
+        """The trellis with only some tags allowed at each position: bool [positions, tags, batch]."""
         emissions = self.emissions.masked_fill(~allowed, _NEGATIVE_INFINITY)
         return replace(self, emissions=emissions, is_masked=True)
 
 
 def _mixes(allowed: Any) -> bool:
-    """Whether some power of a matrix of steps [nodes, nodes] has no zero."""
+    """Whether some power of the matrix of steps [nodes, nodes] has no zero."""
     reached = allowed
-    for _ in range(max(1, len(allowed).bit_length() * 2)):  # squares: a power past (nodes - 1)² + 1 decides
+    for _ in range(max(1, len(allowed).bit_length() * 2)):  # squaring: any power above (nodes - 1)² decides
         if reached.all():
             return True
         reached = (reached.astype(np.float32) @ reached.astype(np.float32)) > 0
@@ -235,7 +239,7 @@ def _mixes(allowed: Any) -> bool:
 
 
 def _reached(rows: Any, with_tags: bool) -> list[tuple[int, int]]:
-    """The states that one or more tags lead to, with the last tag (or 0), in order of tags."""
+    """The states that one or more tags lead to, each with the last tag (or 0), sorted by tag."""
     found: set[tuple[int, int]] = set()
     waiting = [0]
     seen = {0}

@@ -1,9 +1,9 @@
 """Both passes over a simple chain at once, in linear space: a few small products per position, and no logarithms.
 
-From left to right, the weight of all beginnings that end in a tag; from right to left, of all continuations of a tag.
-Each is a product with the matrix of step weights, so that the two run as one product of two matrices. Weights are
-scaled now and then. Where one that should be positive becomes so small that precision is lost, which takes logits far
-apart, there is no result, and the caller works with logarithms instead.
+One pass runs from left to right and gives the weight of all beginnings that end in a tag. The other runs from right to
+left and gives the weight of all continuations of a tag. Each step is a product with the matrix of step weights, so both
+passes run as one batched product of two matrices. Weights are rescaled every few positions. If logits are so far apart
+that a positive weight becomes too small for full precision, there is no result, and the caller uses logarithms instead.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from torch import Tensor
 from semprola.engine.chains.structure import Trellis
 
 _EVERY = 4
-"""Positions from one scaling to the next."""
+"""Number of positions from one rescaling to the next."""
 _LEAST = {torch.float32: 1e-28, torch.float64: 1e-280}
-"""Smallest weight at which nothing is lost: what is dropped beside it is below the precision of the type."""
+"""Smallest weight without loss: terms that underflow are below the type's precision relative to it."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Sweeps:
         arriving: of beginnings, before the tag of the position is read [positions, tags, batch].
         beginnings: the same after it is read.
         continuations: of what follows a tag [positions, tags, batch].
-        reading: of what follows, with the tag itself.
+        reading: of what follows, including the tag itself.
     """
 
     total: Tensor
@@ -101,7 +101,7 @@ def derivatives(found: Sweeps, active: Tensor | None, gradient: Tensor) -> tuple
 
 
 def _total(beginnings: Tensor, ends: Tensor, scales: list[Tensor], lengths: Tensor | None) -> Tensor:
-    """Log-weight of all sequences, without what was taken from the scores [batch]."""
+    """Log-weight of all sequences, without the maxima that were subtracted from the scores [batch]."""
     if lengths is None:
         last = beginnings[-1]
         total = (last * ends[:, None]).sum(0).log()
@@ -115,7 +115,7 @@ def _total(beginnings: Tensor, ends: Tensor, scales: list[Tensor], lengths: Tens
 
 
 def _mirror(trellis: Trellis) -> Tensor | None:
-    """For each position the one that is as far from the end of its sequence [positions, tags, batch]."""
+    """For each position, the mirrored one, as far from the end of its sequence [positions, tags, batch]."""
     if trellis.lengths is None:
         return None
     positions = torch.arange(trellis.positions, device=trellis.lengths.device)[:, None]
@@ -128,7 +128,7 @@ def _reversed(values: Tensor, mirror: Tensor | None) -> Tensor:
 
 
 def _smallest(trellis: Trellis, states: Tensor) -> Tensor:
-    """The smallest weight that rules allow [positions, 2, tags, batch]."""
+    """The smallest of the weights [positions, 2, tags, batch] that the rules allow to be positive."""
     if trellis.chain.is_free:
         return states.amin()
     possible = trellis.chain.possible_nodes(trellis.positions)

@@ -1,6 +1,6 @@
-"""What can be asked of a plan, as functions of tensors: the only place that chooses a back end.
+"""The queries on a plan, as functions of tensors. This is the only place that chooses a back end.
 
-Each question is a function with exact derivatives and, for tracing compilers and function transforms, an operator that
-torch knows. `values` has the value of a circuit, its posterior and its support, `likelihoods` the probability of
-states, `search` the best states and samples.
+`values` has the value of a circuit, its posterior and its support; `likelihoods`, `gates` and `marginals` have the
+probability of states, fully or partly observed. These have exact derivatives. `choices` has the best states and
+samples. For tracing compilers and function transforms, the functions are also registered as torch operators.
 """

@@ -1,4 +1,4 @@
-"""Decoding and sampling: passes that choose, and have no derivatives."""
+"""Decoding and sampling: passes that make choices and have no derivatives."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from semprola.engine.plan import Plan
 from semprola.errors import SemprolaError
 
 _FEW = 64
-"""So many states are looked for without asking first whether there are any."""
+"""Up to this many states are searched for without first counting how many there are."""
 
 
 @torch.no_grad()
 def maximize(plan: Plan, weights: Tensor | None, literals: Literals) -> tuple[Tensor, Tensor]:
-    """The state of largest value, by max-product with trace back.
+    """The state of largest value, by max-product and backtracking.
 
     Exact for deterministic circuits; otherwise the state of the best single path.
 
@@ -39,9 +39,9 @@ def maximize(plan: Plan, weights: Tensor | None, literals: Literals) -> tuple[Te
 
 @torch.no_grad()
 def bound(plan: Plan, weights: Tensor, literals: Literals) -> tuple[Tensor, Tensor]:
-    """An upper bound on the largest value of a circuit with several units, and the state that suggests it.
+    """An upper bound on the largest value of a circuit with several units, and the state found along the way.
 
-    Branches of the constraint exclude each other and are maximised over; units of one branch add up.
+    Branches of the constraint exclude each other, so the bound maximises over them; units of one branch add up.
 
     Args:
         plan: a plan with choices, see :func:`semprola.engine.skeleton.group_branches`.
@@ -57,9 +57,9 @@ def bound(plan: Plan, weights: Tensor, literals: Literals) -> tuple[Tensor, Tens
 
 @torch.no_grad()
 def follow(plan: Plan, weights: Tensor, literals: Literals) -> Tensor:
-    """The state reached by taking the largest local weight at every sum, blind to what lies below it.
+    """The state reached by taking the edge of largest weight at every sum, ignoring the values below it.
 
-    This is the decoder of the published code; it misses the mode and exists to reproduce published figures.
+    This is the decoder of the published code. It may miss the mode; it exists to reproduce published figures.
 
     Returns:
         states [variables, columns]
@@ -69,29 +69,29 @@ def follow(plan: Plan, weights: Tensor, literals: Literals) -> Tensor:
 
 @torch.no_grad()
 def top_k(plan: Plan, weights: Tensor | None, leaves: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k paths of largest value through a circuit, best first; in a deterministic one, each is a state.
+    """The k paths of largest value through a circuit, best first; in a deterministic circuit, each path is a state.
 
     Args:
         plan: a plan that mentions every label.
         weights: [W, columns] or None.
         leaves: log-values of the literals [2 variables, columns].
-        k: how many.
+        k: number of paths.
 
     Returns:
-        states [variables, n, columns] and log-values [n, columns], -inf beyond a column's last path. n is k, or less
-        where the circuit has fewer paths.
+        states [variables, n, columns] and log-values [n, columns], -inf beyond a column's last path. n is k, or fewer
+        if the circuit has fewer paths.
     """
     if k > _FEW:
         k = min(k, _most_paths(plan, k))
     if traced():
-        raise SemprolaError("torch.jit.trace cannot follow a list of the best states: trace `mode` in its place")
+        raise SemprolaError("torch.jit.trace cannot record `top_k`: trace `mode` instead")
     backend = BACKENDS[-1] if watched(leaves, weights) else select(leaves, weights)
     return backend.rank(plan, weights, leaves, k)
 
 
 @define("maximize", "(Tensor weights, Tensor leaves, int plan) -> (Tensor, Tensor)")
 def _maximize(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
-    """Largest log-values [columns] and 0/1 for the literals of a state that has it [2 variables, columns]."""
+    """Largest log-values [columns], and 0/1 for the literals of a state that attains them [2 variables, columns]."""
     own = weights if len(weights) else None
     return select(leaves, own).maximize(Plan.of(plan), own, leaves)
 
@@ -132,7 +132,7 @@ def sample(
         states [variables, samples, batch]
     """
     if traced():
-        raise SemprolaError("torch.jit.trace cannot follow the drawing of samples: sample outside of it")
+        raise SemprolaError("torch.jit.trace cannot record `sample`: draw samples outside of the traced function")
     drawn_by = BACKENDS[-1] if watched(literals.leaves, weights) else select(literals.leaves, weights)
     drawn = drawn_by.sample(plan, weights, literals, column.reshape(-1), generator)
     states: Tensor = drawn.unflatten(1, column.shape)
@@ -140,9 +140,9 @@ def sample(
 
 
 def _most_paths(plan: Plan, enough: int) -> int:
-    """How many paths a plan has, or a few more; any larger number where there are `enough`."""
+    """The number of paths of a plan, or slightly more; `enough` if there are more."""
     (count,) = log_value(plan, None, torch.zeros((plan.num_leaves, 1), dtype=torch.float64)).tolist()
-    # One more, and a little: a number that is rounded must not hide a path.
+    # rounded up with a margin: a rounding error must not hide a path
     return enough if count > math.log(enough) else int(math.exp(count) * (1 + 1e-9)) + 1
 
 

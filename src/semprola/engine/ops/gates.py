@@ -1,7 +1,7 @@
-"""The likelihood of states straight from the features of a gate that ends in a linear layer.
+"""The likelihood of states, computed from the inputs of a gate's last linear layer.
 
-A state uses few of the weights of a large circuit. Where it is known which states are asked for, only those rows of the
-linear layer are multiplied that they use.
+A state uses few of the weights of a large circuit. If the states are known beforehand, only the rows of the linear
+layer that they use are multiplied.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from semprola.engine.ops.registration import alias, apply_of
 from semprola.engine.plan import Plan
 
 _LEAST_LOGITS = 1024
-"""Smaller gates are multiplied as a whole."""
+"""Gates with fewer logits are multiplied as a whole."""
 
 _most_rows: WeakKeyDictionary[Plan, int] = WeakKeyDictionary()
 
 
 def uses_few_rows(plan: Plan) -> bool:
-    """Whether every state uses so little of a plan that rows of its gate should be multiplied one by one."""
+    """Whether every state uses so little of a plan that it pays to multiply the gate's rows one by one."""
     if plan.num_logits < _LEAST_LOGITS:
         return False
     leaves = torch.zeros((plan.num_leaves, 1), dtype=torch.float64)
     backend = select(leaves)
     if plan not in _most_rows:
-        # a sum that a state reaches uses all its logits: the largest total along one path
+        # a sum that a state reaches uses all its logits, so the maximum is the largest total along one path
         sizes = [torch.full((sums * fan_in, 1), fan_in - (fan_in == 2)) for _, sums, fan_in in plan.blocks]
         _most_rows[plan] = int(backend.maximize(plan, torch.cat(sizes).to(leaves), leaves)[0])
     return _most_rows[plan] <= backend.few_rows * plan.num_logits
@@ -47,11 +47,11 @@ def gate_likelihood(
         matrix: [logits * components + others, features]; row r * components + c is logit r of component c.
         bias: [logits * components + others]
         features: [batch, features]
-        codes: what `encode` makes of the states [batch, most].
-        components: how many there are.
+        codes: the states as encoded by `encode` [batch, most].
+        components: number of components.
 
     Returns:
-        values [components, batch], -inf outside of the support, and the other rows [others, batch].
+        values [components, batch], -inf outside the support, and the other rows [others, batch].
     """
     values, others = _gate(matrix, bias, features.contiguous(), codes.contiguous(), components, plan)
     return values, others
@@ -71,7 +71,7 @@ class _Gate(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *cotangents: Tensor) -> Any:
         *inputs, codes = ctx.saved_tensors
-        if torch.is_grad_enabled():  # the gradient is to be differentiated again
+        if torch.is_grad_enabled():  # the gradient will be differentiated again
             return *_through_all(ctx.plan, inputs, codes, ctx.components, cotangents), None, None, None
         matrix, bias, features = inputs
         of_values, of_others = cotangents
@@ -92,7 +92,7 @@ _gate = apply_of(_Gate)
 def _through_all(
     plan: Plan, tensors: Sequence[Tensor], codes: Tensor, components: int, cotangents: tuple[Tensor, ...]
 ) -> tuple[Tensor, ...]:
-    """Gradients by way of all logits, to be differentiated again."""
+    """Gradients that can be differentiated again, by way of all logits."""
     with torch.enable_grad():
         matrix, bias, features = inputs = alias(*tensors)
         outputs = torch.addmm(bias[:, None], matrix, features.T)

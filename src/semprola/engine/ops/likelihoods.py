@@ -1,7 +1,7 @@
 """The likelihood of states under a deterministic circuit whose sums are local softmaxes.
 
-Exactly one edge of every sum that a state reaches is part of it, so log p(y) is a sum of log-softmax terms over these
-sums: there is nothing to propagate and no -inf on the way, and what y does not reach costs nothing.
+Of every sum that a state reaches, the state uses exactly one edge. So log p(y) is a sum of log-softmax terms over these
+sums: nothing is propagated, no -inf occurs on the way, and sums that y does not reach cost nothing.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from semprola.engine.plan import Plan
 
 
 def likelihood(plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor | None, labels: int) -> Tensor:
-    """Log-likelihood of states; -inf for those outside of the support.
+    """Log-likelihood of states; -inf for those outside the support.
 
     Args:
         plan: a plan whose sums are deterministic and mention every label.
         logits: [`plan.num_logits`, components, batch]
         rows: 0/1 of every variable [variables, samples, batch]; labels may be left out if there are codes.
-        codes: what :func:`encode` makes of the states [samples, batch, most], or None.
-        labels: number of labels; the variables after them are given, and only edges that they leave possible share in
-            a softmax.
+        codes: the states as encoded by :func:`encode` [samples, batch, most], or None.
+        labels: number of labels; the variables after them are given, and softmaxes are taken only over edges that
+            they leave possible.
 
     Returns:
         [samples, components, batch]
@@ -46,7 +46,7 @@ def likelihood(plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor | None, l
 
 
 def encode(plan: Plan, rows: Tensor) -> Tensor:
-    """The weights that each state uses, int32 [columns, most]: -1 past the last, -2 for a state that is impossible.
+    """The weights that each state uses, int32 [columns, most]: -1 past the last, -2 for impossible states.
 
     Args:
         plan: a plan whose sums are deterministic.
@@ -61,7 +61,7 @@ def is_binary(values: Tensor) -> bool:
 
 
 def _shortest(backend: Backend, plan: Plan, rows: Tensor, codes: Tensor | None) -> Tensor | None:
-    """The codes, or None where there are none or the back end prefers rows."""
+    """The codes, or None if there are none or the back end prefers rows."""
     if codes is None or len(rows) < plan.shape.num_variables:
         return codes
     return None if backend.prefers_rows(plan, codes) else codes
@@ -88,7 +88,7 @@ def _slopes(plan: Plan, logits: Tensor, rows: Tensor, codes: Tensor | None, labe
 
 
 def _some(codes: Tensor) -> Tensor | None:
-    """Operators take codes of no width for none."""
+    """The codes, or None: operators use codes of width zero for "no codes"."""
     return codes if codes.shape[-1] else None
 
 
@@ -99,11 +99,11 @@ def _wanted(result: Tensor | None) -> Tensor:
 
 
 class _Direct(torch.autograd.Function):
-    """The likelihood where nothing looks into the computation: one call gives value and gradient."""
+    """The likelihood where nobody watches the computation: one call gives value and gradient."""
 
     @staticmethod
     def forward(ctx: Any, logits: Tensor, rows: Tensor, codes: Tensor | None, labels: int, plan: Plan) -> Tensor:
-        # with several samples a gradient depends on all their cotangents, so that it has to wait for them
+        # with several samples, the gradient depends on all their cotangents and has to wait for them
         eager = ctx.needs_input_grad[0] and rows.shape[1] == 1
         value, slopes = select(logits, rows).likelihood(plan, logits, rows, codes, labels, gradient=eager)
         ctx.save_for_backward(logits, rows, codes)
@@ -115,12 +115,12 @@ class _Direct(torch.autograd.Function):
         (cotangent,) = cotangents
         slopes, labels, plan = ctx.kept
         logits, rows, codes = ctx.saved_tensors
-        if torch.is_grad_enabled():  # the gradient is to be differentiated again
+        if torch.is_grad_enabled():  # the gradient will be differentiated again
             codes = rows.new_empty((*rows.shape[1:], 0), dtype=torch.int32) if codes is None else codes
             return _gradient(logits, rows, codes, cotangent, labels, plan.handle), None, None, None, None
         if slopes is None:
             return _slopes(plan, logits, rows, codes, labels, cotangent), None, None, None, None
-        # scaled in place and given away: a second backward pass works it out again
+        # scaled in place and handed over; a second backward pass computes it again
         ctx.kept = None, labels, plan
         return select(slopes).scale(slopes, cotangent), None, None, None, None
 

@@ -16,7 +16,7 @@ from semprola.engine.softmax import log_softmax
 
 
 def marginal_likelihood(plan: Plan, logits: Tensor, observed: Tensor) -> Tensor:
-    """Log-likelihood of what is observed; -inf where that is impossible.
+    """Log-likelihood of the observed values; -inf where they are impossible.
 
     Args:
         plan: the plan of a single-circuit layer.
@@ -45,13 +45,13 @@ class _Marginal(torch.autograd.Function):
     def backward(ctx: Any, *cotangents: Tensor) -> Any:
         (cotangent,) = cotangents
         logits, observed = ctx.saved_tensors
-        if torch.is_grad_enabled():  # the gradient is to be differentiated again
+        if torch.is_grad_enabled():  # the gradient will be differentiated again
             with torch.enable_grad():
                 (inputs,) = alias(logits)
                 values = _by_weights(ctx.plan, inputs, observed)
                 return *torch.autograd.grad(values, inputs, cotangent, create_graph=True), None, None
         backend = select(logits, observed)
-        # scaled in place and given away: a second backward pass works it out again
+        # scaled in place and handed over; a second backward pass computes it again
         slopes, ctx.slopes = ctx.slopes, None
         if slopes is None:
             _, slopes = backend.marginal(ctx.plan, logits, observed, gradient=True)
@@ -62,7 +62,7 @@ _marginal = apply_of(_Marginal)
 
 
 def _by_weights(plan: Plan, logits: Tensor, observed: Tensor) -> Tensor:
-    """The same by the value of the circuit."""
+    """The same, from the log-weights and the value of the circuit."""
     _, components, batch = logits.shape
     literals = Literals.of_observed(plan, observed.repeat(1, components), logits.dtype)
     value = log_value(plan, log_softmax(plan, logits.flatten(1)), literals.leaves) + literals.constant

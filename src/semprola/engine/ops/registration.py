@@ -1,4 +1,4 @@
-"""How the engine's functions become torch operators, when they have to, and what these do under torch.func.vmap."""
+"""Registers the engine's functions as torch operators, says when these are needed, and makes them work under vmap."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def define(name: str, schema: str) -> Callable[[_Function], Any]:
-    """Register a function as the operator semprola::name, for all devices; returns what calls it.
+    """Register a function as the operator semprola::name, for all devices; the decorated name calls the operator.
 
     `torch.library.custom_op` does the same, but its first call imports the tracing compiler, which takes seconds.
     """
@@ -39,7 +39,7 @@ def register_meta(name: str) -> Callable[[_Function], _Function]:
 
 
 def register_vmap(name: str) -> None:
-    """Let an operator on columns work on a batch of them by putting the batches side by side."""
+    """Let an operator on columns work under vmap, by putting the batches of columns side by side."""
     operator = getattr(torch.ops.semprola, name)
 
     def batched(info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> Any:
@@ -49,7 +49,7 @@ def register_vmap(name: str) -> None:
 
 
 def fold_batch(function: Callable[..., Any], info: Any, in_dims: tuple[int | None, ...], *arguments: Any) -> Any:
-    """Call a function of tensors [..., columns] on batches of them as on one tensor of batch * columns columns."""
+    """Call a function of tensors [..., columns] on a batch of them, as one tensor with batch * columns columns."""
     size = info.batch_size
     folded = [_fold(a, dim, size) if isinstance(a, Tensor) else a for a, dim in zip(arguments, in_dims, strict=True)]
     results = function(*folded)
@@ -59,24 +59,24 @@ def fold_batch(function: Callable[..., Any], info: Any, in_dims: tuple[int | Non
 
 
 def alias(*tensors: Tensor) -> list[Tensor]:
-    """The same tensors as new inputs of a computation: a derivative by one does not reach through another's history."""
+    """The tensors as new inputs: the derivative by one does not include paths through the history of another."""
     return [t.view_as(t) if t.requires_grad else t.detach().requires_grad_() for t in tensors]
 
 
 def apply_of(function: type[torch.autograd.Function]) -> Any:
-    """What applies an autograd function where no function transform is under way.
+    """A faster `apply` of an autograd function, for use where no function transform is active.
 
-    `Function.apply` asks about transforms, unwraps what they left behind, and then calls this.
+    `Function.apply` checks for transforms, unwraps their leftovers, and then calls this.
     """
     base: Any = super(torch.autograd.Function, function)
     return base.apply
 
 
 def watched(*tensors: Tensor | None) -> bool:
-    """Whether someone looks into a computation on these tensors, so that it has to go through registered operators.
+    """Whether something watches a computation on these tensors, so that it has to use registered operators.
 
-    These are compilers and exporters, function transforms, dispatch modes and subclasses of tensors. Operators cost
-    more than a back end takes for a small circuit.
+    Compilers, exporters, function transforms, dispatch modes and tensor subclasses do. Otherwise operators are avoided:
+    on a small circuit, they cost more than the back end itself.
     """
     if torch.compiler.is_compiling() or any(t is not None and type(t) not in _PLAIN for t in tensors) or traced():
         return True
@@ -84,20 +84,20 @@ def watched(*tensors: Tensor | None) -> bool:
 
 
 def traced() -> bool:
-    """Whether `torch.jit.trace` records what happens: it sees torch's operators, and nothing else of a back end.
+    """Whether `torch.jit.trace` is recording: it sees torch operators, and nothing else that a back end does.
 
     Raises:
-        SemprolaError: the ONNX exporter that is built on it, and has no translation for these operators.
+        SemprolaError: if the ONNX exporter built on it is running, since it cannot translate our operators.
     """
     if torch.compiler.is_compiling() or not torch._C._is_tracing():
         return False
     if torch.onnx.is_in_onnx_export():
-        raise SemprolaError("torch.onnx.export(dynamo=False) cannot follow a circuit: use semprola.export.onnx")
+        raise SemprolaError("torch.onnx.export(dynamo=False) cannot export a circuit: use semprola.export.onnx")
     return True
 
 
 def transforming() -> bool:
-    """Whether a function transform (torch.func) is under way; tracing compilers handle them in their own way."""
+    """Whether a function transform (torch.func) is active; tracing compilers handle transforms in their own way."""
     return not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None
 
 

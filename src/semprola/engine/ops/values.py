@@ -1,7 +1,7 @@
 """The value of a circuit, its posterior and its support, with exact derivatives.
 
-As torch operators, they are opaque to `torch.compile`, which would otherwise unroll every level of the circuit. The
-derivative of `log_value` is the posterior, and the derivative of that is a tangent pass, so that losses may contain
+They are torch operators, opaque to `torch.compile`, which would otherwise unroll every level of the circuit. The
+derivative of `log_value` is the posterior, and the derivative of the posterior is a tangent pass. So losses may contain
 marginals and entropies, and gradients of gradients exist. Impossible columns have value -inf and derivative zero.
 """
 
@@ -61,7 +61,7 @@ def posterior(plan: Plan, weights: Tensor | None, leaves: Tensor) -> tuple[Tenso
     Returns:
         [W, columns] and [2 variables, columns]
     """
-    traced()  # refuses exporters that cannot record an operator
+    traced()  # raises for exporters that cannot record an operator
     evaluate = _transformable if transforming() else _evaluate
     _, edge_flows, leaf_flows = evaluate(_present(weights, leaves), leaves, plan.handle)
     return edge_flows, leaf_flows
@@ -112,7 +112,7 @@ def _weights(weights: Tensor) -> Tensor | None:
 
 
 class _LogValue(torch.autograd.Function):
-    """The value where nothing looks into the computation: one call gives it and its derivative."""
+    """The value where nobody watches the computation: one call gives value and derivative."""
 
     @staticmethod
     def forward(ctx: Any, weights: Tensor | None, leaves: Tensor, plan: Plan) -> Tensor:
@@ -125,11 +125,11 @@ class _LogValue(torch.autograd.Function):
     def backward(ctx: Any, *cotangents: Tensor) -> Any:
         (cotangent,) = cotangents
         weights, leaves = ctx.saved_tensors
-        if torch.is_grad_enabled():  # the gradient is to be differentiated again
+        if torch.is_grad_enabled():  # the gradient will be differentiated again
             edges, literals = posterior(ctx.plan, weights, leaves)
             return None if weights is None else cotangent * edges, cotangent * literals, None
         backend = select(leaves, weights)
-        # scaled in place and given away: a second backward pass works them out again
+        # scaled in place and handed over; a second backward pass computes them again
         flows, ctx.flows = ctx.flows, None
         if flows is None:
             _, *flows = backend.evaluate(ctx.plan, weights, leaves, flows=True)
@@ -148,7 +148,7 @@ def _log_value(weights: Tensor, leaves: Tensor, plan: int) -> Tensor:
 
 @define("evaluate", "(Tensor weights, Tensor leaves, int plan) -> (Tensor, Tensor, Tensor)")
 def _evaluate(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tensor, Tensor]:
-    """Log-value and posterior flows at once: the gradient is at hand when the value is."""
+    """Log-value and posterior flows at once, so that the gradient comes with the value."""
     own = _weights(weights)
     value, edges, literals = select(leaves, own).evaluate(Plan.of(plan), own, leaves, flows=True)
     if literals is None:
@@ -207,7 +207,7 @@ def _derivative(
     if of_edges is not None or of_leaves is not None:
         along_edges = torch.zeros_like(edge_flows) if of_edges is None else of_edges
         along_leaves = torch.zeros_like(leaf_flows) if of_leaves is None else of_leaves
-        # the Hessian of log Z is symmetric: its transpose applied to the cotangents is a tangent pass along them
+        # the Hessian of log Z is symmetric, so multiplying it by the cotangents is a tangent pass along them
         d_edges, d_leaves = _tangent(weights, leaves, along_edges, along_leaves, ctx.plan)
         weights_gradient = d_edges if weights_gradient is None else weights_gradient + d_edges
         leaves_gradient = d_leaves if leaves_gradient is None else leaves_gradient + d_leaves
@@ -223,7 +223,7 @@ def _setup_tangent(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tens
 
 
 def _tangent_derivative(ctx: Any, of_edges: Tensor, of_leaves: Tensor) -> tuple[Tensor | None, ...]:
-    """The third derivative, which no pass is written for, by differentiating plain operations."""
+    """The third derivative. There is no pass for it, so plain operations are differentiated."""
     again = torch.is_grad_enabled()
     with torch.enable_grad():
         weights, leaves, d_weights, d_leaves = inputs = alias(*ctx.saved_tensors)
@@ -241,7 +241,7 @@ torch.library.register_autograd("semprola::posterior_tangent", _tangent_derivati
 
 
 class _Evaluate(torch.autograd.Function):
-    """The operator `evaluate` for torch.func: registered operators know nothing of forward derivatives."""
+    """The operator `evaluate` for torch.func: registered operators do not support forward derivatives."""
 
     @staticmethod
     def forward(weights: Tensor, leaves: Tensor, plan: int) -> tuple[Tensor, Tensor, Tensor]:
