@@ -265,6 +265,9 @@ FAMILIES = [
     Case("family_matchings", lambda: sp.constraints.matchings(nx.cycle_graph(5))),
     Case("family_spanning_trees", lambda: sp.constraints.spanning_trees(nx.cycle_graph(4))),
     Case("family_given_paths", given_paths, ("0-1", "0-2", "1-2"), _TRIANGLE_INPUTS),
+    Case("family_one_hot", lambda: sp.constraints.one_hot(["a", "b", "c"], ["d", "e"])),
+    Case("family_regex", lambda: sp.constraints.regex("a(a|b)*", length=3, alphabet="ab")),
+    Case("family_sudoku", lambda: sp.constraints.sudoku(1)),
     Case("family_and_formula", lambda: sp.constraints.hierarchy(_TREE) & sp.parse("cat | bird | other")),
     Case("family_negated", lambda: ~sp.constraints.cardinality(names(5), at_least=2, at_most=3)),
 ]

@@ -43,8 +43,12 @@ def check(formula: Any, backend: str, labels: list[str]) -> None:
 @pytest.fixture(params=BACKENDS)
 def backend(request: pytest.FixtureRequest) -> str:
     name: str = request.param
-    if name in ("bdd", "zdd") and importlib.util.find_spec("oxidd") is None:
-        pytest.skip("needs oxidd (extra bdd)")
+    try:
+        sp.compile("a | b", backend=name, cache=False)
+    except sp.SemprolaError as error:
+        if "pip install" not in str(error):
+            raise
+        pytest.skip(str(error))
     return name
 
 

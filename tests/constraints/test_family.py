@@ -1,4 +1,4 @@
-"""What holds of every family, each listed once."""
+"""What holds of every family: those of the zoo, and some that are too special for it."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
+import zoo
 
 from semprola import constraints as C
 from semprola.compiler import compile as compile_constraint
@@ -17,6 +18,7 @@ from semprola.logic import Bool, Kind
 
 RING = nx.cycle_graph(5)
 FAMILIES = [
+    *(case.formula for case in zoo.FAMILIES if isinstance(case.formula, C.Family)),
     C.cardinality(["a", "b", "c"], at_most=1),
     C.cardinality(["a", "b", "c"], at_least=1, balanced=True),
     C.one_hot(["a", "b"], ["c"]),

@@ -1,4 +1,4 @@
-"""The recipe "a q circuit" of CONTRIBUTING.md, followed: one class, and every query works."""
+"""A new q that reuses existing components is one class, and every query works."""
 
 import copy
 import pickle

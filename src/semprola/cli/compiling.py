@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from semprola.circuit import Circuit
 
 Source = Annotated[str, typer.Argument(help="a formula, or a .cnf[.gz], .sp, .nnf, .sdd or .txt file")]
-Backend = Annotated[str, typer.Option(help="auto, topdown, sdd, bdd, zdd, or a compiler of yours as d4:/path")]
+Backend = Annotated[str, typer.Option(help="auto, line, topdown, sdd, bdd, zdd, or a compiler of yours as d4:/path")]
 Timeout = Annotated[float | None, typer.Option(help="most seconds")]
 MaxNodes = Annotated[int | None, typer.Option(help="most nodes")]
 Memory = Annotated[str | None, typer.Option(help="most memory, such as 2GB")]

@@ -207,7 +207,7 @@ class _Trial:
         """The circuit of another back end if it has at most half as many nodes, and there is hope."""
         unlikely = nodes <= _TINY if name == "topdown" else name == "line" and self.choice.bits > _POSSIBLE
         narrow = name == "line" and self.choice.backends[0] == "sdd"
-        easy = _EASY_IF_NARROW if narrow else _EASY[name]
+        easy = _EASY_IF_NARROW if narrow else _EASY.get(name, 0)
         if unlikely or nodes <= easy * self.choice.variables:
             return None
         limit = max(1, nodes // 2)
