@@ -27,7 +27,7 @@ def cases(names: list[str] | None = None) -> list[Case]:
     """The cases of these names; all if None.
 
     Raises:
-        ValueError: a name that is none of them.
+        ValueError: if a name is not one of them.
     """
     unknown = [name for name in names or [] if name not in {case.name for case in _CASES}]
     if unknown:

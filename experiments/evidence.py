@@ -74,7 +74,7 @@ def update_pages(results: Path, root: Path) -> list[Path]:
         The pages.
 
     Raises:
-        FormatError: a page lacks its markers.
+        FormatError: if a page lacks its markers.
     """
     pages = []
     for name, (place, table) in PARTS.items():
@@ -89,7 +89,7 @@ def draw(results: Path, folder: Path) -> list[Path]:
     """Draw the pictures of the pages into a folder; returns their paths.
 
     Raises:
-        SemprolaError: matplotlib is not installed.
+        SemprolaError: if matplotlib is not installed.
     """
     paths = {f"ours: {name}": figures(results, files) for name, files in PATHS.items()}
     orders = {"ours: the paper's network": figures(results, PREFERENCES["the paper's network"])}
@@ -219,7 +219,7 @@ def replaced(text: str, name: str, table: str, where: str) -> str:
     """A page with a new table between the markers of that name.
 
     Raises:
-        FormatError: the page does not have both markers exactly once.
+        FormatError: if the page does not have both markers exactly once.
 
     Example:
         >>> print(replaced("<!-- a: begin -->old<!-- a: end -->", "a", "new", "page"))

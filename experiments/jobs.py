@@ -112,7 +112,7 @@ def execute_all(
         The results, in the order of the jobs.
 
     Raises:
-        SemprolaError: a job fails; those that were done stay done.
+        SemprolaError: if a job fails; finished jobs are kept.
     """
     if processes < 1:
         raise SemprolaError(f"jobs are done by at least one process, not {processes}")

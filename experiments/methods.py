@@ -73,7 +73,7 @@ class Model(nn.Module):
         settings: see `ModelSettings`.
 
     Raises:
-        SemprolaError: there is no such method, activation or start.
+        SemprolaError: if the method, the activation or the start is unknown.
 
     Example:
         >>> import torch, semprola as sp
@@ -143,7 +143,7 @@ def perceptron(
             middle of the sigmoid, so that signals keep their size.
 
     Raises:
-        SemprolaError: the activation or the start has no known name.
+        SemprolaError: if the activation or the start is unknown.
 
     Example:
         >>> x = torch.randint(0, 2, (500, 40)).float()

@@ -40,7 +40,7 @@ def path_circuit(constraint: SimplePaths, ends: str = "early") -> Circuit:
         The smallest of the circuits for several orders of the edges.
 
     Raises:
-        SemprolaError: `ends` is neither.
+        SemprolaError: if `ends` is neither of these.
 
     Example:
         >>> import networkx as nx

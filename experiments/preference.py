@@ -38,7 +38,7 @@ def preference_task(
         multiplicity: of the file, a row for each person and not, as in the published experiments, for each ranking.
 
     Raises:
-        SemprolaError: there is no such setting or split, or the file cannot be had.
+        SemprolaError: if the setting or split is unknown, or the file is not available.
 
     Example:
         >>> task = preference_task()

@@ -55,7 +55,7 @@ def read_json(path: str | Path) -> dict[str, Any]:
     """Read a results file.
 
     Raises:
-        FormatError: it is not JSON, or not an object.
+        FormatError: if it is not JSON, or not an object.
     """
     try:
         content = json.loads(Path(path).read_text(encoding="utf-8"))

@@ -113,7 +113,7 @@ def update_page(folder: str | Path, page: str | Path) -> int:
         How many files went into it.
 
     Raises:
-        FormatError: a file is not one of results, or the page lacks the markers.
+        FormatError: if a file is not a results file, or the page lacks the markers.
     """
     files = sorted(path for name in EXPERIMENTS for path in Path(folder).glob(f"{name}-*.json"))
     contents = []

@@ -82,7 +82,7 @@ def reproduce(plan: Plan, out: str | Path) -> dict[str, Any]:
         The content of the summary: "title", "command", "results", and "search": what was tried, on validation rows.
 
     Raises:
-        SemprolaError: the plan makes no sense, or data cannot be had.
+        SemprolaError: if the plan is invalid, or data is not available.
     """
     _check(plan)
     runs = Path(out) / "runs" / plan.name

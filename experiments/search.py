@@ -49,7 +49,7 @@ def search(
         same for all), "seeds", "valid" (means of "exact", "hamming", "consistent" and "nll") and "chosen".
 
     Raises:
-        SemprolaError: there is nothing to try, no seed, candidates choose by different things, or Ray Tune is asked
+        SemprolaError: if there is nothing to try, no seed, candidates choose by different things, or Ray Tune is asked
             for and not installed.
     """
     if not tried:

@@ -37,7 +37,7 @@ def starting_point(experiment: str, net: str) -> Candidate:
     trained with batches.
 
     Raises:
-        SemprolaError: there is no such experiment or network.
+        SemprolaError: if the experiment or the network is unknown.
 
     Example:
         >>> starting_point("simple-path", "paper")[0].hidden
@@ -82,7 +82,7 @@ def candidates(experiment: str, net: str, method: str, grid: str = "small") -> l
             cores affords.
 
     Raises:
-        SemprolaError: there is no such name.
+        SemprolaError: if the name is unknown.
 
     Example:
         >>> [(model.dropout, training.lr) for model, training in candidates("simple-path", "wide", "fil")]

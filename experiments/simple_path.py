@@ -42,7 +42,7 @@ def simple_path_task(
         turned: train also with rows that follow from the training rows by symmetry, see `turned_grids`.
 
     Raises:
-        SemprolaError: there is no such setting, split or circuit, or the file cannot be had.
+        SemprolaError: if the setting, split or circuit is unknown, or the file is not available.
 
     Example:
         >>> task = simple_path_task("given")

@@ -72,7 +72,7 @@ def divide(dataset: Dataset, split: str) -> Split:
     """Who may see which rows.
 
     Raises:
-        SemprolaError: there is no such split.
+        SemprolaError: if the split is unknown.
     """
     if split == "published":
         return published_split(len(dataset))
@@ -95,7 +95,7 @@ def make_task(
     """Put a task together, and check that every label vector in the data obeys the constraint.
 
     Raises:
-        SemprolaError: a row of the data violates the constraint.
+        SemprolaError: if a row of the data violates the constraint.
     """
     inputs = None if given is None else torch.from_numpy(given)
     task = Task(

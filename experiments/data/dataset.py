@@ -45,7 +45,7 @@ def published_split(rows: int) -> Split:
         rows: the number of rows, at least 5.
 
     Raises:
-        ValueError: there are too few rows to divide.
+        ValueError: if there are too few rows to divide.
 
     Example:
         >>> split = published_split(1610)
@@ -67,7 +67,7 @@ def group_split(groups: NDArray[np.int64], seed: int = 0) -> Split:
         seed: which division.
 
     Raises:
-        ValueError: there are too few groups to divide.
+        ValueError: if there are too few groups to divide.
 
     Example:
         >>> split = group_split(np.arange(20) // 2)

@@ -47,8 +47,8 @@ def find_file(file: PublishedFile, data: str | Path | None = None, *, download: 
         A path whose content, unpacked if its name ends in `.xz`, has the expected sha256.
 
     Raises:
-        FormatError: the file is there but is not the published one.
-        SemprolaError: it is not there and cannot be fetched; says where to put it by hand.
+        FormatError: if the file exists but is not the published one.
+        SemprolaError: if it is missing and cannot be fetched; the message says where to put it by hand.
     """
     folder = data if data is not None else os.environ.get("SEMPROLA_DATA") or None
     if folder is not None:

@@ -60,7 +60,7 @@ def generate_grids(graphs: int = 50, seed: int = 0, pairs: float = 1 / 3) -> Dat
         path [rows, 24]; groups: the subgraph.
 
     Raises:
-        ValueError: the arguments make no sense.
+        ValueError: if the arguments are invalid.
 
     Example:
         >>> data = generate_grids(graphs=3, seed=1)
@@ -136,7 +136,7 @@ def load_grids(path: str | Path) -> Dataset:
         As :func:`generate_grids`.
 
     Raises:
-        FormatError: a line is not of this form; the message has its number.
+        FormatError: if a line does not have this form; the message gives its number.
     """
     whole = grid_graph()
     edges = list(whole.edges)

@@ -40,7 +40,7 @@ def load_sushi(path: str | Path, *, multiplicity: bool = False) -> Dataset:
         groups: one for each distinct ranking.
 
     Raises:
-        FormatError: the file is not of the format, or is not about ten items.
+        FormatError: if the file does not have this format, or is not about ten items.
     """
     rankings, counts = read_preflib(path)
     if rankings.shape[1] != 10:
@@ -60,7 +60,7 @@ def generate_rankings(rows: int = 5000, seed: int = 0, tastes: int = 4) -> Datas
         tastes: the number of mixture components.
 
     Raises:
-        ValueError: the arguments make no sense.
+        ValueError: if the arguments are invalid.
 
     Example:
         >>> data = generate_rankings(rows=8, seed=3)
@@ -91,7 +91,7 @@ def read_preflib(path: str | Path) -> tuple[NDArray[np.int64], NDArray[np.int64]
         Rankings, best item first, items numbered from 1 [rankings, items]; and how many people gave each [rankings].
 
     Raises:
-        FormatError: a line is not of the format; the message has its number.
+        FormatError: if a line does not have this format; the message gives its number.
     """
     try:
         lines = Path(path).read_text(encoding="utf-8").splitlines()

@@ -54,7 +54,7 @@ def _trains(system: str, rules: sp.Formula) -> None:
     """Build the system and ask for the loss of rows that obey, and for its derivatives.
 
     Raises:
-        SemprolaError: the system cannot be built with this constraint, or a number is not finite.
+        SemprolaError: if the system cannot be built with this constraint, or a number is not finite.
     """
     torch.manual_seed(0)
     model = build(system, rules)

@@ -58,7 +58,7 @@ def build(
     """A system with a linear backbone of `width` inputs, or on a backbone with so many features.
 
     Raises:
-        SemprolaError: the system cannot take the constraint; says why.
+        SemprolaError: if the system cannot handle the constraint; the message says why.
     """
     circuit = compile(constraint, labels=labels)
     return build_method(system, backbone or nn.Identity(), width, constraint, circuit, components=components)

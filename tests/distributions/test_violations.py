@@ -118,7 +118,7 @@ def test_clauses_of_a_file_and_circuits() -> None:
         (
             lambda: sp.violations(sp.compile("a <-> x", given=["x"]), [[1]]),
             sp.LabelError,
-            "the constraint speaks of inputs (x): pass given=",
+            "the constraint has inputs (x): pass given=",
         ),
         (lambda: sp.violations(7, BAD), TypeError, "a constraint is a formula, its text or a circuit, not int"),
     ],

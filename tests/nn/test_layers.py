@@ -264,7 +264,7 @@ class TestGiven:
     @pytest.mark.parametrize(
         ("given", "message"),
         [
-            (None, r"the constraint speaks of inputs \(x, u\): pass given="),
+            (None, r"the constraint has inputs \(x, u\): pass given="),
             (torch.zeros(3, 1), r"given has shape \(3, 1\), expected \(3, 2\): one column for each given variable"),
             (torch.zeros(2, 2), r"given has shape \(2, 2\), expected \(3, 2\)"),
         ],
@@ -274,7 +274,7 @@ class TestGiven:
             sp.SPL(4, circuit)(torch.randn(3, 4), given=given)
 
     def test_given_where_none_is_wanted(self):
-        with pytest.raises(sp.LabelError, match=r"^the constraint speaks of no inputs"):
+        with pytest.raises(sp.LabelError, match=r"^the constraint has no inputs"):
             sp.SPL(4, PETS)(torch.randn(3, 4), given=torch.zeros(3, 1))
 
     def test_given_must_be_binary(self, circuit):

@@ -30,8 +30,8 @@ class CCN(ScoringLayer):
         gate: widths of hidden layers (ReLU).
 
     Raises:
-        PropertyError: a rule is of another form, or the rules are not stratified; names the rule.
-        LabelError: a rule speaks of a label that is not among `labels`.
+        PropertyError: if a rule has another form, or the rules are not stratified; the message names the rule.
+        LabelError: if a rule mentions a label that is not among `labels`.
 
     Example:
         >>> import torch, semprola as sp
@@ -107,7 +107,7 @@ class CCNScores(ThresholdScores):
         only through the literals of a body that are false in y. On hierarchies this is the loss of `HMCNN`.
 
         Raises:
-            ValueError: y has another shape, or something other than 0 and 1.
+            ValueError: if y has the wrong shape, or values other than 0 and 1.
         """
         on = binary(y, self.logits.shape)
         values = self.logits

@@ -92,7 +92,7 @@ def binary(y: Tensor, shape: Sequence[int]) -> Tensor:
     """Label vectors as bools.
 
     Raises:
-        ValueError: y does not end in this shape, or holds something other than 0 and 1.
+        ValueError: if y does not end in this shape, or holds values other than 0 and 1.
     """
     if y.dim() < len(shape) or tuple(y.shape[y.dim() - len(shape) :]) != tuple(shape):
         raise ValueError(f"expected y of shape {tuple(shape)}, got {tuple(y.shape)}")

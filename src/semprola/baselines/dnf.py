@@ -18,8 +18,8 @@ def terms_of(formula: Formula, most: int) -> list[Term]:
     """The terms of a disjunctive normal form, without those that another one includes; sorted.
 
     Raises:
-        CompilationBudgetError: writing the formula out gives more than `most` terms; says how many.
-        UnsatisfiableError: there is none.
+        CompilationBudgetError: if the expanded formula has more than `most` terms; the message says how many.
+        UnsatisfiableError: if there is no term.
 
     Example:
         >>> from semprola.logic import parse

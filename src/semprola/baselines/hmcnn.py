@@ -30,7 +30,7 @@ class HMCNN(ScoringLayer):
         gate: widths of hidden layers (ReLU).
 
     Raises:
-        ValueError: the hierarchy has options such as `mandatory_leaf`.
+        ValueError: if the hierarchy has options such as `mandatory_leaf`.
 
     Example:
         >>> import torch, semprola as sp
@@ -69,7 +69,7 @@ class HMCNN(ScoringLayer):
             smoothing: how many further rows to count in which a label is on or off with equal probability.
 
         Raises:
-            ValueError: y has another number of labels, or no rows.
+            ValueError: if y has the wrong number of labels, or no rows.
         """
         last = self.gate[-1]
         if y.dim() != 2 or not len(y) or y.shape[1] != len(self.labels) or not isinstance(last, nn.Linear):
@@ -113,7 +113,7 @@ class HMCNNScores(ThresholdScores):
         −ln(1 − max over B in D of h_B) if it is off: a label that is on learns from descendants that are on, too.
 
         Raises:
-            ValueError: y has another shape, or something other than 0 and 1.
+            ValueError: if y has the wrong shape, or values other than 0 and 1.
         """
         on = binary(y, self.logits.shape)
         # where a label is on, the maximum runs over the descendants that are on; they include the label itself

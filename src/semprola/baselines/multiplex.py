@@ -32,7 +32,7 @@ class MultiplexNet(ScoringLayer):
         max_terms: most terms that the normal form may have.
 
     Raises:
-        CompilationBudgetError: the normal form has more terms; says how many.
+        CompilationBudgetError: if the normal form has more terms; the message says how many.
 
     Example:
         >>> import torch, semprola as sp
@@ -113,7 +113,7 @@ class MultiplexDistribution(LabelScores):
         """The distribution given some labels: 0, 1, or NaN where not observed [*batch, labels]; or a dict.
 
         Raises:
-            UnsatisfiableError: the evidence has probability zero; names the rows.
+            UnsatisfiableError: if the evidence has probability zero; the message names the rows.
         """
         seen = self._rows(evidence).expand_as(self.logits)
         log_terms, fits = self._log_terms(seen)

@@ -40,7 +40,7 @@ def normal_rules(source: Formula | str | Iterable[Formula | str], *, taker: str 
         taker: begins the error: who takes rules, and of which form.
 
     Raises:
-        PropertyError: a rule is of another form; names it.
+        PropertyError: if a rule has another form; the message names it.
 
     Example:
         >>> for rule in normal_rules("(a & !b -> c) & (!c | d)"):
@@ -63,7 +63,7 @@ def strata(rules: Sequence[Rule], labels: Sequence[str]) -> list[list[Rule]]:
     circle is to be repeated until nothing changes.
 
     Raises:
-        PropertyError: a label depends on its own negation; names a rule of the circle.
+        PropertyError: if a label depends on its own negation; the message names a rule of the cycle.
     """
     import networkx as nx
 

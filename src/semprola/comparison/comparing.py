@@ -121,9 +121,9 @@ def compare_methods(
         say: called with a line of text whenever a fold is finished.
 
     Raises:
-        ViolationError: rows of y break the rules; names the first.
-        SemprolaError: a method is unknown.
-        ValueError: shapes do not fit, or there is no positive weight to try.
+        ViolationError: if rows of y violate the constraint; the message names the first.
+        SemprolaError: if a method is unknown.
+        ValueError: if shapes do not fit, or there is no positive weight to try.
 
     Example:
         >>> import numpy as np

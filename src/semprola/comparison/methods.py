@@ -90,7 +90,7 @@ def build_method(
         components: mixture components of the SPLs.
 
     Raises:
-        SemprolaError: there is no such method, or it cannot take the constraint; says why.
+        SemprolaError: if the method is unknown, or cannot handle the constraint; the message says why.
 
     Example:
         >>> import torch, semprola as sp

@@ -1,4 +1,4 @@
-"""Checks of what users hand to a distribution."""
+"""Checks of the arguments that users pass to a distribution."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ def given_rows(circuit: Circuit, given: Any, batch_shape: Sequence[int], like: T
     """Observed values [variables, batch] (NaN for the labels) from given inputs [*batch, given]."""
     if not circuit.given:
         if given is not None:
-            raise LabelError("the constraint speaks of no inputs: leave given= out, or compile it with given=[…]")
+            raise LabelError("the constraint has no inputs: leave given= out, or compile it with given=[…]")
         return None
     if given is None:
-        raise LabelError(f"the constraint speaks of inputs ({', '.join(circuit.given[:4])}): pass given=")
+        raise LabelError(f"the constraint has inputs ({', '.join(circuit.given[:4])}): pass given=")
     rows = torch.as_tensor(as_rows(given, circuit.given, "given", like), device=like.device)
     expected = (*batch_shape, len(circuit.given))
     if rows.dim() == 0 or rows.shape[-1] != len(circuit.given):
@@ -54,7 +54,7 @@ def check_binary(value: Tensor, what: str) -> None:
     _check_real(value, what)
     if is_hidden(value):
         return
-    # a tensor made inside of torch.func.grad is wrapped, and has no memory of its own to look at
+    # a tensor made inside torch.func.grad is a wrapper without memory of its own
     while torch._C._functorch.is_functorch_wrapped_tensor(value):
         value = torch._C._functorch.get_unwrapped(value)
     if value.dtype != torch.bool and not is_binary(value):
@@ -75,9 +75,9 @@ def check_finite(value: Tensor, batch_shape: Sequence[int], what: str) -> None:
     if is_hidden(value):
         return
     if value.is_meta:
-        raise ValueError(f"{what} on the meta device have no values: move the layer and its features to a real one")
+        raise ValueError(f"{what} on the meta device have no values: move the layer and its features to a real device")
     value = value.detach()
-    # a sum takes an eighth of the time of a look at every number; it may be infinite where none of them is
+    # a sum takes an eighth of the time of checking every number; it may overflow although all are finite
     if bool(torch.isfinite(value.sum())):
         return
     finite = torch.isfinite(value)
@@ -105,16 +105,16 @@ def flat_rows(value: Tensor, labels: int, batch_shape: torch.Size, like: Tensor)
         if math.prod(batch_shape) != 1:
             raise ValueError(
                 f"a tensor of shape {tuple(value.shape)} has more rows than batch {tuple(batch_shape)} of {labels} "
-                "labels: repeat the features, or put further rows into dimensions before the batch"
+                "labels: repeat the features, or put the extra rows into dimensions before the batch"
             )
         return rows.reshape(math.prod(shape), 1, labels).permute(2, 0, 1), shape
-    # not numel(): a product keeps sizes symbolic while a network is exported
+    # not numel(): math.prod keeps sizes symbolic while a network is exported
     samples = math.prod(shape[: len(shape) - len(batch_shape)])
     return rows.reshape(samples, math.prod(batch_shape), labels).permute(2, 0, 1), shape
 
 
 def is_hidden(value: Tensor) -> bool:
-    """Whether a tensor's numbers cannot be looked at, since a program is traced or mapped over a batch."""
+    """Whether a tensor's values cannot be inspected, because a program is being traced or mapped over a batch."""
     functorch = torch._C._functorch
     if torch.compiler.is_compiling() or torch._C._is_tracing():
         return True
@@ -126,15 +126,15 @@ def is_hidden(value: Tensor) -> bool:
 
 
 def with_components(logits: Tensor, mixing_logits: Tensor | None) -> Tensor:
-    """Logits [*batch, components, parameters] from these, or from [*batch, parameters] if one component is meant.
+    """Logits with a dimension for components: [*batch, components, parameters].
 
-    Without mixing logits there is one component. So the last dimension but one is its dimension if it has size 1, as
-    in what a layer's gate returns, and part of the batch otherwise. A batch of exactly one row, [1, parameters], is
-    therefore read as one component without a batch: write [1, 1, parameters], or use :func:`semprola.constrain`,
-    whose logits never have a dimension for components.
+    Without mixing logits there is one component, and its dimension may be left out. The second-to-last dimension is
+    the component's if it has size 1, as in a gate's output, and part of the batch otherwise. A batch of exactly one
+    row, [1, parameters], is therefore read as one component without a batch: write [1, 1, parameters] instead, or use
+    :func:`semprola.constrain`, whose logits never have a dimension for components.
 
     Args:
-        logits: what the caller passed.
+        logits: [*batch, components, parameters], or [*batch, parameters] for one component.
         mixing_logits: the logits of the mixture, if any.
 
     Example:

@@ -26,13 +26,13 @@ _NEGATIVE_INFINITY = float("-inf")
 class ConstrainedDistribution(FurtherQueries):
     """A mixture over label vectors y in {0, 1}^L whose support is exactly the models of a constraint.
 
-    p(y) = Σ_c π_c f_c(y) / Z. The evaluator knows the components f_c; subclasses say how it is made from their
-    arguments, and nothing else. Every query is written once in terms of the evaluator, in `decoding`, `information` and
-    the files that `further` names; the methods here check arguments and put results into shape.
+    p(y) = Σ_c π_c f_c(y) / Z. The evaluator knows the components f_c; a subclass only says how to make the evaluator
+    from its arguments. Every query is written once in terms of the evaluator, in `decoding`, `information` and the
+    files that `further` imports; the methods here check arguments and reshape results.
 
     Args:
         evaluator: the mixture, over a flat batch.
-        batch_shape: what the flat batch stands for.
+        batch_shape: the shape of the batch before it was flattened.
         validate_args: check the arguments of queries, as torch.distributions does.
     """
 
@@ -43,7 +43,7 @@ class ConstrainedDistribution(FurtherQueries):
         self.evaluator = evaluator
         labels = evaluator.domain.circuit.num_labels
         super().__init__(torch.Size(batch_shape), torch.Size([labels]), validate_args=False)
-        # not torch's default, which torch.compile turns off for the whole process: a bad y would go unnoticed
+        # not torch's default, which torch.compile turns off for the whole process, so that a bad y would go unnoticed
         self._validate_args = __debug__ if validate_args is None else validate_args
 
     # shape and description ------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ class ConstrainedDistribution(FurtherQueries):
 
     @property
     def support(self) -> Satisfies:
-        """A torch constraint: ``p.support.check(y)`` is whether y satisfies the rules (and the evidence)."""
+        """A torch constraint: ``p.support.check(y)`` says whether y satisfies the constraint (and the evidence)."""
         return Satisfies(self)
 
     def __repr__(self) -> str:
@@ -75,7 +75,7 @@ class ConstrainedDistribution(FurtherQueries):
         )
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        """The same distribution over a larger batch shape, as torch.distributions do it."""
+        """The same distribution with its batch expanded to a larger shape, as in torch.distributions."""
         shape = torch.Size(batch_shape)
         device = self.evaluator.log_mixing.device
         index = torch.arange(self.evaluator.batch, device=device).reshape(self.batch_shape)
@@ -87,19 +87,19 @@ class ConstrainedDistribution(FurtherQueries):
         """Log-probability of label vectors; exactly -inf where one violates the constraint.
 
         Args:
-            value: 0/1 of shape [*sample, *batch, labels], a dict or data frame with these labels for columns, or what
-                the layer's `encode` made of such.
-            on_violation: what to do with rows that violate the constraint, in place of -inf. "raise": refuse, naming
-                the first rows and the rule each breaks. "ignore": 0, so that such a row adds nothing to a sum and has
-                no gradient; a mean still divides by all rows. "project": the log-probability of the nearest state that
-                obeys, see :meth:`project`.
+            value: 0/1 of shape [*sample, *batch, labels], a dict or data frame with one column per label, or label
+                vectors encoded by the layer's `encode`.
+            on_violation: what to do with rows that violate the constraint, instead of returning -inf. "raise": raise an
+                error that names the first such rows and the rule that each breaks. "ignore": return 0, so that the row
+                adds nothing to a sum and has no gradient; a mean still divides by all rows. "project": return the
+                log-probability of the nearest state of the support, see :meth:`project`.
 
         Returns:
             [*sample, *batch]
 
         Raises:
-            ViolationError: on_violation is "raise" and a row violates the constraint.
-            LabelError: a column is unknown or missing.
+            ViolationError: if on_violation is "raise" and a row violates the constraint.
+            LabelError: if a column is unknown or missing.
         """
         if on_violation is not None:
             return projection.log_prob(self, value, on_violation)
@@ -134,7 +134,7 @@ class ConstrainedDistribution(FurtherQueries):
 
         Args:
             evidence: 0, 1, or NaN where not observed, of shape [*sample, *batch, labels]; or a dict or data frame
-                whose columns are the labels observed.
+                whose columns are the observed labels.
 
         Returns:
             [*sample, *batch]; 0 if nothing is observed, -inf if the evidence is impossible.
@@ -150,11 +150,11 @@ class ConstrainedDistribution(FurtherQueries):
 
         Args:
             evidence: 0, 1, or NaN where not observed, of shape [*batch, labels] (or broadcastable to it); or a dict or
-                data frame whose columns are the labels observed, as in ``p.condition({"even": 1})``.
+                data frame whose columns are the observed labels, as in ``p.condition({"even": 1})``.
 
         Raises:
-            UnsatisfiableError: evidence that has probability zero; names the rows.
-            LabelError: a name is not a label.
+            UnsatisfiableError: if the evidence has probability zero; the message names the rows.
+            LabelError: if a name is not a label.
         """
         evidence = as_rows(evidence, self.labels, "evidence", self.evaluator.log_mixing, missing=float("nan"))
         if self._validate_args:
@@ -173,7 +173,7 @@ class ConstrainedDistribution(FurtherQueries):
         """Entropy in nats [*batch]: exact for deterministic circuits and for supports small enough to list.
 
         Raises:
-            IntractableError: a mixture with a large support; use `entropy_bounds` or `entropy_estimate`.
+            IntractableError: for a mixture with a large support; use `entropy_bounds` or `entropy_estimate` instead.
         """
         return information.entropy(self.evaluator).reshape(self.batch_shape)
 
@@ -192,7 +192,7 @@ class ConstrainedDistribution(FurtherQueries):
 
     @property
     def mode(self) -> Tensor:
-        """The most probable y [*batch, labels]; exact where `mode_is_exact`, else the best of all candidates found."""
+        """The most probable y [*batch, labels]; exact where `mode_is_exact` is true, else the best candidate found."""
         return self._shaped(self.evaluator.best[0])
 
     @property
@@ -204,9 +204,9 @@ class ConstrainedDistribution(FurtherQueries):
         """The y in the constraint that maximises an expected utility.
 
         Args:
-            utility: "mode"; "hamming" (least expected number of wrong labels); "f1" or "jaccard" (largest expected F1
-                or Jaccard index of the labels, see :meth:`decode_with_bound`); "greedy" (the published decoder, which
-                is not the mode, for comparison only); or gains for a label being 1, as a tensor [*batch, labels] or by
+            utility: "mode"; "hamming" (smallest expected number of wrong labels); "f1" or "jaccard" (largest expected
+                F1 or Jaccard index of the labels, see :meth:`decode_with_bound`); "greedy" (the published decoder, for
+                comparison only: it may miss the mode); or the gain if a label is 1, as a tensor [*batch, labels] or by
                 name (labels that are left out gain nothing).
 
         Returns:
@@ -226,9 +226,9 @@ class ConstrainedDistribution(FurtherQueries):
         """Exact samples [*sample_shape, *batch, labels]; all of them satisfy the constraint.
 
         Args:
-            sample_shape: how many.
-            generator: source of randomness; by default torch's, so that torch.manual_seed makes it reproducible with
-                the same engine. Another engine draws other samples from the same seed.
+            sample_shape: the shape of independent samples per element of the batch.
+            generator: source of randomness; by default torch's own, so that torch.manual_seed makes samples
+                reproducible. The same seed gives different samples with another engine.
         """
         shape = torch.Size(sample_shape)
         if any(size < 0 for size in shape):
@@ -240,8 +240,9 @@ class ConstrainedDistribution(FurtherQueries):
     def top_k(self, k: int) -> tuple[Tensor, Tensor]:
         """The k most probable states, best first: states [*batch, k, labels] and log-probabilities [*batch, k].
 
-        Exact for deterministic circuits and for supports small enough to list; for other mixtures the best of the
-        components' own lists. Rows past the end of the support repeat the mode and have log-probability -inf.
+        Exact for deterministic circuits and for supports small enough to list. For other mixtures, they are the best
+        of each component's k best states. Rows past the end of the support repeat the best state and have
+        log-probability -inf.
         """
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise ValueError(f"k must be a positive whole number, not {k!r}")
@@ -256,8 +257,8 @@ class ConstrainedDistribution(FurtherQueries):
         """All states of the support [states, *batch, labels].
 
         Raises:
-            IntractableError: too many to list.
-            ValueError: the rows of the batch have different supports (given inputs or evidence differ).
+            IntractableError: if there are too many to list.
+            ValueError: if the rows of the batch have different supports (given inputs or evidence differ).
         """
         domain = self.evaluator.domain
         states = domain.all_states()
@@ -271,7 +272,7 @@ class ConstrainedDistribution(FurtherQueries):
         return states.expand(-1, *self.batch_shape, -1) if expand else states
 
     def over(self, evaluator: Evaluator, batch_shape: Sequence[int] | None = None) -> Any:
-        """A distribution of the same kind with another evaluator, for whoever writes a query."""
+        """A distribution of the same kind with another evaluator; for authors of queries."""
         new = copy.copy(self)
         new.evaluator = evaluator
         new._batch_shape = self.batch_shape if batch_shape is None else torch.Size(batch_shape)

@@ -1,4 +1,4 @@
-"""The plans of a circuit, made once for all distributions over it."""
+"""The plans of a circuit, made once and shared by all distributions over it."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ _lock = Lock()
 
 
 def plans_of(circuit: Circuit | CircuitPlans, units: int = 1, mixing: str = "cross") -> CircuitPlans:
-    """The plans of a circuit, the same object in every call.
+    """The plans of a circuit; every call returns the same object.
 
-    It is kept with the circuit, lives as long as it, and is neither copied, pickled nor saved with it. May be called
-    from several threads.
+    The plans are kept on the circuit and live as long as it does. They are not copied, pickled or saved with it. Safe
+    to call from several threads.
 
     Args:
         circuit: the circuit; plans are returned as they are.
         units: copies of each sum.
-        mixing: which of them are multiplied.
+        mixing: which units of a product's two inputs are multiplied, "cross" or "elementwise".
 
     Example:
         >>> import semprola as sp
@@ -30,7 +30,7 @@ def plans_of(circuit: Circuit | CircuitPlans, units: int = 1, mixing: str = "cro
     """
     if isinstance(circuit, CircuitPlans):
         return circuit
-    # the same circuit with another note shares what is kept here; while plans hold a circuit, its id stays taken
+    # copies with another note share this dict, hence the id; plans hold their circuit, so its id is not reused
     key = (id(circuit), units, mixing)
     found: CircuitPlans | None = circuit.__dict__.get(_KEPT, {}).get(key)
     if found is not None:

@@ -1,4 +1,4 @@
-"""Components that are circuits of one shape: a plan, weights of its edges, scores of its literals."""
+"""Components that are circuits of the same shape: a plan, weights of its edges, scores of its literals."""
 
 from __future__ import annotations
 
@@ -15,27 +15,28 @@ from semprola.distributions.numeric import remembered
 from semprola.engine import Literals, Plan, choices, log_value, posterior
 
 _MOST_NUMBERS = 2**24
-"""Largest tensor made to evaluate several samples at once; more are evaluated in several steps."""
+"""Largest tensor (in numbers) made to evaluate several samples at once; larger jobs are split."""
 
 
 class CircuitComponents(Components):
-    """Components f_c = circuit with its own parameters, times the constraint.
+    """Components f_c, each a circuit with its own parameters times the constraint.
 
-    A new q is a subclass: its parameters in the constructor, its product with the constraint as `plan` and `weights`
-    (or `scores`, if q is a product of literals), its likelihood as `log_scores`, and `_taken` for some of the columns.
+    A new q is a subclass. It takes its parameters in the constructor, and defines its product with the constraint as
+    `plan` and `weights` (or `scores`, if q is a product of literals), its likelihood as `log_scores`, and `_taken` to
+    select some elements of the batch.
 
-    An engine column is one pair of component and batch element, component first.
+    An engine column is one pair of a component and a batch element, ordered by component first.
     """
 
     _tilt: tuple[Tensor, Tensor] | None = None
     _is_local: bool = False
     """Whether the weights of every sum add up to one, so that components are normalised before any evidence."""
 
-    # what a subclass says -------------------------------------------------------------------------------------------
+    # what a subclass defines ----------------------------------------------------------------------------------------
 
     @abstractmethod
     def plan(self, *, explicit: bool) -> Plan:
-        """The plan of a component; explicit: with zero-suppressed literals spelled out."""
+        """The plan of a component; if explicit, with zero-suppressed literals spelled out."""
 
     @property
     @abstractmethod
@@ -44,7 +45,7 @@ class CircuitComponents(Components):
 
     @abstractmethod
     def _taken(self, index: Tensor) -> Any:
-        """A copy with the parameters of some elements of the batch, by flat index; see `_columns`."""
+        """A copy with the parameters of some elements of the batch, by flat index; see `columns`."""
 
     def scores(self) -> tuple[Tensor, Tensor]:
         """Log-scores of "variable is 0" and "is 1" before anything is observed [variables, components * batch]."""
@@ -54,7 +55,7 @@ class CircuitComponents(Components):
 
     @property
     def bound_plan(self) -> tuple[Plan, Tensor] | None:
-        """A plan that bounds the maximum of components with several units, and the weights it carries (-1: none)."""
+        """A plan that bounds the maximum of components with several units, and its weights' indices (-1: none)."""
         return None if self.is_deterministic else self.domain.plans.bound
 
     # the interface --------------------------------------------------------------------------------------------------
@@ -79,7 +80,7 @@ class CircuitComponents(Components):
         return self._by_weights()
 
     def _by_weights(self) -> Tensor:
-        """log Z [components, batch] by the value of the circuit."""
+        """log Z [components, batch] from the log-weights and the value of the circuit."""
         plan, literals = self.evaluation()
         value = log_value(plan, self._own_weights, literals.leaves) + literals.constant
         return value.view(self.count, self.batch)
@@ -104,7 +105,7 @@ class CircuitComponents(Components):
         states, values = choices.top_k(plans.layer_explicit, self._own_weights, literals.leaves, k)
         found = states.shape[1]
         least = (values[-1] + literals.constant).view(self.count, self.batch)
-        if found < k:  # all there are
+        if found < k:  # the list is complete
             least = torch.full_like(least, float("-inf"))
         return states[:labels].reshape(labels, found * self.count, self.batch), least
 
@@ -150,7 +151,7 @@ class CircuitComponents(Components):
     # for subclasses and divergences ---------------------------------------------------------------------------------
 
     def observed_scores(self) -> tuple[Tensor, Tensor]:
-        """The literals' scores, tilted, -inf where what is observed excludes them [variables, components * batch]."""
+        """The literals' scores, tilted, and -inf where observations exclude them [variables, components * batch]."""
         zeros, ones = self.scores()
         if self._tilt is not None:
             zeros, ones = (s.to(t) + self._repeated(t) for s, t in zip((zeros, ones), self._tilt, strict=True))
@@ -160,7 +161,7 @@ class CircuitComponents(Components):
         return zeros + self._repeated(no_zero[:, None]), ones + self._repeated(no_one[:, None])
 
     def evaluation(self) -> tuple[Plan, Literals]:
-        """The plan for what is observed, and the literals' scores for it."""
+        """The plan that fits the observations, and the literals' scores for it."""
         plan = self.plan(explicit=self.domain.needs_explicit)
         observed = self.domain.observed
         if observed is not None and self._tilt is None and type(self).scores is CircuitComponents.scores:
@@ -177,7 +178,7 @@ class CircuitComponents(Components):
         return edge_flows, literals.probability_of_one(leaf_flows)
 
     def _expected(self, other: CircuitComponents) -> Tensor:
-        """E[log f'(y)] under each component [components, batch], for the same or another of one component."""
+        """E[log f'(y)] under each component [components, batch]; f' is the component itself, or another's only one."""
         zeros, ones = other.observed_scores()
         weights, explicit = other._own_weights, self.domain.needs_explicit
         plan = self.plan(explicit=explicit) if weights is None else other.plan(explicit=explicit)
@@ -188,11 +189,11 @@ class CircuitComponents(Components):
         return total.view(self.count, self.batch)
 
     def log_values(self, plan: Plan, weights: Tensor, y: Tensor) -> Tensor:
-        """Value of a plan at states y [labels, samples, batch], for every component [samples, components, batch]."""
+        """Log-values of a plan at states y [labels, samples, batch], per component [samples, components, batch]."""
         _, samples, batch = y.shape
         leaves = self.domain.leaves_of(y).unflatten(1, (samples, batch))
         step = max(1, samples)
-        # a traced program must not depend on the size of the batch that it was traced with
+        # a traced program must not depend on the batch size that it was traced with
         if not torch.compiler.is_compiling():
             step = max(1, _MOST_NUMBERS // max(1, plan.num_edges * self.count * self.batch))
         parts = []
@@ -203,7 +204,7 @@ class CircuitComponents(Components):
         return torch.cat(parts).view(samples, self.count, self.batch)
 
     def columns(self, parameters: Tensor, index: Tensor) -> Tensor:
-        """The columns of some elements of the batch, of parameters [rows, components * batch]."""
+        """The columns of parameters [rows, components * batch] that belong to some elements of the batch."""
         return self._split(parameters)[:, :, index].flatten(1)
 
     def scaled(self, parameters: Tensor, temperature: Tensor) -> Tensor:
@@ -212,7 +213,7 @@ class CircuitComponents(Components):
 
     @property
     def _own_weights(self) -> Tensor | None:
-        """The weights, in the type that scores are tilted in."""
+        """The weights, converted to the type of the tilt, if any."""
         weights = self.weights
         return weights if weights is None or self._tilt is None else weights.to(self._tilt[0].dtype)
 
@@ -239,13 +240,13 @@ class CircuitComponents(Components):
         return rows.expand(-1, self.count, self.batch).flatten(1)
 
     def _copy(self) -> Any:
-        """A copy that has forgotten what depends on observations and tilts."""
+        """A copy without the cached values that depend on observations and tilts."""
         new = copy.copy(self)
         type(self)._log_z.forget(new)
         return new
 
 
 def _expectation(probability: Tensor, score: Tensor) -> Tensor:
-    """Σ probability · score, with 0 · (-inf) = 0 (and a probability that is zero but for rounding is zero)."""
+    """Σ probability · score, with 0 · (-inf) = 0; probabilities of the size of rounding errors count as 0."""
     impossible = (score == float("-inf")) & (probability <= 64 * torch.finfo(score.dtype).eps)
     return (probability * score.masked_fill(impossible, 0.0)).sum(0)

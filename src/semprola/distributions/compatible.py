@@ -1,4 +1,4 @@
-"""Two circuits, q of the constraint's own structure: a hidden Markov model or a circuit over the vtree."""
+"""Two circuits, where q has the constraint's structure: a hidden Markov model or a circuit over the vtree."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class CompatibleCircuits(CircuitComponents):
     Args:
         plans: q and its product with the constraint.
         domain: which states are allowed.
-        logits: q's parameters, before they are normalised [parameters, components * batch].
+        logits: parameters of q before normalisation [parameters, components * batch].
         count: number of components.
     """
 
@@ -64,7 +64,7 @@ class CompatibleDistribution(ConstrainedDistribution):
     Args:
         plans: q and its product with the constraint.
         logits: parameters of q [*batch, components, parameters].
-        mixing_logits: one number for each component [*batch, components]; may be left out if there is one.
+        mixing_logits: one number per component [*batch, components]; may be left out if there is only one.
         given: values of the given variables [*batch, given].
     """
 

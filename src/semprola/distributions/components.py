@@ -1,4 +1,4 @@
-"""What a mixture is made of: the one interface through which all queries look at its components."""
+"""The components of a mixture, and the one interface through which all queries use them."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Components(ABC):
     """Functions f_c(y) ≥ 0 over the states of a domain, for every element of a flat batch.
 
     A distribution is a mixture of them, p(y) = Σ_c π_c f_c(y) / Z. Every query is written once in terms of the methods
-    below. To have a new q that is a circuit, do not implement these but subclass
-    :class:`semprola.distributions.circuits.CircuitComponents`, which needs no more than parameters and a plan.
+    below. To add a q that is a circuit, do not implement them; subclass
+    :class:`semprola.distributions.circuits.CircuitComponents`, which needs little more than parameters and a plan.
 
     Attributes:
         domain: which states are allowed.
@@ -28,18 +28,18 @@ class Components(ABC):
 
     @property
     def batch(self) -> int:
-        """Elements of the batch."""
+        """Number of elements of the batch."""
         return self.domain.batch
 
     @property
     @abstractmethod
     def is_deterministic(self) -> bool:
-        """Whether `best` finds each component's exact maximum, and `entropies` are those of its states."""
+        """Whether `best` finds each component's exact maximum, and `entropies` are exact."""
 
     @property
     @abstractmethod
     def size(self) -> int:
-        """About how many numbers are needed to evaluate all components for one element of the batch."""
+        """Roughly how many numbers it takes to evaluate all components for one element of the batch."""
 
     @property
     def is_normalized(self) -> bool:
@@ -53,9 +53,9 @@ class Components(ABC):
 
     @abstractmethod
     def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
-        """log f_c(y) [samples, components, batch] of y [labels, samples, batch]; -inf where y breaks the constraint.
+        """log f_c(y) [samples, components, batch] of y [labels, samples, batch]; -inf where y violates the constraint.
 
-        Evidence need not be looked at. Codes are what a layer's `encode` made of y [samples, batch, most].
+        The caller takes care of evidence. Codes are y as encoded by a layer's `encode` [samples, batch, most].
         """
 
     @abstractmethod
@@ -70,39 +70,42 @@ class Components(ABC):
     def ranked(self, k: int) -> tuple[Tensor, Tensor]:
         """Candidates for the k best states [labels, candidates, batch], and log f_c of each component's k-th best.
 
-        Where components are deterministic, the k best of each are among the candidates, so that no other state has a
-        larger value than the second result [components, batch].
+        If components are deterministic, the candidates include the k best of each, so no other state has a larger value
+        than the second result [components, batch].
         """
 
     @abstractmethod
     def sample(self, component: Tensor, generator: torch.Generator | None) -> Tensor:
-        """A state of each listed component [labels, samples, batch]; component is [samples, batch]."""
+        """One sample from each listed component [labels, samples, batch]; component is [samples, batch]."""
 
     @abstractmethod
     def entropies(self) -> Tensor:
-        """Entropy of each component [components, batch]; an upper bound on it where it is not deterministic."""
+        """Entropy of each component [components, batch]; an upper bound if components are not deterministic."""
 
     @abstractmethod
     def select(self, index: Tensor) -> Any:
-        """The same for some elements of the batch, by flat index."""
+        """The same components for some elements of the batch, by flat index."""
 
     @abstractmethod
     def within(self, domain: Domain) -> Any:
-        """The same with other observations."""
+        """The same components with other observations."""
 
     @abstractmethod
     def tilted(self, zeros: Tensor, ones: Tensor) -> Any:
         """f_c(y) times Π_j exp(ones_j if y_j else zeros_j), for scores [labels, components or 1, batch].
 
-        Numbers are of the type of the scores from then on.
+        Results then have the type of the scores.
         """
 
     def expected_log_scores(self, other: Components) -> Tensor | None:
-        """E[log f'(y)] under each component [components, batch], for another f' alone; None if intractable."""
+        """E[log f'(y)] under each component [components, batch], where f' is the only component of `other`.
+
+        None if intractable.
+        """
         return None
 
     def tempered(self, temperature: Tensor) -> Any:
-        """The same with the parameters of each component divided by a number above zero [components]."""
+        """The same with the parameters of each component divided by a positive number [components]."""
         raise TypeError(f"{type(self).__name__} has no temperature")
 
     def greedy(self) -> Tensor:

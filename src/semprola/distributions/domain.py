@@ -1,4 +1,4 @@
-"""The label vectors that a distribution allows: those of the constraint, for its given inputs and the evidence."""
+"""The label vectors that a distribution allows: those that fit the constraint, the given inputs and the evidence."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from semprola.engine import CircuitPlans, Literals, Plan, choices, indicators, s
 
 
 class Domain:
-    """A constraint together with what is observed, one column per element of a flat batch.
+    """A constraint together with observations, one column per element of a flat batch.
 
     Args:
         plans: plans of the constraint.
-        like: a tensor with the type and the device of all results.
-        batch: elements of the batch.
-        observed: values of all variables, NaN where not observed [variables, batch]; None if nothing is.
+        like: a tensor with the type and device of all results.
+        batch: number of elements of the batch.
+        observed: values of all variables, NaN where not observed [variables, batch]; None if nothing is observed.
         has_evidence: whether labels, not only given variables, are observed.
     """
 
@@ -33,28 +33,28 @@ class Domain:
 
     @property
     def needs_explicit(self) -> bool:
-        """Whether labels that the circuit suppresses at zero may be observed to be one."""
+        """Whether zero-suppressed labels have to be spelled out, because they may be observed to be one."""
         return self.has_evidence and bool(self.circuit.zero_suppressed.any())
 
     @property
     def masks(self) -> tuple[Tensor, Tensor]:
-        """Scores of "variable is 0" and "is 1": -inf where what is observed excludes it, else 0 [variables, batch]."""
+        """Scores of "variable is 0" and "is 1": -inf where observations exclude it, else 0 [variables, batch]."""
         if self.observed is None:
             blank = torch.zeros((self.circuit.num_variables, self.batch), dtype=self.dtype, device=self.device)
             return blank, blank
         return indicators(self.observed, self.dtype)
 
     def select(self, index: Tensor) -> Domain:
-        """The same for some elements of the batch, by flat index."""
+        """The domain of some elements of the batch, by flat index."""
         observed = None if self.observed is None else self.observed[:, index]
         return Domain(self.plans, self.like, len(index), observed, self.has_evidence)
 
     def under(self, plans: CircuitPlans) -> Domain:
-        """The same observations for other plans of the same labels."""
+        """The same observations with other plans over the same labels."""
         return Domain(plans, self.like, self.batch, self.observed, self.has_evidence)
 
     def observe(self, rows: Tensor) -> tuple[Domain, Tensor]:
-        """With evidence [labels, batch] added (NaN: none); and where it contradicts what was observed [batch]."""
+        """The domain with evidence [labels, batch] added (NaN: none), and where it contradicts the old one [batch]."""
         conflict = torch.zeros(self.batch, dtype=torch.bool, device=rows.device)
         if self.observed is not None:
             old = self.observed[: len(rows)]
@@ -96,7 +96,7 @@ class Domain:
         return self.all_states().T[:, :, None].expand(-1, -1, self.batch)
 
     def can_be_listed(self, most: int = 2**12) -> bool:
-        """Whether there are so few states that a query may be answered by listing them."""
+        """Whether there are few enough states to answer a query by listing them."""
         return self.plans.model_count <= most
 
     def best_total(self, gains: Tensor, column: Tensor | None = None) -> Tensor:
@@ -104,7 +104,7 @@ class Domain:
 
         Args:
             gains: [labels, n]
-            column: which element of the batch each is for [n]; None for all of them in order.
+            column: the element of the batch for each of n [n]; None for all elements in order.
         """
         plan = self.plans.constraint_explicit if self.needs_explicit else self.plans.constraint
         ones = torch.cat([gains, gains.new_zeros((len(self.circuit.given), gains.shape[1]))])
@@ -117,7 +117,7 @@ class Domain:
 
     @property
     def like(self) -> Tensor:
-        """An empty tensor of the type and on the device of all results."""
+        """An empty tensor with the type and device of all results."""
         return torch.empty(0, dtype=self.dtype, device=self.device)
 
 

@@ -1,4 +1,4 @@
-"""Label vectors together with what they use of a circuit, worked out once and used in every epoch."""
+"""Label vectors together with the circuit's weights that they use, computed once and used in every epoch."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from semprola.errors import LabelError
 
 
 class EncodedStates:
-    """Label vectors and the weights of a circuit that each of them uses; `log_prob` takes it in place of the vectors.
+    """Label vectors and the weights of a circuit that each of them uses. `log_prob` accepts it instead of the vectors.
 
-    It is indexed like a tensor of shape [*batch, labels] without its last dimension: ``index[rows]`` is a batch.
+    It is indexed like a tensor [*batch]: ``index[rows]`` is a batch of label vectors.
 
     Example:
         >>> import torch, semprola as sp
@@ -35,8 +35,8 @@ class EncodedStates:
         """Encode label vectors ([*batch, labels], or by name) for a layer's circuit.
 
         Raises:
-            ValueError: another number of labels, or something that is neither 0 nor 1.
-            LabelError: a column is unknown or missing.
+            ValueError: if the number of labels is wrong, or a value is neither 0 nor 1.
+            LabelError: if a column is unknown or missing.
         """
         circuit = plans.circuit
         y = as_rows(y, circuit.labels, "y", torch.zeros(0))
@@ -61,7 +61,7 @@ class EncodedStates:
         return EncodedStates(self._plans, self.states[index], codes)
 
     def to(self, device: torch.device | str) -> EncodedStates:
-        """The same on another device."""
+        """A copy on another device."""
         codes = None if self.codes is None else self.codes.to(device)
         return EncodedStates(self._plans, self.states.to(device), codes)
 
@@ -79,7 +79,7 @@ class EncodedStates:
         """The label vectors [*sample, *batch, labels] and their codes [samples, batch, most].
 
         Raises:
-            LabelError: they were encoded for another circuit.
+            LabelError: if they were encoded for another circuit.
         """
         if not self.is_of(plans):
             raise LabelError("these label vectors were encoded for another circuit: use this layer's own encode")

@@ -1,4 +1,4 @@
-"""Mixtures of distributions over the same circuit: ensembles, and circuits beside known label sets."""
+"""Mixtures of distributions over the same circuit: ensembles, and circuits together with known label sets."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from semprola.engine import CircuitPlans
 class MixtureDistribution(ConstrainedDistribution):
     """Σ_i w_i p_i(y) for distributions p_i over the same circuit; made by :func:`mixture` and by layers.
 
-    It answers every query of its parts. `mode` looks at the best states of all parts under the whole mixture;
+    It answers the same queries as its parts. `mode` scores the best states of all parts under the whole mixture;
     `mode_is_exact` is true where a bound proves that no other state is more probable.
     """
 
@@ -29,15 +29,15 @@ def mixture(distributions: Sequence[Any], weights: Any = None) -> MixtureDistrib
     """The mixture of several distributions, such as those of an ensemble of networks.
 
     Args:
-        distributions: what layers return, of any kind, over the same circuit, given inputs and evidence; their batch
-            shapes are broadcast.
-        weights: of the distributions, not negative [n] or [*batch, n]; equal by default. They are divided by their sum.
+        distributions: distributions that layers return, of any kind, over the same circuit, given inputs and evidence;
+            their batch shapes are broadcast.
+        weights: non-negative weights of the distributions [n] or [*batch, n]; equal by default. They are normalised.
 
     Returns:
-        A distribution.
+        The mixture, itself a distribution over the same circuit.
 
     Raises:
-        ValueError: there are none, circuits or observations differ, or weights do not fit.
+        ValueError: if there are no distributions, their circuits or observations differ, or the weights do not fit.
 
     Example:
         >>> import torch, semprola as sp
@@ -60,7 +60,7 @@ def mixture(distributions: Sequence[Any], weights: Any = None) -> MixtureDistrib
     for evaluator in evaluators[1:]:
         _check_alike(evaluators[0], evaluator)
     log_weights = _log_weights(weights, len(parts), shape, evaluators[0])
-    # p_i = Σ_c π_c f_c / Z_i, so that its components enter with w_i π_c / Z_i
+    # p_i = Σ_c π_c f_c / Z_i, so its components have the weights w_i π_c / Z_i
     mixing = [e.log_mixing + w - e.log_partition for e, w in zip(evaluators, log_weights, strict=True)]
     components = Joined([evaluator.components for evaluator in evaluators])
     return MixtureDistribution(Evaluator(components, torch.cat(mixing)), shape)
@@ -75,7 +75,7 @@ def beside_known_states(
     bias: Tensor,
     given: Any = None,
 ) -> MixtureDistribution:
-    """Circuits with their own weights, and beside them a softmax of θ·y + b_y over known states y.
+    """A mixture of circuits with their own weights and a softmax of θ·y + b_y over known states y.
 
     Args:
         plans: plans of the constraint.

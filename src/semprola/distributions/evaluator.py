@@ -1,4 +1,4 @@
-"""A mixture of components, flat and without names or shapes: what every query is written in terms of."""
+"""A mixture of components over a flat batch, without names or shapes. Every query is written in terms of it."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from semprola.distributions.numeric import log_sum_exp, remembered
 
 _NEGATIVE_INFINITY = float("-inf")
 _LISTED = 256
-"""A mixture with no more states than this settles an unproven mode by listing them."""
+"""If a mixture has at most this many states and its mode is not proven, all states are listed."""
 _MOST_NUMBERS = 2**24
-"""Largest tensor made to evaluate several samples at once; more are evaluated in several steps."""
+"""Largest tensor (in numbers) made to evaluate several samples at once; larger jobs are split."""
 _RANKED = (4, 32)
-"""States of each component that are looked at to prove the mode of a mixture, until it is proven."""
+"""Numbers of best states per component to try, one after the other, until the mode of a mixture is proven."""
 
 
 class Evaluator:
@@ -41,12 +41,12 @@ class Evaluator:
 
     @property
     def batch(self) -> int:
-        """Elements of the batch."""
+        """Number of elements of the batch."""
         return self.components.batch
 
     @property
     def is_single(self) -> bool:
-        """Whether there is one component, and it is deterministic: then everything is exact."""
+        """Whether there is a single, deterministic component; then every query is exact."""
         return self.count == 1 and self.components.is_deterministic
 
     @property
@@ -67,10 +67,10 @@ class Evaluator:
 
     @remembered
     def best(self) -> tuple[Tensor, Tensor]:
-        """The most probable state found [labels, batch] and whether it is proven to be that [batch].
+        """The most probable state found [labels, batch], and whether it is proven to be the most probable [batch].
 
-        A single deterministic circuit has its exact maximum. For mixtures the candidates are every component's maximum,
-        scored under the whole mixture; Σ_c π_c max f_c bounds what any state can reach.
+        For a single deterministic circuit, the maximum is exact. For mixtures, the candidates are the components'
+        maxima, scored under the whole mixture; Σ_c π_c max f_c bounds the score of any state.
         """
         with torch.no_grad():
             candidates, bounds = self.components.best()
@@ -78,7 +78,7 @@ class Evaluator:
                 return candidates[:, 0], torch.ones(self.batch, dtype=torch.bool, device=candidates.device)
             states, log_probs = self.best_of(candidates)
             proven = self._reaches(log_probs, bounds)
-            # a program that is traced cannot branch on what it computes
+            # a traced program cannot branch on computed values
             traced = torch.compiler.is_compiling()
             if self.domain.can_be_listed(_LISTED) and (traced or not bool(proven.all())):
                 return self.best_of(self.domain.candidates())[0], torch.ones_like(proven)
@@ -95,7 +95,7 @@ class Evaluator:
         return candidates.gather(1, best.expand(len(candidates), 1, -1))[:, 0], log_prob
 
     def log_probs(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
-        """Log-probabilities [samples, batch] of y [labels, samples, batch]; -inf outside of the support."""
+        """Log-probabilities [samples, batch] of y [labels, samples, batch]; -inf outside the support."""
         scores = self.components.log_scores(y, codes)
         contradicted = self.domain.contradicts(y)
         if contradicted is not None:
@@ -111,7 +111,7 @@ class Evaluator:
         """
         labels, samples, batch = evidence.shape
         step = max(1, samples)
-        # a traced program must not depend on the size of the batch that it was traced with
+        # a traced program must not depend on the batch size that it was traced with
         if not torch.compiler.is_compiling():
             step = max(1, _MOST_NUMBERS // max(1, self.components.size * batch))
         parts = [evidence.new_zeros((0, batch))]
@@ -128,17 +128,17 @@ class Evaluator:
         return (self.components.marginals() * self.responsibilities).sum(1).clamp(0.0, 1.0)
 
     def select(self, index: Tensor) -> Evaluator:
-        """The same for some elements of the batch, by flat index."""
+        """The same mixture for some elements of the batch, by flat index."""
         return Evaluator(self.components.select(index), self.log_mixing[:, index])
 
     def within(self, domain: Domain) -> Evaluator:
-        """The same with other observations."""
+        """The same mixture with other observations."""
         return Evaluator(self.components.within(domain), self.log_mixing)
 
     def _settled(self, known: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """The best of a known state [labels, batch] and of every component's k best, and whether it is proven.
 
-        A state that is in none of the lists has in each component at most the value of its last entry (the threshold
+        In each component, a state on none of the lists has at most the value of the list's last entry (the threshold
         algorithm of Fagin, Lotem and Naor).
         """
         candidates, least = self.components.ranked(k)
@@ -146,6 +146,6 @@ class Evaluator:
         return states, self._reaches(log_probs, least)
 
     def _reaches(self, log_probs: Tensor, values: Tensor) -> Tensor:
-        """Whether log-probabilities [batch] reach that of a state with these component values [components, batch]."""
+        """Whether log-probabilities [batch] reach that of a state with these log f_c [components, batch]."""
         upper = log_sum_exp(self.log_mixing + values, 0) - self.log_partition
         return upper <= log_probs + 64 * torch.finfo(log_probs.dtype).eps * (1 + log_probs.abs())

@@ -4,9 +4,9 @@ For a set y of k labels, F1(y, Y) = 2 |y ∩ Y| / (k + |Y|). Since 1 / (k + s) =
 
     E[F1] = Σ_{j ∈ y} Δ_jk   with   Δ_jk = 2 ∫₀¹ t^(k-1) E[Y_j t^|Y|] dt.
 
-E[Y_j t^|Y|] is a marginal of the circuit whose positive literals are weighted by t, and a polynomial in t, so that
-Gauss-Legendre quadrature is exact: all Δ come from one batch of evaluations, of any layer. The Jaccard index of a given
-y has |Y \\ y| in place of |Y|.
+E[Y_j t^|Y|] is a marginal of the circuit whose positive literals are weighted by t. It is a polynomial in t, so
+Gauss-Legendre quadrature is exact, and all Δ come from one batch of evaluations, for any layer. The Jaccard index of a
+given y has |Y \\ y| in place of |Y|.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from semprola.distributions.base import ConstrainedDistribution
 
 _MOST_NODES = 96
-"""Points of the quadrature. Enough for polynomials of degree 191, and for t^1000 to 12 digits."""
+"""Most points of the quadrature: exact for polynomials of degree 191, and for t^1000 to 12 digits."""
 _MOST_NUMBERS = 2**23
-"""Largest tensor made at once."""
+"""Largest tensor (in numbers) made at once."""
 _PAIRS = 512
-"""A support with no more states than this is decoded for Jaccard by comparing all pairs of them."""
+"""If the support has at most this many states, Jaccard is decoded by comparing all pairs of them."""
 _TOP = 8
-"""Most probable states that are candidates for Jaccard."""
+"""Number of most probable states that are candidates for Jaccard."""
 
 
 def expected_f1(p: ConstrainedDistribution, value: Any) -> Tensor:
@@ -74,7 +74,7 @@ def decode(p: Evaluator, utility: str) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def gains(p: Evaluator) -> Tensor:
-    """Δ, what label j adds to the expected F1 of a set of k labels [labels, k = 1 … labels, batch]."""
+    """Δ_jk: how much label j adds to the expected F1 of a set of k labels [labels, k = 1 … labels, batch]."""
     labels = p.domain.circuit.num_labels
     nodes, weights = _quadrature(labels)
     blank = torch.zeros((labels, 1, 1), dtype=torch.float64, device=p.domain.device)
@@ -91,14 +91,14 @@ def f1_of(delta: Tensor, empty: Tensor, y: Tensor) -> Tensor:
 
 
 def empty_probability(p: Evaluator) -> Tensor:
-    """The probability that no label holds [batch]."""
+    """The probability that all labels are 0 [batch]."""
     domain = p.domain
     nothing = torch.zeros((domain.circuit.num_labels, 1, p.batch), dtype=domain.dtype, device=domain.device)
     return p.log_probs(nothing)[0].exp().double()
 
 
 def batch_step(p: Evaluator) -> int:
-    """Rows whose Δ are made at once."""
+    """Number of rows whose Δ are computed at once."""
     return max(1, _MOST_NUMBERS // p.domain.circuit.num_labels**2)
 
 
@@ -115,7 +115,7 @@ def _decode_f1(p: Evaluator) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def _decode_jaccard(p: Evaluator, by_f1: Tensor, bound: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """The best of some candidates; F1 is never below the Jaccard index, so that its bound is one."""
+    """The best of some candidates; F1 is never below the Jaccard index, so the bound on F1 also bounds it."""
     if p.domain.can_be_listed(_PAIRS):
         return _jaccard_of_all(p)
     listed, _ = top_k(p, _TOP)
@@ -140,7 +140,7 @@ def _jaccard(p: Evaluator, y: Tensor) -> Tensor:
     labels, count, _ = y.shape
     nodes, weights = _quadrature((labels + 1) // 2)
     size = y.sum(0)
-    # |Y \ y| counts the labels outside of y only
+    # |Y \ y| counts only the labels outside y
     tilt = (1 - y)[:, :, None] * nodes.log()[:, None].to(y)
     inside = (_tilted(p, tilt.flatten(1, 2)).unflatten(1, (count, -1)) * y[:, :, None]).sum(0)
     powers = nodes[:, None].to(y) ** (size - 1).clamp(min=0)[:, None]
@@ -168,7 +168,7 @@ def _tilted(p: Evaluator, tilt: Tensor) -> Tensor:
 
 
 def _label_rows(p: ConstrainedDistribution, value: Any) -> tuple[Tensor, torch.Size]:
-    """Label vectors [labels, samples, batch] from what a user passed, and the shape [*sample, *batch]."""
+    """Label vectors [labels, samples, batch] from a user's argument, and the shape [*sample, *batch]."""
     like = p.evaluator.log_mixing
     return flat_rows(as_rows(value, p.labels, "y", like), len(p.labels), p.batch_shape, like)
 

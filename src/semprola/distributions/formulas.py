@@ -1,4 +1,4 @@
-"""The probability that a further formula holds."""
+"""The probability that another formula holds."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
     from semprola.distributions.base import ConstrainedDistribution
 
 _FEWEST_CASES = 4
-"""Cases of a formula that are always evaluated one by one."""
+"""A formula with at most this many cases is always evaluated case by case."""
 _FEW_CASES = 256
-"""Cases of a formula that are evaluated without asking whether its negation has fewer."""
+"""A formula with at most this many cases is evaluated itself, even if its negation has fewer cases."""
 _MOST_CASES = 4096
-"""Cases of a formula that are evaluated one by one."""
+"""A formula is refused if it and its negation both have more cases than this."""
 
 
 def log_prob_of(p: ConstrainedDistribution, formula: Formula | str) -> Tensor:
@@ -39,7 +39,7 @@ def log_prob_of(p: ConstrainedDistribution, formula: Formula | str) -> Tensor:
     if unknown:
         raise LabelError(f"the formula mentions {unknown[0]!r}, which is not a variable of the constraint")
     components = p.evaluator.components
-    # a few cases cost less than to compile a large constraint together with the formula
+    # evaluating a few cases is cheaper than compiling a large constraint together with the formula
     if isinstance(components, IndependentLabels) and _paths(formula, _FEWEST_CASES) is None:
         return _by_conjunction(p, components, formula)
     return _by_cases(p, formula)
@@ -50,7 +50,7 @@ def _by_conjunction(p: ConstrainedDistribution, components: IndependentLabels, f
     circuit = p.circuit
     rules = circuit.source if circuit.source is not None else CompiledRules(circuit)
     try:
-        # what was compiled before for the same formula is found again, with its plans
+        # the compiler's cache returns the circuit of an earlier call, with its plans
         both = compile(rules & formula, labels=circuit.labels, given=circuit.given)
     except UnsatisfiableError:
         return p.log_partition.detach().new_full(p.batch_shape, float("-inf"))
@@ -60,7 +60,7 @@ def _by_conjunction(p: ConstrainedDistribution, components: IndependentLabels, f
 
 
 def _by_cases(p: ConstrainedDistribution, formula: Formula) -> Tensor:
-    """Σ over disjoint partial assignments that make up the formula."""
+    """The sum over disjoint partial assignments whose union is the formula."""
     cases, negated = _cases(formula, p.circuit)
     rows = torch.from_numpy(cases).to(p.evaluator.log_mixing)
     labels, given = rows[:, : p.circuit.num_labels], rows[:, p.circuit.num_labels :]
@@ -78,7 +78,7 @@ def _by_cases(p: ConstrainedDistribution, formula: Formula) -> Tensor:
 
 def _cases(formula: Formula, circuit: Circuit) -> tuple[NDArray[np.float64], bool]:
     """Disjoint partial assignments [cases, variables], NaN where open, of the formula or of its negation."""
-    # 1 - P(not F) loses the digits of a small P(F): the negation has to be worth it
+    # 1 - P(not F) loses digits if P(F) is small, so the negation is used only if the formula has many cases
     own = _paths(formula, _FEW_CASES)
     negated = _paths(~formula, _MOST_CASES) if own is None else None
     if own is None and negated is None:
@@ -86,8 +86,8 @@ def _cases(formula: Formula, circuit: Circuit) -> tuple[NDArray[np.float64], boo
     found = own if own is not None else negated
     if found is None:
         raise IntractableError(
-            f"the formula falls into more than {_MOST_CASES} cases: use ProductSPL or sp.constrain, which conjoin it "
-            "with the constraint, or conjoin it before the layer is built"
+            f"the formula splits into more than {_MOST_CASES} cases: use ProductSPL or sp.constrain, which conjoin it "
+            "with the constraint, or conjoin it before you build the layer"
         )
     rows = np.full((len(found), circuit.num_variables), np.nan)
     rows[:, [circuit.variables.index(name) for name in formula.labels()]] = np.where(found < 0, np.nan, found)
@@ -95,7 +95,7 @@ def _cases(formula: Formula, circuit: Circuit) -> tuple[NDArray[np.float64], boo
 
 
 def _paths(formula: Formula, most: int) -> NDArray[np.int8] | None:
-    """The choices through the formula's own circuit [cases, its labels], -1 where open; None if there are too many."""
+    """The paths through the formula's own circuit [cases, its labels], -1 where open; None if there are too many."""
     if not formula.labels():
         return np.zeros((int(formula.evaluate({})), 0), np.int8)
     try:
@@ -115,7 +115,7 @@ def _paths(formula: Formula, most: int) -> NDArray[np.int8] | None:
             if not uses[child]:
                 cases.pop(child, None)
     found = cases[circuit.root]
-    # a branch leaves open what it does not mention, unless that is zero-suppressed
+    # variables that a branch does not mention are open, unless they are zero-suppressed
     return np.where((found < 0) & circuit.zero_suppressed, np.int8(0), found)
 
 
@@ -144,7 +144,7 @@ def _log_one_minus_exp(value: Tensor) -> Tensor:
 
 
 class CompiledRules(Leaf):
-    """A compiled circuit in the place of a formula, to be conjoined with others.
+    """A compiled circuit that acts as a formula, to be conjoined with others.
 
     Example:
         >>> import semprola as sp

@@ -1,4 +1,4 @@
-"""Queries beyond the core, each written in a file of its own: names, projections, further formulas, F1."""
+"""Queries beyond the core, each implemented in its own file: names, projections, formulas, rescoring, F1."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from semprola.logic import Formula
 
 
 class FurtherQueries(Distribution):
-    """What a distribution answers by means of its core queries."""
+    """Queries that are answered by means of the core queries."""
 
     def to_dict(self, what: str = "mode", k: int = 5) -> dict[str, Any]:
-        """A result by name: for each label a number, or lists of the batch shape.
+        """A result by name: for each label, a number or nested lists of the batch shape.
 
         Args:
             what: "mode", "marginals", or "top_k" for the k most probable states (lists of shape [*batch, k], and their
                 log-probabilities under "log_prob").
-            k: how many states, for "top_k".
+            k: number of states for "top_k".
 
         Example:
             >>> import torch, semprola as sp
@@ -30,23 +30,23 @@ class FurtherQueries(Distribution):
         return names.to_dict(cast(Any, self), what, k)
 
     def to_frame(self, what: str = "mode", k: int = 5) -> Any:
-        """The same as a pandas data frame: one row per element of the batch, one column per label.
+        """A result as a pandas data frame: one row per element of the batch, one column per label.
 
         Args:
-            what: "mode", "marginals", or "top_k"; the last has a row for each element and rank, and a column
+            what: "mode", "marginals", or "top_k"; "top_k" gives one row per element and rank, and a column
                 "log_prob".
-            k: how many states, for "top_k".
+            k: number of states for "top_k".
 
         Raises:
-            SemprolaError: pandas is not installed (the extra ``pandas``).
+            SemprolaError: if pandas is not installed (the extra ``pandas``).
         """
         return names.to_frame(cast(Any, self), what, k)
 
     def project(self, y: Any) -> Tensor:
         """The nearest states of the support: those that differ from y in the fewest labels.
 
-        Of several equally near ones it is the most probable; for a mixture with a large support, the best of what
-        each component prefers. Rows that obey stay as they are.
+        Of several equally near states it is the most probable; for a mixture with a large support, the best of each
+        component's favourites. Rows that satisfy the constraint are unchanged.
 
         Args:
             y: 0/1 [*sample, *batch, labels], or by name.
@@ -63,12 +63,12 @@ class FurtherQueries(Distribution):
         return projection.project(cast(Any, self), y)
 
     def rescore(self, states: Any, log_prior: Any, weight: float = 1.0) -> tuple[Tensor, Tensor]:
-        """Candidate states in the order of log p(y) + weight · log_prior(y), best first.
+        """Candidate states sorted by log p(y) + weight · log_prior(y), best first.
 
         Args:
-            states: the candidates, 0/1 [n, labels] or [*batch, n, labels]; such as the label sets of training rows.
-            log_prior: what is added to their log-probabilities [n] or [*batch, n]; such as log-frequencies.
-            weight: what it is multiplied by.
+            states: the candidates, 0/1 [n, labels] or [*batch, n, labels], such as the label sets of training rows.
+            log_prior: added to their log-probabilities [n] or [*batch, n], such as log-frequencies.
+            weight: the weight of `log_prior`.
 
         Returns:
             states [*batch, n, labels] and scores [*batch, n], -inf for candidates that violate the constraint.
@@ -82,17 +82,17 @@ class FurtherQueries(Distribution):
         return ranking.rescore(cast(Any, self), states, log_prior, weight)
 
     def log_prob_of(self, formula: Formula | str) -> Tensor:
-        """Log-probability that a further formula holds [*batch]; differentiable.
+        """Log-probability that another formula holds [*batch]; differentiable.
 
         Args:
-            formula: a formula, its text or a family over the labels and inputs of the constraint.
+            formula: a formula, its text, or a family, over the labels and inputs of the constraint.
 
         Returns:
             [*batch]; -inf where the formula cannot hold.
 
         Raises:
-            LabelError: the formula mentions a variable that the constraint does not have.
-            IntractableError: the formula falls into too many cases for this kind of distribution.
+            LabelError: if the formula mentions a variable that the constraint does not have.
+            IntractableError: if the formula splits into too many cases for this kind of distribution.
 
         Example:
             >>> import torch, semprola as sp
@@ -106,7 +106,7 @@ class FurtherQueries(Distribution):
         """The expected F1 of predicting y, exactly; the F1 of two empty label sets is 1.
 
         Args:
-            y: 0/1 [*sample, *batch, labels], or by name; it need not obey the constraint.
+            y: 0/1 [*sample, *batch, labels], or by name; it need not satisfy the constraint.
 
         Returns:
             [*sample, *batch]
@@ -120,10 +120,10 @@ class FurtherQueries(Distribution):
         return expected.expected_f1(cast(Any, self), y)
 
     def expected_jaccard(self, y: Any) -> Tensor:
-        """The expected Jaccard index (intersection over union) of predicting y, exactly; of two empty sets it is 1.
+        """The expected Jaccard index (intersection over union) of predicting y, exactly; it is 1 for two empty sets.
 
         Args:
-            y: 0/1 [*sample, *batch, labels], or by name; it need not obey the constraint.
+            y: 0/1 [*sample, *batch, labels], or by name; it need not satisfy the constraint.
 
         Returns:
             [*sample, *batch]
@@ -131,10 +131,10 @@ class FurtherQueries(Distribution):
         return expected.expected_jaccard(cast(Any, self), y)
 
     def decode_with_bound(self, utility: str) -> tuple[Tensor, Tensor, Tensor]:
-        """The best y found for a set utility, its expected utility, and the most that any y in the constraint reaches.
+        """The best y found for a set utility, its expected utility, and an upper bound for any y in the constraint.
 
-        Where the last two agree, the state is proven to be optimal: always for independent labels and for supports
-        small enough to list, often for others.
+        Where the last two agree, the state is proven to be optimal. This is always so for independent labels and for
+        supports small enough to list, and often for others.
 
         Args:
             utility: "f1" or "jaccard".

@@ -16,9 +16,9 @@ from semprola.engine import CircuitPlans, Literals, Plan
 
 _NEGATIVE_INFINITY = float("-inf")
 _MOST_NUMBERS = 2**24
-"""Largest tensor made to evaluate several samples at once; more are evaluated in several steps."""
+"""Largest tensor (in numbers) made to evaluate several samples at once; larger jobs are split."""
 _LARGEST_ERROR = 1e-3
-"""Of a log-probability, by rounding log-odds, that is put up with."""
+"""Largest acceptable error of a log-probability due to the rounding of log-odds."""
 
 
 class IndependentLabels(CircuitComponents):
@@ -68,13 +68,13 @@ class IndependentLabels(CircuitComponents):
 
     @remembered  # torch.compile cannot follow functools.cached_property
     def _is_extreme(self) -> bool:
-        """Whether log-odds are so large that their rounding errors are no longer small numbers."""
+        """Whether log-odds are so large that their rounding errors are too large."""
         if is_hidden(self.odds) or not self.odds.numel():
             return False
         return float(self.odds.detach().abs().max()) * torch.finfo(self.odds.dtype).eps > _LARGEST_ERROR
 
     def _through_the_circuit(self, y: Tensor) -> Tensor:
-        """What `log_scores` returns, evaluated like log Z: both are rounded in the same way, which then cancels."""
+        """The result of `log_scores`, evaluated like log Z, so that the rounding errors of both cancel."""
         labels, _, batch = y.shape
         parts = []
         for some in y.split(max(1, _MOST_NUMBERS // max(1, self.size * batch)), dim=1):

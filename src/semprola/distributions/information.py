@@ -20,15 +20,15 @@ def entropy(p: Evaluator) -> Tensor:
 
 
 def entropy_bounds(p: Evaluator) -> tuple[Tensor, Tensor]:
-    """Bounds from H(Y | C) ≤ H(Y) ≤ H(Y, C), with C the choice of component and path; and from the marginals."""
+    """Bounds from H(Y | C) ≤ H(Y) ≤ H(Y, C), where C is the choice of component and path, and from the marginals."""
     share, mean, entropies = p.responsibilities, p.marginals(), p.components.entropies()
     independent = torch.special.entr(mean).sum(0) + torch.special.entr(1 - mean).sum(0)
     joint = torch.special.entr(share).sum(0) + (share * entropies).sum(0)
     upper = torch.minimum(joint, independent)
     if p.components.is_deterministic:
         return (share * entropies).sum(0), upper
-    # paths through several units are not states: bound from below by the probability of the best state, which is a
-    # number without derivatives
+    # paths through several units are not states, so bound from below by the probability of the best state, which has
+    # no derivative
     _, bounds = p.components.best()
     best = log_sum_exp(p.log_mixing + bounds, 0) - p.log_partition
     return (-best.detach()).clamp(min=0.0), upper

@@ -1,4 +1,4 @@
-"""Components of several kinds side by side, as in an ensemble or a circuit beside a table."""
+"""Components of several kinds in one mixture, as in an ensemble, or a circuit together with a table."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Joined(Components):
         return torch.cat([part.log_z for part in self._parts])
 
     def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
-        # codes are numbers of the first part's weights
+        # codes are indices of the first part's weights
         first, *others = self._parts
         return torch.cat([first.log_scores(y, codes), *(part.log_scores(y) for part in others)], dim=1)
 

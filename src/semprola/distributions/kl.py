@@ -14,8 +14,8 @@ def kl_divergence(p: ConstrainedDistribution, q: ConstrainedDistribution) -> Ten
     """KL(p || q) [*batch], exact; +inf where q excludes what p allows.
 
     Raises:
-        ValueError: the two circuits differ.
-        IntractableError: mixtures with a large support.
+        ValueError: if the two circuits differ.
+        IntractableError: for mixtures with a large support.
     """
     if p.circuit != q.circuit:
         raise ValueError("kl_divergence needs two distributions over the same circuit")

@@ -22,13 +22,13 @@ def as_rows(value: Any, names: Sequence[str], what: str, like: Tensor, *, missin
 
     Args:
         value: a mapping, a data frame or a series; see :func:`semprola._names.named_columns`.
-        names: the columns wanted, in order.
-        what: how errors call the value.
-        like: gives the device and the type of the result.
-        missing: stands in for names that are left out; None if all of them are needed.
+        names: the wanted columns, in order.
+        what: what errors call the value.
+        like: a tensor with the device and type of the result.
+        missing: the value for names that are left out; None if every name is required.
 
     Raises:
-        LabelError: a name is unknown, appears twice, or is missing.
+        LabelError: if a name is unknown, appears twice, or is missing.
 
     Example:
         >>> as_rows({"b": 1.0}, ["a", "b"], "evidence", torch.zeros(0), missing=float("nan"))

@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class remembered(Generic[T]):
-    """A property worked out once; and again if that was without derivatives and now they are wanted."""
+    """A cached property. It is computed again if it was cached without derivatives and these are now needed."""
 
     def __init__(self, make: Callable[[Any], T]) -> None:
         self._make, self._key = make, f"_remembered_{make.__name__}"
@@ -39,7 +39,7 @@ class remembered(Generic[T]):
         return found[0]
 
     def forget(self, owner: Any) -> None:
-        """Let it be worked out again."""
+        """Discard the cached value."""
         owner.__dict__.pop(self._key, None)
 
 

@@ -26,11 +26,11 @@ class ProductDistribution(ConstrainedDistribution):
     Args:
         circuit: the compiled constraint (or its `CircuitPlans`).
         logits: log-odds of the labels in each component [*batch, components, labels].
-        mixing_logits: one number for each component [*batch, components]; may be left out if there is one.
+        mixing_logits: one number per component [*batch, components]; may be left out if there is only one.
         given: values of the given variables [*batch, given].
 
     Raises:
-        UnsatisfiableError: a row of given inputs leaves no model; names the row.
+        UnsatisfiableError: if a row of given inputs leaves no model; the message names the row.
     """
 
     def __init__(
@@ -70,12 +70,13 @@ def product_evaluator(
     Args:
         plans: plans of the constraint.
         logits: parameters of q [*batch, components, parameters], or [*batch, parameters] for one component.
-        mixing_logits: one number for each component [*batch, components]; None for one.
+        mixing_logits: one number per component [*batch, components]; None if there is only one.
         given: values of the given variables [*batch, given].
-        components: makes the components from a domain, parameters [parameters, components * batch] and their number.
+        components: makes the components from a domain, parameters [parameters, components * batch] and the number of
+            components.
 
     Raises:
-        UnsatisfiableError: a row of given inputs leaves no model; names the row.
+        UnsatisfiableError: if a row of given inputs leaves no model; the message names the row.
     """
     logits = with_components(logits, mixing_logits)
     *batch_shape, count, _ = logits.shape
@@ -88,7 +89,7 @@ def product_evaluator(
 
 
 def _check_given(domain: Domain, batch_shape: Any) -> None:
-    """Refuse given inputs that leave no model, naming their rows."""
+    """Raise an error that names the rows, if given inputs leave no model."""
     if domain.observed is None or torch.compiler.is_compiling():
         return
     plan = domain.plans.constraint

@@ -1,4 +1,4 @@
-"""Label vectors that violate the constraint: refused, left out, or moved to the nearest state that obeys."""
+"""Label vectors that violate the constraint: refused, ignored, or moved to the nearest state of the support."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ if TYPE_CHECKING:
 
 _CHOICES = ("raise", "ignore", "project")
 _NAMED = 3
-"""Rows that an error names, each with its first broken rule."""
+"""Number of rows that an error names, each with the first rule that it breaks."""
 _LISTED = 256
-"""A mixture with no more states than this compares all of them."""
+"""If a mixture has at most this many states, all of them are compared."""
 
 
 def log_prob(p: ConstrainedDistribution, value: Any, on_violation: str) -> Tensor:
@@ -54,7 +54,7 @@ def project(p: ConstrainedDistribution, value: Any) -> Tensor:
 
 
 def _nearest(p: Evaluator, target: Tensor) -> Tensor:
-    """The state nearest to each column of target [labels, batch], the most probable of several: [labels, batch]."""
+    """The state nearest to each column of target [labels, batch], or the most probable of several [labels, batch]."""
     first = p.domain.best_total(2 * target - 1)
     candidates = torch.cat([first[:, None], _tied(p, target, first)], dim=1)
     if not p.is_single and p.domain.can_be_listed(_LISTED):
@@ -68,7 +68,7 @@ def _nearest(p: Evaluator, target: Tensor) -> Tensor:
 def _tied(p: Evaluator, target: Tensor, first: Tensor) -> Tensor:
     """Every component's most probable state among the nearest [labels, candidates, batch].
 
-    One maximisation does it: each agreement with the target earns more than any two log-probabilities can differ by.
+    One maximisation suffices: each agreement with the target gains more than any two log-probabilities can differ by.
     """
     _, upper = p.components.best()
     margin = (upper - p.components.log_scores(first[:, None])[0]).clamp(min=0.0).double() + 1.0

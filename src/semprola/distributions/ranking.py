@@ -1,4 +1,4 @@
-"""The most probable states, and given candidates in the order of their probabilities."""
+"""The most probable states, and given candidates sorted by probability."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def rescore(p: ConstrainedDistribution, states: Any, log_prior: Any, weight: flo
         fits = f"batch {tuple(shape)} of {count} candidates"
         raise ValueError(f"states {tuple(rows.shape)} or log_prior {tuple(prior.shape)} do not fit {fits}") from None
     own = p.log_prob(rows.movedim(-2, 0)).movedim(0, -1)
-    # a prior of -inf excludes a state even with a weight of zero; what violates the rules stays excluded
+    # a prior of -inf excludes a state even if the weight is zero; states that violate the constraint stay excluded
     scores = (own + weight * prior.masked_fill(prior == _NEGATIVE_INFINITY, 0.0)).masked_fill(
         prior == _NEGATIVE_INFINITY, _NEGATIVE_INFINITY
     )

@@ -1,4 +1,4 @@
-"""A distribution that was made for the likelihood of states that were known beforehand."""
+"""A distribution made to give the likelihood of states that were known beforehand."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from semprola.distributions.spl import SPLDistribution
 
 
 class Announced:
-    """Label vectors whose likelihood will be asked for, as long as a block of code lasts.
+    """Label vectors whose likelihood will be asked for within a block of code.
 
     Args:
-        y: label vectors [*batch, labels], or what a layer's `encode` made of such.
+        y: label vectors [*batch, labels], possibly encoded by a layer's `encode`.
     """
 
     def __init__(self, y: Tensor | EncodedStates) -> None:
@@ -28,7 +28,7 @@ class Announced:
         self._version = self._current()
 
     def is_still(self, value: Any) -> bool:
-        """Whether a value is these very label vectors, and nobody has written into them since."""
+        """Whether a value is this same object, not modified since."""
         return value is self.y and self._current() == self._version
 
     def _current(self) -> int:
@@ -37,13 +37,13 @@ class Announced:
 
 
 class ScoredDistribution(SPLDistribution):
-    """An `SPLDistribution` that knows the log-probabilities of some states; all else is worked out when asked for.
+    """An `SPLDistribution` that knows the log-probabilities of some states and computes everything else on demand.
 
     Args:
         circuit: the compiled constraint.
         announced: the states.
         log_probs: their log-probabilities [*batch].
-        make: gives the whole mixture, or raises if it would not be that of the call any more.
+        make: returns the whole mixture, or raises an error if it has changed since the call of the layer.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class ScoredDistribution(SPLDistribution):
 
     @evaluator.setter
     def evaluator(self, evaluator: Evaluator) -> None:
-        # another mixture: what is known of the old one is not true of it
+        # the known log-probabilities do not apply to another mixture
         self._whole, self._announced = evaluator, Announced(torch.empty(0))
 
     def log_prob(self, value: Any, on_violation: str | None = None) -> Tensor:

@@ -1,4 +1,4 @@
-"""Checks of what users hand to a distribution over sequences, and the flat form of it."""
+"""Checks of the arguments that users pass to a distribution over sequences, and their flat form."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ from semprola.errors import LabelError
 
 
 def lengths_of(lengths: Any, mask: Any, batch_shape: torch.Size, positions: int, device: torch.device) -> Tensor | None:
-    """The lengths of the sequences [*batch], from lengths or a mask; None if all of them are as long as can be.
+    """The lengths of the sequences [*batch], from lengths or a mask; None if all have the full length.
 
     Raises:
-        ValueError: both are given, a length is not between 1 and `positions`, or a mask has holes; names the rows.
+        ValueError: if both are given, a length is not between 1 and `positions`, or a mask has holes; the message names
+            the rows.
     """
     if lengths is None and mask is None:
         return None
     if lengths is not None and mask is not None:
-        raise ValueError("lengths and mask say the same: give one of them")
+        raise ValueError("lengths and mask are two ways to say the same: pass only one of them")
     checked = _from_lengths(lengths, batch_shape, device) if mask is None else _from_mask(mask, batch_shape, positions)
     checked = checked.to(device)
     if is_hidden(checked):
@@ -33,7 +34,7 @@ def lengths_of(lengths: Any, mask: Any, batch_shape: torch.Size, positions: int,
     if least < 1 or most > positions:
         wrong = (checked < 1) | (checked > positions)
         where = rows_named(wrong.reshape(-1), batch_shape)
-        raise ValueError(f"sequences must have from 1 to {positions} tags, not {least if least < 1 else most}{where}")
+        raise ValueError(f"sequences must have 1 to {positions} tags, not {least if least < 1 else most}{where}")
     return None if least == positions else checked
 
 
@@ -41,19 +42,19 @@ def tag_rows(value: Any, tags: int, positions: int, batch_shape: torch.Size) -> 
     """Whole numbers [positions, samples, batch] from tags [*sample, *batch, positions], and [*sample, *batch].
 
     Raises:
-        TypeError: this is no tensor of numbers.
-        ValueError: the shape does not fit, or a number is not whole.
+        TypeError: if the value is not a tensor of numbers.
+        ValueError: if the shape does not fit, or a number is not whole.
     """
     rows, shape = flat_positions(value, 1, (positions,), batch_shape, f"tags [*batch, {positions}]")
     if rows.is_floating_point():
         rows = rows.nan_to_num(-1.0)
         if not is_hidden(rows) and not bool((rows == rows.round()).all()):
-            raise ValueError(f"tags are whole numbers from 0 to {tags - 1}")
+            raise ValueError(f"tags must be whole numbers from 0 to {tags - 1}")
     return rows.to(torch.int64), shape
 
 
 def check_tags(y: Tensor, tags: int, active: Tensor | None, shape: torch.Size, least: int) -> None:
-    """Refuse numbers [positions, samples, batch] that are no tags, within the sequences; names the rows."""
+    """Raise an error that names the rows, if numbers [positions, samples, batch] within the sequences are not tags."""
     if is_hidden(y) or not y.numel():
         return
     low, high = torch.aminmax(y)
@@ -65,7 +66,7 @@ def check_tags(y: Tensor, tags: int, active: Tensor | None, shape: torch.Size, l
     if not bool(wrong.any()):
         return
     value = int(y[wrong][0])
-    hint = " (-1 is for tags that are not observed: use log_marginal)" if value == -1 else ""
+    hint = " (if -1 means a tag that is not observed, use log_marginal)" if value == -1 else ""
     where = rows_named(wrong.any(0).reshape(-1), shape)
     raise ValueError(f"tags must be from 0 to {tags - 1}, not {value}{where}{hint}")
 
@@ -73,16 +74,16 @@ def check_tags(y: Tensor, tags: int, active: Tensor | None, shape: torch.Size, l
 def allowed_tags(
     evidence: Any, tags: Sequence[str], positions: int, batch_shape: torch.Size, active: Tensor | None, like: Tensor
 ) -> tuple[Tensor, torch.Size]:
-    """Which tags evidence leaves: bool [positions, tags, samples, batch], and the shape [*sample, *batch].
+    """Which tags the evidence allows: bool [positions, tags, samples, batch], and the shape [*sample, *batch].
 
     Args:
-        evidence: numbers of tags, -1 or NaN where not observed [*sample, *batch, positions]; bool [*sample, *batch,
+        evidence: tags as integers, -1 or NaN where not observed [*sample, *batch, positions]; bool [*sample, *batch,
             positions, tags], true for tags that are possible; or a dict from positions to a tag or a list of tags.
-        tags: their names.
-        positions: the longest sequence.
-        batch_shape: of the distribution.
-        active: positions that are within their sequence [positions, batch]; what is said of others is ignored.
-        like: gives the device.
+        tags: names of the tags.
+        positions: length of the longest sequence.
+        batch_shape: batch shape of the distribution.
+        active: positions within their sequence [positions, batch]; evidence at other positions is ignored.
+        like: a tensor on the device of the result.
     """
     count = len(tags)
     if isinstance(evidence, Mapping):
@@ -106,10 +107,10 @@ def flat_positions(
     """[*sizes, samples, batch] from [*sample, *batch, *sizes], and the shape [*sample, *batch].
 
     Raises:
-        TypeError: this is no tensor.
-        ValueError: the shape does not fit.
+        TypeError: if the value is not a tensor.
+        ValueError: if the shape does not fit.
     """
-    # the usual case first: a batch of the right shape costs one view
+    # the usual case first: a batch of the right shape needs only a view
     if isinstance(value, Tensor) and value.shape == (*batch_shape, *sizes) and not value.is_complex():
         rows = value.reshape(1, math.prod(batch_shape), *sizes)
         return rows.permute(*range(2, 2 + inner), 0, 1), batch_shape
@@ -127,9 +128,9 @@ def flat_positions(
     if shape[len(shape) - len(batch_shape) :] != batch_shape:
         raise ValueError(
             f"{what} of shape {tuple(value.shape)} have more rows than batch {tuple(batch_shape)}: "
-            "put further rows into dimensions before the batch"
+            "put the extra rows into dimensions before the batch"
         )
-    # not numel(): a product keeps sizes symbolic while a network is exported
+    # not numel(): math.prod keeps sizes symbolic while a network is exported
     samples = math.prod(shape[: len(shape) - len(batch_shape)])
     rows = value.expand(*shape, *sizes).reshape(samples, math.prod(batch_shape), *sizes)
     return rows.permute(*range(2, 2 + inner), 0, 1), shape
@@ -163,7 +164,7 @@ def _from_mask(mask: Any, batch_shape: torch.Size, positions: int) -> Tensor:
         if not torch.equal(expected_mask, value):
             holes = (expected_mask != value).any(-1).reshape(-1)
             where = rows_named(holes, batch_shape)
-            raise ValueError(f"a mask must be true from the first tag to the last of a sequence and false after{where}")
+            raise ValueError(f"a mask must be true up to the last tag of a sequence and false after it{where}")
     return lengths
 
 

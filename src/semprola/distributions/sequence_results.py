@@ -1,4 +1,4 @@
-"""What distributions over sequences report: scores, expectations, names, violations, lists of sequences."""
+"""Results of distributions over sequences: support, expectations, violations, lists of sequences, names."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WHAT = ("mode", "marginals", "top_k")
 
 
 class ObeysRules(Constraint):
-    """Sequences that obey the rules, and the distribution's evidence."""
+    """Sequences that obey the rules and agree with the distribution's evidence."""
 
     is_discrete = True
     event_dim = 1
@@ -78,7 +78,7 @@ def violation(p: SequenceDistribution, y: Tensor, impossible: Tensor, shape: tor
 
 
 def _reason(p: SequenceDistribution, tags: list[int], column: int) -> str:
-    """The first tag that the rules do not allow where it stands."""
+    """The first tag that the rules or the evidence do not allow at its position."""
     chain, active = p.chain, p.trellis.active
     count = len(tags) if active is None else int(active[:, column].sum())
     node = chain.num_nodes

@@ -1,4 +1,4 @@
-"""The distribution over sequences of tags: a chain with learnt transitions that obeys the rules, exactly queryable."""
+"""Distributions over sequences of tags: chains with learnt transitions that obey rules, with exact queries."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ _NEGATIVE_INFINITY = float("-inf")
 
 
 class SequenceDistribution(Distribution):
-    """A distribution over sequences of tags; what :class:`semprola.SequenceSPL` returns.
+    """A distribution over sequences of tags, as returned by :class:`semprola.SequenceSPL`.
 
     log p(y) = Σ_t logits[t, y_t] + start[y_0] + Σ_t transitions[y_t-1, y_t] + end[y_last] - log Z if y obeys the rules,
-    -inf if it does not. Tags are whole numbers. Sequences of a batch may have different lengths: what stands after the
-    end of a sequence is ignored in what you pass, -1 in the sequences and 0 in the probabilities that come back.
+    -inf if it does not. Tags are whole numbers. Sequences of a batch may have different lengths. After the end of a
+    sequence, arguments are ignored, returned sequences are -1, and returned probabilities are 0.
 
     Args:
         trellis: the scores, over a flat batch.
-        batch_shape: what the flat batch stands for.
+        batch_shape: the shape of the batch before it was flattened.
         tags: names of the tags.
-        shift: what was taken from the scores of each sequence, to be added to log Z [batch].
+        shift: what was subtracted from the scores of each sequence, to be added to log Z [batch].
         validate_args: check the arguments of queries, as torch.distributions does.
     """
 
@@ -51,7 +51,7 @@ class SequenceDistribution(Distribution):
     ) -> None:
         self.trellis, self.tags, self._shift = trellis, tuple(tags), shift
         super().__init__(torch.Size(batch_shape), torch.Size([trellis.positions]), validate_args=False)
-        # not torch's default, which torch.compile turns off for the whole process: bad tags would go unnoticed
+        # not torch's default, which torch.compile turns off for the whole process, so that bad tags would go unnoticed
         self._validate_args = __debug__ if validate_args is None else validate_args
 
     # shape and description ------------------------------------------------------------------------------------------
@@ -77,7 +77,7 @@ class SequenceDistribution(Distribution):
 
     @property
     def support(self) -> results.ObeysRules:
-        """A torch constraint: ``p.support.check(y)`` is whether y obeys the rules (and the evidence)."""
+        """A torch constraint: ``p.support.check(y)`` says whether y obeys the rules (and the evidence)."""
         return results.ObeysRules(self)
 
     def __repr__(self) -> str:
@@ -87,7 +87,7 @@ class SequenceDistribution(Distribution):
         )
 
     def expand(self, batch_shape: Sequence[int], _instance: Any = None) -> Any:
-        """The same distribution over a larger batch shape, as torch.distributions do it."""
+        """The same distribution with its batch expanded to a larger shape, as in torch.distributions."""
         shape = torch.Size(batch_shape)
         index = torch.arange(self.trellis.batch, device=self._shift.device).reshape(self.batch_shape)
         chosen = index.expand(shape).reshape(-1)
@@ -100,14 +100,15 @@ class SequenceDistribution(Distribution):
 
         Args:
             value: tags [*sample, *batch, positions].
-            on_violation: what to do with sequences that break the rules, in place of -inf. "raise": refuse, naming the
-                first rows and tags. "ignore": 0, so that such a sequence adds nothing to a sum and has no gradient.
+            on_violation: what to do with sequences that break the rules, instead of returning -inf. "raise": raise an
+                error that names the first rows and tags. "ignore": return 0, so that the sequence adds nothing to a
+                sum and has no gradient.
 
         Returns:
             [*sample, *batch]
 
         Raises:
-            ViolationError: on_violation is "raise" and a sequence breaks the rules.
+            ViolationError: if on_violation is "raise" and a sequence breaks the rules.
         """
         if on_violation not in (None, "raise", "ignore"):
             raise ValueError(f"on_violation must be 'raise' or 'ignore', not {on_violation!r}")
@@ -122,12 +123,12 @@ class SequenceDistribution(Distribution):
 
     @property
     def log_partition(self) -> Tensor:
-        """log Z [*batch]: the log of the sum over all sequences that obey."""
+        """log Z [*batch]: the log of the sum over all sequences that obey the rules."""
         return (self._log_z + self._shift).reshape(self.batch_shape)
 
     @property
     def mean(self) -> Tensor:
-        """Marginals of the tags [*batch, positions, tags], the mean of their one-hot form; differentiable."""
+        """Marginals of the tags [*batch, positions, tags], that is, the mean of one-hot tags; differentiable."""
         return self._rows(self.posterior.marginals)
 
     @property
@@ -142,7 +143,7 @@ class SequenceDistribution(Distribution):
         return mean * (1 - mean)
 
     def log_marginal(self, evidence: Any) -> Tensor:
-        """Log-probability of partly labelled sequences; train with it where labels are missing or ambiguous.
+        """Log-probability of partly labelled sequences; use it as a loss if labels are missing or ambiguous.
 
         Args:
             evidence: tags, -1 or NaN where not observed [*sample, *batch, positions]; or bool [*sample, *batch,
@@ -168,7 +169,7 @@ class SequenceDistribution(Distribution):
         """The distribution given evidence, such as ``p.condition({0: "O"})``; see :meth:`log_marginal`.
 
         Raises:
-            UnsatisfiableError: evidence that has probability zero; names the rows.
+            UnsatisfiableError: if the evidence has probability zero; the message names the rows.
         """
         allowed, shape = allowed_tags(evidence, self.tags, *self._sizes, self.trellis.active, self._shift)
         if shape != self.batch_shape:
@@ -197,17 +198,17 @@ class SequenceDistribution(Distribution):
         return torch.ones(self.batch_shape, dtype=torch.bool, device=self._shift.device)
 
     def decode(self, utility: Any = "mode") -> Tensor:
-        """The sequence that maximises an expected utility among those that obey [*batch, positions].
+        """The sequence that maximises an expected utility, among those that obey the rules [*batch, positions].
 
         Args:
-            utility: "mode"; "hamming" (most tags right on average); or gains of each tag at each position [*batch,
-                positions, tags].
+            utility: "mode"; "hamming" (largest expected number of right tags); or the gain of each tag at each position
+                [*batch, positions, tags].
         """
         if isinstance(utility, str):
             if utility == "mode":
                 return self.mode
             if utility != "hamming":
-                raise ValueError(f"a sequence is decoded by 'mode', 'hamming' or gains, not {utility!r}")
+                raise ValueError(f"decode takes 'mode', 'hamming' or gains, not {utility!r}")
             with torch.no_grad():
                 return self._sequences(self._most(self.posterior.marginals))
         count, positions = len(self.tags), self.trellis.positions
@@ -225,8 +226,9 @@ class SequenceDistribution(Distribution):
         """Exact samples [*sample_shape, *batch, positions]; all of them obey the rules. -1 after the end.
 
         Args:
-            sample_shape: how many.
-            generator: source of randomness; by default torch's, so that torch.manual_seed makes it reproducible.
+            sample_shape: the shape of independent samples per element of the batch.
+            generator: source of randomness; by default torch's own, so that torch.manual_seed makes samples
+                reproducible.
         """
         shape = torch.Size(sample_shape)
         if any(size < 0 for size in shape):
@@ -238,7 +240,7 @@ class SequenceDistribution(Distribution):
     def top_k(self, k: int) -> tuple[Tensor, Tensor]:
         """The k most probable sequences, best first [*batch, k, positions], and their log-probabilities [*batch, k].
 
-        Where fewer than k sequences obey, the rest repeat the mode and have log-probability -inf.
+        If fewer than k sequences obey the rules, the rest repeat the mode and have log-probability -inf.
         """
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise ValueError(f"k must be a positive whole number, not {k!r}")
@@ -251,23 +253,23 @@ class SequenceDistribution(Distribution):
         )
 
     def enumerate_support(self, expand: bool = True) -> Tensor:
-        """All sequences that obey [sequences, *batch, positions].
+        """All sequences of the support [sequences, *batch, positions].
 
         Raises:
-            IntractableError: too many to list.
-            ValueError: the rows of the batch have different lengths or evidence.
+            IntractableError: if there are too many to list.
+            ValueError: if the rows of the batch have different lengths or evidence.
         """
         found = results.all_sequences(self)
         found = found.reshape(len(found), *[1] * len(self.batch_shape), self.trellis.positions)
         return found.expand(-1, *self.batch_shape, -1) if expand else found
 
     def to_dict(self, what: str = "mode", k: int = 5) -> dict[str, Any]:
-        """A result by name, as nested lists of the batch shape, each sequence cut to its length.
+        """A result by name, as nested lists of the batch shape, with each sequence cut to its length.
 
         Args:
-            what: "mode": names of the tags under "tags"; "marginals": for each tag its probabilities; "top_k": the k
-                best under "tags", and their "log_prob".
-            k: how many sequences, for "top_k".
+            what: "mode" gives the names of the tags under "tags"; "marginals" gives the probabilities of each tag under
+                its name; "top_k" gives the k best sequences under "tags" and their "log_prob".
+            k: number of sequences for "top_k".
 
         Example:
             >>> import torch, semprola as sp
@@ -277,7 +279,7 @@ class SequenceDistribution(Distribution):
         """
         return results.to_dict(self, what, k)
 
-    # for whoever writes a query -------------------------------------------------------------------------------------
+    # for authors of queries -----------------------------------------------------------------------------------------
 
     def checked(self, value: Any) -> tuple[Tensor, torch.Size]:
         """Tags [positions, samples, batch] from [*sample, *batch, positions], with 0 after the ends; and the shape."""
@@ -300,7 +302,7 @@ class SequenceDistribution(Distribution):
 
     @property
     def _sums(self) -> Sums | None:
-        """Worked out once; None while a compiler or transform looks on, which must see where numbers come from."""
+        """The sums, computed once; None while a compiler or transform is watching, which must see every operation."""
         if is_watched():
             return None
         found: Sums | None = self.__dict__.get("_known_sums")
@@ -351,7 +353,7 @@ def kl_divergence(p: SequenceDistribution, q: SequenceDistribution) -> Tensor:
     """KL(p || q) [*batch], exact; +inf where q excludes what p allows.
 
     Raises:
-        ValueError: the rules, tags or lengths differ.
+        ValueError: if the rules, tags or lengths differ.
     """
     same = p.tags == q.tags and p.event_shape == q.event_shape and results.same_chain(p.chain, q.chain)
     if not same:

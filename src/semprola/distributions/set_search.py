@@ -1,4 +1,4 @@
-"""The state of the constraint with the largest expected F1, and a bound on what any state reaches."""
+"""The state of the constraint with the largest expected F1, and an upper bound for all states."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from semprola.distributions.evaluator import Evaluator
 _STEPS = 60
 """Most steps of the search for multipliers; it ends earlier in all but contrived cases."""
 _TOLERANCE = 1e-9
-"""Differences of expected F1 that are rounding errors."""
+"""Smaller differences of expected F1 count as rounding errors."""
 
 
 def best_f1(
@@ -20,10 +20,11 @@ def best_f1(
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The best state found [labels, batch], its expected F1 and an upper bound [batch].
 
-    For every number k of labels, max { Σ y_j Δ_jk : y in the constraint, |y| = k } is bounded by Lagrange's relaxation
-    min_λ max_y Σ y_j (Δ_jk - λ) + λ k, whose inner maximum one pass over the circuit finds. The multiplier is where
-    the lines of the best states known with fewer and with more labels meet; when no state lies above their crossing,
-    the bound is tight. Sizes whose bound is below a state already found are dropped.
+    For every number k of labels, max { Σ y_j Δ_jk : y in the constraint, |y| = k } is bounded by the Lagrangian
+    relaxation min_λ max_y Σ y_j (Δ_jk - λ) + λ k. One pass over the circuit finds the inner maximum. Each state is a
+    line in λ; the next multiplier is where the lines of the best known states with fewer and with more labels meet.
+    If no state lies above their crossing, the bound is tight. Sizes whose bound is below the value of a known state are
+    dropped.
 
     Args:
         p: the distribution.
@@ -49,7 +50,7 @@ def best_f1(
 
 
 class _Best:
-    """The best state of each row so far."""
+    """The best state of each row found so far."""
 
     def __init__(self, p: Evaluator, score: Callable[[Tensor], Tensor]) -> None:
         self.score = score
@@ -59,7 +60,7 @@ class _Best:
         self.states = candidates.gather(1, index.expand(len(candidates), 1, -1))[:, 0]
 
     def offer(self, states: Tensor, row: Tensor, values: Tensor) -> None:
-        """States [labels, n] for the rows [n], with their expected F1 [n]."""
+        """Offer states [labels, n] for the rows [n], with their expected F1 [n]."""
         top = self.value.scatter_reduce(0, row, values, "amax")
         winner = torch.nonzero((values == top[row]) & (values > self.value[row]))[:, 0]
         self.states[:, row[winner]] = states[:, winner]
@@ -67,7 +68,7 @@ class _Best:
 
 
 class _Tracks:
-    """For each size k and row: the states with fewer and with more labels whose lines bound the maximum."""
+    """For each size k and row, the states with fewer and with more labels whose lines bound the maximum."""
 
     def __init__(self, p: Evaluator, delta: Tensor, size: Tensor, relaxed: Tensor, best: _Best) -> None:
         self.p, self.delta, self.best = p, delta, best
@@ -81,7 +82,7 @@ class _Tracks:
 
     @property
     def open(self) -> Tensor:
-        """Which sizes may still hide something better than the best state known."""
+        """Which sizes may still have a better state than the best known one."""
         return ~self.done & (self.bound > self.best.value + _TOLERANCE)
 
     def try_multipliers(self, multiplier: Tensor) -> None:
@@ -104,7 +105,7 @@ class _Tracks:
         self.done |= impossible | (where & ((self.low[1] == size) | (self.high[1] == size)))
 
     def step(self) -> bool:
-        """Try the multiplier where the two lines meet; whether anything is left to do."""
+        """Try the multiplier where the two lines meet; returns whether anything was left to do."""
         where = self.open
         if not bool(where.any()):
             return False

@@ -36,7 +36,7 @@ class WeightedBranches(CircuitComponents):
         domain: which states are allowed.
         logits: [logits, components * batch]
         count: number of components.
-        alive: which weights the given inputs leave, bool [W, components * batch]; None for all.
+        alive: which weights the given inputs leave possible, bool [W, components * batch]; None for all.
     """
 
     _is_local = True
@@ -55,7 +55,7 @@ class WeightedBranches(CircuitComponents):
 
     @remembered
     def weights(self) -> Tensor:
-        # the likelihood of a state needs few of them, so all are normalised only when a query asks
+        # the likelihood of a state needs few weights, so all are normalised only if a query needs them
         return log_softmax(self.domain.plans.layer, self.logits, self._alive)
 
     @remembered
@@ -63,20 +63,20 @@ class WeightedBranches(CircuitComponents):
         observed = self.domain.observed
         if observed is None or self._tilt is not None or self._alive is not None:
             return self._by_weights()
-        # what is observed, straight from the logits: all weights need not be normalised beforehand
+        # directly from the logits, without normalising all weights beforehand
         plan = self.plan(explicit=self.domain.needs_explicit)
         return marginal_likelihood(plan, self._split(self.logits), observed)
 
     def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
         plan = self.domain.plans.layer_explicit
         if self.is_deterministic:
-            # exactly one branch of each sum is active: log p is a sum of log-softmax terms, with no -inf on the way
+            # y uses exactly one branch of each sum that it reaches, so log p is a sum of log-softmax terms
             labels = self.domain.circuit.num_labels
             return likelihood(plan, self._split(self.logits), self.domain.rows_of(y), codes, labels)
         return self.log_values(plan, self.weights, y)
 
     def tempered(self, temperature: Tensor) -> Any:
-        # the logits of the uniform distribution are the counts of models below each branch, not zeros
+        # the logits of the uniform distribution are the log-counts of models below each branch, not zeros
         plans = self.domain.plans
         uniform = logits_of(plans.layer, plans.log_counts).to(self.logits)[:, None]
         logits = uniform + self.scaled(self.logits - uniform, temperature)
@@ -95,13 +95,13 @@ class SPLDistribution(ConstrainedDistribution):
         logits: of the sums' branches [*batch, components, logits], or [*batch, logits] for one component. A sum with
             two branches has one logit, that of the second relative to the first;
             ``CircuitPlans(circuit).layer.num_logits`` says how many there are.
-        mixing_logits: one number for each component [*batch, components]; may be left out if there is one.
+        mixing_logits: one number per component [*batch, components]; may be left out if there is only one.
         given: values of the given variables [*batch, given].
-        units: copies of each sum that `logits` are for.
-        mixing: which of them are multiplied, "cross" or "elementwise".
+        units: number of copies of each sum.
+        mixing: which units of a product's two inputs are multiplied, "cross" or "elementwise".
 
     Raises:
-        UnsatisfiableError: a row of given inputs leaves no model; names the row.
+        UnsatisfiableError: if a row of given inputs leaves no model; the message names the row.
     """
 
     def __init__(
@@ -129,7 +129,7 @@ def weighted_branches(plans: CircuitPlans, logits: Tensor, given: Any = None) ->
     """The components for logits [*batch, components, logits] and given inputs [*batch, given].
 
     Raises:
-        UnsatisfiableError: a row of given inputs leaves no model; names the row.
+        UnsatisfiableError: if a row of given inputs leaves no model; the message names the row.
     """
     *batch_shape, count, _ = logits.shape
     columns = flat_columns(logits)

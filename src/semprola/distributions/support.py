@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Satisfies(Constraint):
-    """Label vectors that satisfy the rules, for the distribution's inputs and evidence."""
+    """Label vectors that satisfy the constraint, for the distribution's given inputs and evidence."""
 
     is_discrete = True
     event_dim = 1

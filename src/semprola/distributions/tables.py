@@ -1,4 +1,4 @@
-"""A component over a list of known label sets: a softmax of additive scores."""
+"""A component over a table of known label vectors: a softmax of additive scores."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from semprola.distributions.numeric import log_sum_exp
 
 _NEGATIVE_INFINITY = float("-inf")
 _MOST_NUMBERS = 2**22
-"""Pairs of state and batch element that are checked against the constraint at once."""
+"""Largest tensor (in numbers) made to check states against the constraint; larger jobs are split."""
 
 
 class StateTable:
-    """Distinct label vectors, and a way to find one among them.
+    """Distinct label vectors, with a fast lookup.
 
     Args:
         states: 0/1 [states, labels], without repetitions; at least one.
@@ -32,15 +32,15 @@ class StateTable:
         self._sorted, self._order = self._keys(states.T).sort()
 
     def find(self, y: Tensor) -> Tensor:
-        """The row of each label vector [labels, n], -1 where it is none of them: [n]."""
+        """The row of each label vector [labels, n], or -1 if it is not in the table: [n]."""
         place = torch.searchsorted(self._sorted, self._keys(y)).clamp(max=len(self._sorted) - 1)
         row = self._order[place]
-        # two sums may agree by chance, two label vectors may not
+        # different label vectors may have the same key by chance
         same = ((self.states[row].T > 0.5) == (y > 0.5)).all(0)
         return torch.where(same, row, -1)
 
     def _keys(self, y: Tensor) -> Tensor:
-        """One number for each label vector [labels, n]: the sum, modulo 2^64, of a random one for each label."""
+        """A key for each label vector [labels, n]: the sum, modulo 2^64, of a random number per label that is 1."""
         return ((y > 0.5).to(torch.int64) * self._code[:, None]).sum(0)
 
 
@@ -117,7 +117,7 @@ class KnownStates(Components):
 
     def sample(self, component: Tensor, generator: torch.Generator | None) -> Tensor:
         share = self._probabilities
-        # where nothing is possible, no one asks for this component: any state will do
+        # if no state is possible, this component is never drawn, so any state will do
         share = torch.where(share.sum(0) > 0, share, torch.ones_like(share))
         row = torch.multinomial(share.T, len(component), replacement=True, generator=generator).T
         return self._states[row].permute(2, 0, 1)

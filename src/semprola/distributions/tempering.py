@@ -14,13 +14,14 @@ from semprola.distributions.evaluator import Evaluator
 def tempered(p: ConstrainedDistribution, temperature: Tensor, mixing_temperature: Tensor | float = 1.0) -> Any:
     """The same distribution with the parameters of each component divided by a temperature.
 
-    A temperature above 1 makes a component flatter, below 1 sharper; as it grows, a component of `SPL` or of a
-    factorised `ProductSPL` becomes uniform over the models of the constraint. Differentiable in the temperatures.
+    A temperature above 1 makes a component flatter, one below 1 makes it sharper. As the temperature grows, a component
+    of `SPL` or of a factorised `ProductSPL` becomes uniform over the models of the constraint. Differentiable in the
+    temperatures.
 
     Args:
         p: the distribution.
-        temperature: one number above zero for each component [components].
-        mixing_temperature: the same for the weights of the components.
+        temperature: one positive number per component [components].
+        mixing_temperature: a positive number for the weights of the components.
 
     Example:
         >>> import torch, semprola as sp

@@ -20,9 +20,9 @@ from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableErr
 from semprola.logic import Cnf, Formula, Kind, Leaf, parse
 
 _SHOWN = 8
-"""Labels of a rule whose values are reported; of larger rules, a part that cannot hold."""
+"""For rules with at most this many labels, all values are reported; for larger ones, a part that contradicts them."""
 _SECONDS = 10.0
-"""Time that may be spent on compiling a family just to say which of its labels do not fit together."""
+"""Most time to spend on compiling a family just to say which of its labels conflict."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ class Violation:
 
     Attributes:
         row: the index of the row in y without its last dimension; a tuple if there are several dimensions.
-        rule: the rule as the user wrote it; the name of a family; of a circuit whose formula is not known, the values
-            that cannot hold together.
-        values: the values, in this row, of labels that break the rule.
+        rule: the rule as the user wrote it, or the name of a family; for a circuit whose formula is unknown, the
+            values that cannot hold together.
+        values: the values of the labels of this row that break the rule.
     """
 
     row: int | tuple[int, ...]
@@ -55,8 +55,7 @@ def violations(
 ) -> list[Violation]:
     """List the rows that violate a constraint, with every rule that each breaks.
 
-    A rule is one operand of the conjunction that the constraint is: for ``(cat -> animal) & (dog -> animal)`` there are
-    two.
+    The rules are the operands of the constraint's conjunction: ``(cat -> animal) & (dog -> animal)`` has two.
 
     Args:
         constraint: a formula, its text, a family, a compiled circuit, or a layer or distribution over one.
@@ -66,10 +65,10 @@ def violations(
         given: values of the input variables [*batch, given], or by name.
 
     Returns:
-        One entry for each row and broken rule, in the order of the rows; empty if all rows obey.
+        One entry per row and broken rule, in the order of the rows; empty if all rows satisfy the constraint.
 
     Raises:
-        LabelError: a column is unknown or missing.
+        LabelError: if a column is unknown or missing.
 
     Example:
         >>> import torch
@@ -114,7 +113,7 @@ def _of_formula(
 
 
 def _conjuncts(formula: Formula) -> Iterator[Formula]:
-    """The operands of a conjunction, those of nested ones and the clauses of a file among them, in order."""
+    """The operands of a conjunction, in order, including those of nested ones and the clauses of a file."""
     stack = [formula]
     while stack:
         node = stack.pop()
@@ -127,7 +126,7 @@ def _conjuncts(formula: Formula) -> Iterator[Formula]:
 
 
 def _reasons(rule: Formula, rows: NDArray[np.bool_]) -> list[dict[str, int]]:
-    """For each row [rows, labels of the rule] the values of labels that break the rule."""
+    """For each row [rows, labels of the rule], the values of labels that break the rule."""
     names = rule.labels()
     if len(names) <= _SHOWN and not isinstance(rule, Leaf):
         return [{name: int(value) for name, value in zip(names, row, strict=True)} for row in rows]
@@ -154,14 +153,15 @@ def _together(values: dict[str, int]) -> str:
 
 
 def _cores(circuit: Circuit, rows: NDArray[np.bool_]) -> list[dict[str, int]]:
-    """For each violating row [rows, variables] values that already contradict the constraint, none of them idle."""
+    """For each violating row [rows, variables], a minimal set of values that contradicts the constraint."""
     plans = plans_of(circuit)
     values = torch.from_numpy(rows.T.astype(np.float32))
     kept = torch.zeros_like(values, dtype=torch.bool)
     width, count = values.shape
     index = torch.arange(width)[:, None]
     open_rows = ~_impossible(plans, values, kept)
-    # the first variables up to `last` are a contradiction together with what is kept: so is the last of them
+    # the kept variables and the first `last` ones contradict the constraint; bisection finds the fewest first ones that
+    # do, and the last of these is kept
     last = torch.full((count,), width)
     while bool(open_rows.any()):
         low, high = torch.zeros(count, dtype=torch.int64), last.clone()
@@ -215,7 +215,7 @@ def _table(
     batch = values.shape[:-1]
     if inputs:
         if given is None:
-            raise LabelError(f"the constraint speaks of inputs ({', '.join(inputs[:4])}): pass given=")
+            raise LabelError(f"the constraint has inputs ({', '.join(inputs[:4])}): pass given=")
         x = _bits(given, inputs, "given")
         batch = np.broadcast_shapes(batch, x.shape[:-1])
         values = np.concatenate(

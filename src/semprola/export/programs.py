@@ -41,7 +41,7 @@ def module(model: Any, what: str = "mode") -> nn.Module:
         A module of inputs x, and for "log_prob" of label vectors y [batch, labels] (or tags [batch, positions]).
 
     Raises:
-        SemprolaError: the layer or the query has no such form, or the network is no such network.
+        SemprolaError: if the layer or the query cannot be exported, or the network does not return such a distribution.
 
     Example:
         >>> import semprola as sp
@@ -65,7 +65,7 @@ def program(model: Any, what: str = "mode", *, example: Any = None) -> torch.exp
             shape. With a `SequenceSPL` it also sets the number of positions that the program is for.
 
     Raises:
-        SemprolaError: the layer or the query has no such form, or the network is no such network.
+        SemprolaError: if the layer or the query cannot be exported, or the network does not return such a distribution.
 
     Example:
         >>> import semprola as sp
@@ -100,7 +100,7 @@ def save_program(
         The path.
 
     Raises:
-        SemprolaError: the layer or the query has no such form, or the network is no such network.
+        SemprolaError: if the layer or the query cannot be exported, or the network does not return such a distribution.
     """
     made = program(model, what, example=example)
     metadata = _metadata(model, _plain(_network_of(model), what), what, constraint)
@@ -129,7 +129,7 @@ def onnx(
         The path.
 
     Raises:
-        SemprolaError: the layer or the query has no such form, or onnx is not installed.
+        SemprolaError: if the layer or the query cannot be exported, or onnx is not installed.
     """
     try:
         import onnx  # noqa: F401

@@ -24,7 +24,7 @@ class Query(nn.Module):
         what: one of `QUERIES`.
 
     Raises:
-        SemprolaError: the layer or the query has no plain form.
+        SemprolaError: if the layer or the query cannot be exported.
     """
 
     def __init__(self, layer: nn.Module, what: str) -> None:

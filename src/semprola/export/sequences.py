@@ -26,7 +26,7 @@ class SequenceQuery(nn.Module):
         what: "mode", "mean", "log_prob" or "hamming".
 
     Raises:
-        SemprolaError: there is no such query.
+        SemprolaError: if the query is unknown.
     """
 
     def __init__(self, network: nn.Module, what: str) -> None:

@@ -44,7 +44,7 @@ class DL2(nn.Module):
         reduction: "mean", "sum" or "none" over the batch.
 
     Raises:
-        LabelError: the constraint speaks of a label that has no column.
+        LabelError: if the constraint mentions a label that has no column.
 
     Example:
         >>> import torch, semprola as sp

@@ -125,8 +125,8 @@ class ConstrainedLayer(nn.Module):
             The layer.
 
         Raises:
-            ValueError: rows that break the constraint, which it names.
-            PropertyError: a gate of your own that does not end in an `nn.Linear` with a bias.
+            ValueError: if rows violate the constraint; the message names them.
+            PropertyError: if the gate is your own and does not end in an `nn.Linear` with a bias.
 
         Example:
             >>> import torch, semprola as sp
@@ -204,8 +204,8 @@ def as_circuit(constraint: Circuit | Formula | str, labels: Iterable[str] | None
         labels: the column order of y; by default the constraint's own.
 
     Raises:
-        LabelError: there are no labels, or they are not those of the constraint.
-        PropertyError: a circuit of the user's own lacks what a layer needs.
+        LabelError: if there are no labels, or they differ from the constraint's.
+        PropertyError: if the given circuit lacks a property that a layer needs.
     """
     compiled = isinstance(constraint, Circuit)
     circuit = constraint if compiled and labels is None else compile(constraint, labels=labels)

@@ -40,9 +40,9 @@ def constrain(
             order of first appearance.
 
     Raises:
-        ValueError: logits of another width, or logits that are NaN or infinite; names the rows.
-        LabelError: a name is unknown or missing.
-        UnsatisfiableError: the constraint, or a row of given inputs, leaves no model.
+        ValueError: if logits have the wrong width, or are NaN or infinite; the message names the rows.
+        LabelError: if a name is unknown or missing.
+        UnsatisfiableError: if the constraint, or a row of given inputs, leaves no model.
 
     Example:
         >>> import torch, semprola as sp

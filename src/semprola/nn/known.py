@@ -21,8 +21,8 @@ class KnownTable(nn.Module):
         device: where they live.
 
     Raises:
-        ValueError: rows that break the constraint, which it names. (A constraint with given inputs is checked for each
-            row of inputs, when the layer is called.)
+        ValueError: if rows violate the constraint; the message names them. (With given inputs, the states are checked
+            for each row of inputs when the layer is called.)
     """
 
     states: Tensor

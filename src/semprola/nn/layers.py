@@ -152,7 +152,7 @@ class ProductSPL(ConstrainedLayer):
         dtype: type of the parameters.
 
     Raises:
-        PropertyError: "hmm" or "vtree" for a circuit that respects no vtree and cannot be given one.
+        PropertyError: if q is "hmm" or "vtree" and the circuit respects no suitable vtree and cannot be given one.
 
     Example:
         >>> import torch, semprola as sp

@@ -44,9 +44,9 @@ class SequenceSPL(nn.Module):
         end: scores of the last tag [tags], or None.
 
     Raises:
-        LabelError: tags are no tags, or the rules name one that does not exist.
-        ParseError: a pattern is not a regular expression.
-        UnsatisfiableError: no sequence obeys the rules.
+        LabelError: if tags are invalid, or the rules name a tag that does not exist.
+        ParseError: if a pattern is not a regular expression.
+        UnsatisfiableError: if no sequence obeys the rules.
 
     Example:
         >>> import torch, semprola as sp
@@ -98,8 +98,8 @@ class SequenceSPL(nn.Module):
             mask: true up to the end of a sequence and false after it [*batch, positions], in place of `lengths`.
 
         Raises:
-            ValueError: logits that are NaN or infinite, lengths or a mask that do not fit; names the rows.
-            UnsatisfiableError: no sequence of such a length obeys the rules; names the rows.
+            ValueError: if logits are NaN or infinite, or lengths or mask do not fit; the message names the rows.
+            UnsatisfiableError: if no sequence of such a length obeys the rules; the message names the rows.
         """
         batch_shape, positions = self._shape_of(logits)
         ends = lengths_of(lengths, mask, batch_shape, positions, logits.device)
@@ -122,7 +122,7 @@ class SequenceSPL(nn.Module):
         """Sequences of tag names as numbers [rows, positions], -1 after their ends, and their lengths [rows].
 
         Raises:
-            LabelError: a name is not a tag; names the row.
+            LabelError: if a name is not a tag; the message names the row.
 
         Example:
             >>> import semprola as sp

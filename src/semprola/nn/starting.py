@@ -101,8 +101,8 @@ def checked_rows(circuit: Circuit, y: Any, given: Any) -> tuple[Tensor, Tensor |
     """Label vectors [rows, labels] and inputs [rows, given] that a layer can start at, on the CPU.
 
     Raises:
-        LabelError: y or given is by name, and a name is unknown or missing.
-        ValueError: no rows, values that are not 0 or 1, or rows that break the constraint, which it names.
+        LabelError: if y or given is by name, and a name is unknown or missing.
+        ValueError: if there are no rows, values are not 0 or 1, or rows violate the constraint; the message names them.
     """
     labels = label_rows(circuit, y)
     given = as_rows(given, circuit.given, "given", torch.zeros(0))

@@ -27,7 +27,7 @@ def read_beliefs(content: Any, labels: int) -> list[float]:
     """Check the beliefs that the page sent: one probability per label.
 
     Raises:
-        RequestError: they are not.
+        RequestError: if they are not.
 
     Example:
         >>> read_beliefs([0, 0.5, 1], 3)
@@ -45,7 +45,7 @@ def read_evidence(content: Any, labels: int) -> list[int | None]:
     """Check the evidence that the page sent: one of "0", "1" and "-" (free) per label.
 
     Raises:
-        RequestError: it is not.
+        RequestError: if it is not.
 
     Example:
         >>> read_evidence("-10", 3)

@@ -38,7 +38,7 @@ def build_app(hosts: frozenset[str], pool: Pool, folder: Path | None = None, dat
         data: a table with rows for them.
 
     Raises:
-        FormatError: there is no model in the folder.
+        FormatError: if there is no model in the folder.
     """
     limits = pool.limits
     about = {

@@ -14,7 +14,7 @@ def find_models(folder: Path | None) -> dict[str, Path]:
     """The models of a folder by name: the folder itself, or those right inside it.
 
     Raises:
-        FormatError: there is no model.
+        FormatError: if there is no model.
 
     Example:
         >>> find_models(None)

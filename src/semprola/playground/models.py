@@ -45,7 +45,7 @@ class TrainedModel:
         """Read a model folder.
 
         Raises:
-            FormatError: it is damaged, or of a kind that the page cannot show; says why.
+            FormatError: if it is damaged, or of a kind that the page cannot show; the message says why.
         """
         model = load(folder)
         table = read_metadata(folder)[0].get("table")
@@ -67,7 +67,7 @@ class TrainedModel:
         """The distribution over y for one row of texts by column.
 
         Raises:
-            FormatError: a value is missing or no number.
+            FormatError: if a value is missing or is not a number.
         """
         columns = {name: np.array([row.get(name, "")], dtype=object) for name, _ in self.features.columns}
         inputs = self.features.table(Frame(Path("the row"), columns, [1], "row"))
@@ -88,7 +88,7 @@ def read_row(content: Any) -> dict[str, str]:
     """Check a row that the page sent.
 
     Raises:
-        RequestError: it is not an object of short texts.
+        RequestError: if it is not an object of short texts.
     """
     if not isinstance(content, dict) or len(content) > _MOST_FEATURES:
         raise RequestError(f"a row is an object with at most {_MOST_FEATURES} columns")
@@ -107,8 +107,8 @@ class DataTable:
         """One row, counted from 1: the texts of its columns, and the true labels as far as the table has them.
 
         Raises:
-            RequestError: there is no such row.
-            FormatError: the table lacks a column.
+            RequestError: if the row does not exist.
+            FormatError: if the table lacks a column.
         """
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(self.frame):
             raise RequestError(f"rows are counted from 1 to {len(self.frame):,}")

@@ -43,7 +43,7 @@ class Problem:
         """Check what the page sent.
 
         Raises:
-            RequestError: a part is missing, of the wrong kind, or out of bounds.
+            RequestError: if a part is missing, of the wrong kind, or out of bounds.
 
         Example:
             >>> Problem.read({"structure": "grid", "size": 3, "text": ""}, Limits())
@@ -83,8 +83,8 @@ def read_problem(problem: Problem, limits: Limits) -> Constraint:
     """The constraint of a problem.
 
     Raises:
-        ParseError: the text is not a list of rules; its line and column are those of the text.
-        LabelError: there are no labels, or too many.
+        ParseError: if the text is not a list of rules; its line and column are those of the text.
+        LabelError: if there are no labels, or too many.
 
     Example:
         >>> read = read_problem(Problem("none", 0, "cat -> animal\\ndog -> animal"), Limits())
@@ -108,7 +108,7 @@ def read_rules(text: str) -> list[Formula]:
     """The rules of a text: one on each line, or one formula on several lines.
 
     Raises:
-        ParseError: the text is neither; points to the place that a reader gets farthest to.
+        ParseError: if the text is neither; points to the place where the parser that got farther stopped.
     """
     lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.split("#")[0].strip()]
     rules, wrong = [], None

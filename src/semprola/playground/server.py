@@ -39,8 +39,8 @@ def serve(
         say: prints the address.
 
     Raises:
-        SemprolaError: starlette and uvicorn are not installed, or the port is taken.
-        FormatError: there is no model in the folder, or no such table.
+        SemprolaError: if starlette and uvicorn are not installed, or the port is taken.
+        FormatError: if there is no model in the folder, or no such table.
     """
     try:
         import uvicorn

@@ -52,7 +52,7 @@ def build(description: Any, circuits: list[Circuit], depth: int = 0) -> nn.Modul
     """The module of a description, with parameters of its own.
 
     Raises:
-        FormatError: the description is damaged or names something that is not on the list.
+        FormatError: if the description is damaged, or names something that is not on the list.
     """
     if not isinstance(description, dict) or depth > _DEEPEST:
         raise FormatError("the description of the network is damaged")

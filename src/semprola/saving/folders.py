@@ -40,8 +40,8 @@ def save(model: Any, folder: str | os.PathLike[str], *, metadata: dict[str, Any]
         The folder.
 
     Raises:
-        FormatError: the folder holds something else.
-        TypeError: this is no model.
+        FormatError: if the folder holds something else.
+        TypeError: if the object is not a model.
 
     Example:
         >>> import tempfile, semprola as sp
@@ -89,7 +89,8 @@ def load(folder: str | os.PathLike[str], model: nn.Module | None = None) -> Any:
         The network (or the estimator), ready to predict.
 
     Raises:
-        FormatError: the folder is damaged, was written by a newer version, or does not fit the model; says which file.
+        FormatError: if the folder is damaged, was written by a newer version, or does not fit the model; the message
+            says which file.
 
     Example:
         >>> load("nowhere")
@@ -126,7 +127,7 @@ def read_metadata(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[
     """The metadata of a saved model, and its circuits by their digests.
 
     Raises:
-        FormatError: the folder is damaged.
+        FormatError: if the folder is damaged.
     """
     target = Path(folder)
     content = _index(target)

@@ -56,7 +56,7 @@ class Pretrained:
         """Write the network into a folder; see :func:`semprola.save`.
 
         Raises:
-            FormatError: an argument of the constructor is neither plain data nor a circuit of the network.
+            FormatError: if an argument of the constructor is neither plain data nor a circuit of the network.
         """
         if not isinstance(self, nn.Module):
             raise TypeError("Pretrained is for torch modules: class Net(nn.Module, Pretrained)")
@@ -74,7 +74,7 @@ class Pretrained:
             **changes: arguments of the constructor that are to be others.
 
         Raises:
-            FormatError: the folder is damaged or holds another network.
+            FormatError: if the folder is damaged or holds another network.
         """
         metadata, circuits = read_metadata(folder)
         found = metadata.get(_KEY)

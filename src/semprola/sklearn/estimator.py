@@ -151,8 +151,8 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             The estimator.
 
         Raises:
-            LabelError: columns of y do not fit the labels.
-            SemprolaError: rows of y break the constraint; names the first few.
+            LabelError: if the columns of y do not match the labels.
+            SemprolaError: if rows of y violate the constraint; the message names the first few.
         """
         self._check_parameters()
         x, table, weight = self._rows(X, y, sample_weight, reset=True)
@@ -251,8 +251,8 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             coverage: how often a set is to hold the truth.
 
         Raises:
-            ValueError: `calibrate_sets` was not called, or with too few rows for this coverage.
-            IntractableError: a set is too large to list.
+            ValueError: if `calibrate_sets` was not called, or with too few rows for this coverage.
+            IntractableError: if a set is too large to list.
 
         Example:
             >>> rng = np.random.default_rng(0)

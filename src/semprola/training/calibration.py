@@ -42,7 +42,7 @@ def calibrate(model: nn.Module | Tensor, valid: Any, constraint: Any = None) -> 
         logits into calibrated ones, to be passed to :func:`semprola.constrain`.
 
     Raises:
-        ViolationError: a validation row violates the constraint.
+        ViolationError: if a validation row violates the constraint.
 
     Example:
         >>> import torch, semprola as sp

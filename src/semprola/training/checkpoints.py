@@ -34,7 +34,7 @@ def load_checkpoint(
     """Put model and optimiser into the state of a checkpoint; returns the history and the best parameters.
 
     Raises:
-        FormatError: the file is damaged or belongs to other settings.
+        FormatError: if the file is damaged or belongs to other settings.
     """
     try:
         content = torch.load(path, weights_only=True, map_location="cpu")

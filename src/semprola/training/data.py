@@ -40,7 +40,7 @@ def as_batch(rows: Any) -> Batch:
     """A tuple (x, y), (x, y, given) or (x, y, given, weight) of tensors or arrays, checked.
 
     Raises:
-        ValueError: it is something else, or the parts have different numbers of rows.
+        ValueError: if it is something else, or the parts have different numbers of rows.
     """
     if not isinstance(rows, tuple | list) or not 2 <= len(rows) <= 4:
         raise ValueError("rows must be a tuple (x, y), (x, y, given) or (x, y, given, weight)")
@@ -60,7 +60,7 @@ def as_source(rows: Any, batch_size: int | None, seed: int) -> Source:
     """Minibatches from tensors, or from a DataLoader (or any iterable with a length) that yields such tuples.
 
     Raises:
-        ValueError: there are no rows.
+        ValueError: if there are no rows.
     """
     source: Source
     if isinstance(rows, tuple | list):

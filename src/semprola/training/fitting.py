@@ -67,9 +67,10 @@ def fit(
         What was seen on the way.
 
     Raises:
-        FormatError: the checkpoint is damaged or belongs to other settings.
-        SemprolaError: the loss is not a number any more; names the rows of the batch that violate the constraint.
-        ValueError: a setting or the rows make no sense.
+        FormatError: if the checkpoint is damaged or belongs to other settings.
+        SemprolaError: if the loss becomes NaN or infinite; the message names the rows of the batch that violate the
+            constraint.
+        ValueError: if a setting or the rows are invalid.
 
     Example:
         >>> import torch, semprola as sp

@@ -24,7 +24,7 @@ def by_name(model: nn.Module, rows: Any) -> Any:
         rows: a tuple (x, y), (x, y, given) or (x, y, given, weight).
 
     Raises:
-        LabelError: a name is unknown, or the model does not say what the names are.
+        LabelError: if a name is unknown, or the model does not say what the names are.
 
     Example:
         >>> import semprola as sp

@@ -25,9 +25,9 @@ def read_rules(source: Any) -> list[Formula | Circuit]:
             for no rules.
 
     Raises:
-        ParseError: the text is not a formula; names the file and the line.
-        FormatError: the file is not what its name says.
-        TypeError: the source is something else.
+        ParseError: if the text is not a formula; the message names the file and the line.
+        FormatError: if the file's contents do not match its name.
+        TypeError: if the source is something else.
 
     Example:
         >>> [str(rule) for rule in read_rules("cat -> animal  # a comment\\ndog -> animal")]
@@ -57,8 +57,8 @@ def compile_rules(rules: Sequence[Formula | Circuit], labels: Sequence[str] | No
         **limits: as for :func:`semprola.compile`.
 
     Raises:
-        LabelError: the rules speak of a label that is not listed.
-        FormatError: a circuit together with other rules.
+        LabelError: if the rules mention a label that is not listed.
+        FormatError: if a circuit is combined with other rules.
     """
     if len(rules) == 1:
         return compile(rules[0], labels=labels, **limits)

@@ -81,7 +81,7 @@ def conformal_threshold(log_probs: Any, coverage: float) -> float:
         The threshold; -inf if there are too few rows for this coverage, so that only the set of all states will do.
 
     Raises:
-        ValueError: there are no rows, or the coverage is not between 0 and 1.
+        ValueError: if there are no rows, or the coverage is not between 0 and 1.
 
     Example:
         >>> conformal_threshold([-1.0, -2.0, -3.0, -4.0], 0.6)
@@ -105,7 +105,7 @@ def prediction_sets(p: Any, threshold: float, *, most: int = 2**16) -> list[Pred
         most: states of a set that are listed at most.
 
     Raises:
-        IntractableError: a set is larger, or the distribution is a mixture whose states cannot be ranked exactly.
+        IntractableError: if a set is larger, or the distribution is a mixture whose states cannot be ranked exactly.
 
     Example:
         >>> import semprola as sp

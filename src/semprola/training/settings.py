@@ -36,7 +36,7 @@ class FitSettings:
             number for all labels, or one for each.
 
     Raises:
-        ValueError: a setting makes no sense.
+        ValueError: if a setting is invalid.
     """
 
     epochs: int = 100

@@ -22,7 +22,7 @@ def label_table(y: Any, labels: Sequence[str] | None = None) -> tuple[NDArray[np
         The table, float32 [rows, labels], and the names of its columns; None if it has no names and none were given.
 
     Raises:
-        LabelError: a column is missing or unknown, there twice, or a value is not 0, 1 or NaN.
+        LabelError: if a column is missing, unknown or repeated, or a value is not 0, 1 or NaN.
 
     Example:
         >>> label_table([[0, 1], [1, None]], ["cat", "dog"])[0].tolist()

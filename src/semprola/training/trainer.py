@@ -91,8 +91,8 @@ def train(
         stop: asked after every evaluation with the number of the step; true ends the run, to be resumed later.
 
     Raises:
-        FormatError: the checkpoint is damaged or belongs to other settings.
-        SemprolaError: the loss is not a number any more.
+        FormatError: if the checkpoint is damaged or belongs to other settings.
+        SemprolaError: if the loss becomes NaN or infinite.
     """
     if settings.choose not in CHOICES:
         raise SemprolaError(f"parameters are chosen by {' or '.join(CHOICES)}, not {settings.choose!r}")
