@@ -31,6 +31,7 @@ from experiments.hmlc.tables import (
     markdown,
     other_table,
     timing_table,
+    tried_table,
     variants,
 )
 from semprola._files import write_atomically
@@ -101,6 +102,7 @@ def sections(campaign: Campaign, ensembles: dict[str, Any]) -> list[str]:
         _fold("Time", timing_table(campaign.folder / "timing.json")),
         _fold("Gene Ontology: cellcycle, 4,125 labels in a DAG", gene_ontology(campaign)),
         _fold("Variants", variants(campaign)),
+        _fold("What was tried on validation rows", tried_table(campaign.folder)),
     ]
 
 

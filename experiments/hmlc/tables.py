@@ -23,12 +23,14 @@ from experiments.hmlc.collecting import (
 )
 from experiments.hmlc.sets import TWELVE
 from experiments.hmlc.settings import TITLES
+from experiments.hmlc.tuning import tried_settings
 from experiments.provenance import read_json
 
 _ONTOLOGY = ((EXACT, 2), (HAMMING, 3), (AUPRC, 3), (CONSISTENT, 1))
 _SHOWN = ("hmcnn", "fil", "spl", "spl-known")
 _ENSEMBLED = {"SPL": "spl", "SPL + known sets": "spl-known", "HMCNN": "hmcnn"}
 _VALID = (("exact", 2), ("auprc", 4))
+_TRIED = (("exact", 2), ("hamming", 3), ("auprc", 4))
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
@@ -184,6 +186,21 @@ def variants(campaign: Campaign) -> str:
     return markdown((head, rows))
 
 
+def tried_table(folder: Path) -> str:
+    """What was tried on validation rows, the best per figure in bold."""
+    rows = []
+    for name, method, tried in tried_settings(folder):
+        best = {figure: max(one[figure]["value"] for one in tried) for figure, _ in _TRIED}
+        for one in tried:
+            what = ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in one["changes"].items())
+            cells = [_bold(f"{one[f]['value']:.{d}f}", one[f]["value"] == best[f]) for f, d in _TRIED]
+            epochs = " / ".join(str(one[figure]["epoch"]) for figure, _ in _TRIED)
+            rows.append((name, TITLES[method], what or "as above", *cells, epochs))
+    if not rows:
+        return "Nothing yet: `python -m experiments hmlc --tune`."
+    return markdown((("", "method", "settings", "exact", "Hamming", "AU(PRC)", "their epochs"), rows))
+
+
 def print_summary(results: Sequence[dict[str, Any]]) -> None:
     """A table of runs in the terminal: means over seeds, retrained."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -214,6 +231,10 @@ def _published(value: published.Spread) -> str:
 def _ensemble(ensembles: dict[str, Any], name: str, method: str) -> str:
     entry = ensembles.get(f"{name}/{method}")
     return "–" if entry is None else f"{entry['auprc']:.3f} (of {len(entry['seeds'])})"
+
+
+def _bold(text: str, best: bool) -> str:
+    return f"**{text}**" if best else text
 
 
 def _seeds(runs: dict[str, list[dict[str, Any]]]) -> str:

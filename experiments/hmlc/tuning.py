@@ -88,6 +88,11 @@ def chosen_settings(folder: Path, method: str, name: str) -> list[Settings]:
     ]
 
 
+def tried_settings(folder: Path) -> list[tuple[str, str, list[dict[str, Any]]]]:
+    """Set, method and candidates with what they reached on validation rows, for everything that was tried."""
+    return [(*name.split("/"), entry["tried"]) for name, entry in _read(folder).items()]
+
+
 def _known_settings(changes: dict[str, Any], folder: Path) -> dict[str, Any]:
     known = {field.name for field in fields(Settings)}
     if set(changes) - known:
