@@ -11,11 +11,11 @@ import pytest
 import torch
 
 import semprola as sp
-from semprola.errors import CompilationBudgetError, LabelError, ParseError
+from semprola.errors import CompilationBudgetError, LabelError
 from semprola.playground.examples import examples
 from semprola.playground.limits import Limits
 from semprola.playground.pictures import Flow, picture
-from semprola.playground.problems import SIZES, Problem, RequestError, read_problem, read_rules
+from semprola.playground.problems import SIZES, Problem, RequestError, read_problem
 from semprola.playground.workshop import Workshop
 
 RULES = {
@@ -167,15 +167,6 @@ def test_tables_are_found_by_name() -> None:
     view = read_problem(Problem("none", 0, "one_hot(ana.mon, ben.mon)\nana.tue | ben.tue"), Limits()).view
     assert (view["kind"], view["rows"], view["columns"]) == ("table", ["ana", "ben"], ["mon", "tue"])
     assert read_problem(Problem("none", 0, "a.b | c"), Limits()).view == {"kind": "list"}
-
-
-def test_rules_one_on_each_line_or_one_on_several() -> None:
-    assert [str(rule) for rule in read_rules("a -> b # why\n\n# nothing\nc")] == ["a -> b", "c"]
-    assert [str(rule) for rule in read_rules("(a |\n b)")] == ["a | b"]
-    with pytest.raises(ParseError) as caught:
-        read_rules("a\nb\nc ->")
-    assert (caught.value.line, caught.value.column) == (3, 5)
-    assert str(caught.value).startswith("at 3:5: ")
 
 
 def test_no_labels_is_an_error() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from semprola.constraints.hierarchies import OPTIONS, Hierarchy
 from semprola.errors import PropertyError
 from semprola.logic import Formula, Kind, parse
+from semprola.logic.rules import conjuncts, literal_of
 
 _CCN = "CCN takes rules of the form 'a & !b -> c'"
 
@@ -51,8 +52,8 @@ def normal_rules(source: Formula | str | Iterable[Formula | str], *, taker: str 
     parts: list[Any] = [source] if isinstance(source, (Formula, str)) else list(source)
     rules: list[Rule] = []
     for part in parts:
-        for conjunct in _conjuncts(parse(part) if isinstance(part, str) else part):
-            rules += _read(conjunct, taker)
+        for conjunct in conjuncts(parse(part) if isinstance(part, str) else part):
+            rules += [] if conjunct.kind is Kind.TRUE else _read(conjunct, taker)
     return rules
 
 
@@ -88,12 +89,6 @@ def strata(rules: Sequence[Rule], labels: Sequence[str]) -> list[list[Rule]]:
     return [groups[level] for level in sorted(groups)]
 
 
-def _conjuncts(formula: Formula) -> list[Formula]:
-    if formula.kind is Kind.AND:
-        return [part for each in formula.args for part in _conjuncts(each)]
-    return [] if formula.kind is Kind.TRUE else [formula]
-
-
 def _read(formula: Formula, taker: str) -> list[Rule]:
     text = str(formula)
     if isinstance(formula, Hierarchy) and not any(getattr(formula, name) for name in OPTIONS):
@@ -113,7 +108,7 @@ def _read(formula: Formula, taker: str) -> list[Rule]:
             left, right = (side or [] for side in sides)
             return [_rule(left, head, text) for head, _ in right] + [_rule(right, head, text) for head, _ in left]
     else:
-        clause = [_literal(part) for part in (formula.args if formula.kind is Kind.OR else (formula,))]
+        clause = [literal_of(part) for part in (formula.args if formula.kind is Kind.OR else (formula,))]
         known = [literal for literal in clause if literal is not None]
         heads = [literal for literal in known if literal[1]]
         if len(known) == len(clause) and len(heads) == 1:
@@ -127,14 +122,6 @@ def _rule(body: Sequence[tuple[str, bool]], head: str, text: str) -> Rule:
 
 def _literals(formula: Formula) -> list[tuple[str, bool]] | None:
     """The literals of a conjunction; None if it is another formula."""
-    found = [_literal(part) for part in _conjuncts(formula)]
+    found = [literal_of(part) for part in conjuncts(formula) if part.kind is not Kind.TRUE]
     kept = [literal for literal in found if literal is not None]
     return kept if len(kept) == len(found) else None
-
-
-def _literal(formula: Formula) -> tuple[str, bool] | None:
-    if formula.kind is Kind.ATOM:
-        return formula.name, True
-    if formula.kind is Kind.NOT and formula.args[0].kind is Kind.ATOM:
-        return formula.args[0].name, False
-    return None

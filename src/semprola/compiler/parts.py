@@ -12,6 +12,7 @@ from semprola.compiler.counting import counted_literals, counting_circuit
 from semprola.compiler.leaves import leaf_circuit
 from semprola.errors import UnsatisfiableError
 from semprola.logic import Cnf, Formula, Kind, Leaf
+from semprola.logic.rules import literal_of
 from semprola.logic.simplify import simplify
 
 
@@ -69,7 +70,7 @@ def split(conjuncts: Sequence[Formula], budget: Budget, direct: bool) -> Parts:
     pending = _groups(conjuncts, check)[::-1]
     while pending:
         group = pending.pop()
-        values = [(conjunct, _literal(conjunct)) for conjunct in group]
+        values = [(conjunct, literal_of(conjunct)) for conjunct in group]
         facts = dict(value for _, value in values if value is not None)
         others = [conjunct for conjunct, value in values if value is None]
         if len(facts) + len(others) < len(group):
@@ -123,14 +124,6 @@ def _groups(conjuncts: Sequence[Formula], check: Callable[[], None]) -> list[lis
     for conjunct in watched(conjuncts, check):
         groups.setdefault(top(conjunct.labels()[0]), []).append(conjunct)
     return list(groups.values())
-
-
-def _literal(formula: Formula) -> tuple[str, bool] | None:
-    if formula.kind is Kind.ATOM:
-        return formula.name, True
-    if formula.kind is Kind.NOT and formula.args[0].kind is Kind.ATOM:
-        return formula.args[0].name, False
-    return None
 
 
 def _direct(formula: Formula, budget: Budget, direct: bool) -> Circuit | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,7 +17,8 @@ from semprola.compiler import compile
 from semprola.distributions.cached import plans_of
 from semprola.engine import CircuitPlans, indicators, supported
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
-from semprola.logic import Cnf, Formula, Kind, Leaf, parse
+from semprola.logic import Formula, Leaf, parse
+from semprola.logic.rules import conjuncts
 
 _SHOWN = 8
 """For rules with at most this many labels, all values are reported; for larger ones, a part that contradicts them."""
@@ -101,7 +102,7 @@ def _of_formula(
     found: list[tuple[int, str, dict[str, int]]] = []
     if not len(bad):
         return found
-    for rule in _conjuncts(formula):
+    for rule in conjuncts(formula):
         columns = [position[name] for name in rule.labels()]
         part = rows[bad][:, columns]
         broken = np.flatnonzero(~np.asarray(rule.evaluate(part, labels=list(rule.labels()))))
@@ -110,19 +111,6 @@ def _of_formula(
         shown = _reasons(rule, part[broken])
         found += [(int(bad[i]), str(rule), values) for i, values in zip(broken, shown, strict=True)]
     return sorted(found, key=lambda item: item[0])
-
-
-def _conjuncts(formula: Formula) -> Iterator[Formula]:
-    """The operands of a conjunction, in order, including those of nested ones and the clauses of a file."""
-    stack = [formula]
-    while stack:
-        node = stack.pop()
-        if node.kind is Kind.AND:
-            stack.extend(reversed(node.args))
-        elif isinstance(node, Cnf):
-            yield from node.clause_formulas()
-        else:
-            yield node
 
 
 def _reasons(rule: Formula, rows: NDArray[np.bool_]) -> list[dict[str, int]]:

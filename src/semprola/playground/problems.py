@@ -9,8 +9,9 @@ from typing import Any
 import networkx as nx
 
 from semprola.constraints import ranking, simple_paths, sudoku
-from semprola.errors import LabelError, ParseError, SemprolaError
-from semprola.logic import And, Formula, Kind, parse
+from semprola.errors import LabelError, SemprolaError
+from semprola.logic import And, Formula
+from semprola.logic.rules import conjuncts, parse_rules
 from semprola.playground.limits import Limits
 
 SIZES = {"none": (0, 0), "grid": (2, 6), "ranking": (2, 7), "sudoku": (4, 4)}
@@ -91,7 +92,7 @@ def read_problem(problem: Problem, limits: Limits) -> Constraint:
         >>> [shown for _, shown in read.rules]
         ['cat -> animal', 'dog -> animal']
     """
-    rules = [(rule, str(rule)) for formula in read_rules(problem.text) for rule in _conjuncts(formula)]
+    rules = [(rule, str(rule)) for formula in parse_rules(problem.text) for rule in conjuncts(formula)]
     family = _family(problem)
     if family is not None:
         rules = [(family, _TITLES[problem.structure].format(size=problem.size, last=_last(problem.size))), *rules]
@@ -102,29 +103,6 @@ def read_problem(problem: Problem, limits: Limits) -> Constraint:
     if len(names) > limits.labels:
         raise LabelError(f"the rules mention {len(names):,} labels; the playground takes at most {limits.labels:,}")
     return Constraint(formula, tuple(rules), view_of(problem, names))
-
-
-def read_rules(text: str) -> list[Formula]:
-    """The rules of a text: one on each line, or one formula on several lines.
-
-    Raises:
-        ParseError: if the text is neither; points to the place where the parser that got farther stopped.
-    """
-    lines = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.split("#")[0].strip()]
-    rules, wrong = [], None
-    for number, line in lines:
-        try:
-            rules.append(parse(line))
-        except ParseError as error:
-            wrong = ParseError(_moved(str(error), number), line=number, column=error.column)
-            break
-    if wrong is None:
-        return rules
-    try:
-        return [parse(text)]
-    except ParseError as error:
-        places = [(error.line or 0, error.column or 0), (wrong.line or 0, wrong.column or 0)]
-        raise (error if places[0] > places[1] else wrong) from None
 
 
 def view_of(problem: Problem, labels: Sequence[str]) -> dict[str, Any]:
@@ -204,19 +182,3 @@ def _node(row: int, column: int) -> str:
 
 def _last(size: int) -> str:
     return _node(size - 1, size - 1) if 0 < size <= len(_LETTERS) else ""
-
-
-def _conjuncts(formula: Formula) -> Iterator[Formula]:
-    stack = [formula]
-    while stack:
-        node = stack.pop()
-        if node.kind is Kind.AND:
-            stack.extend(reversed(node.args))
-        else:
-            yield node
-
-
-def _moved(message: str, line: int) -> str:
-    """The message of an error in one line of a text, with the number that this line has in it."""
-    place, colon, rest = message.partition(":")
-    return f"at {line}{colon}{rest}" if place == "at 1" else message

@@ -10,8 +10,9 @@ from typing import Any
 from semprola.circuit import Circuit
 from semprola.compiler import compile
 from semprola.constraints import hierarchy
-from semprola.errors import FormatError, ParseError
-from semprola.logic import TRUE, And, Formula, from_dimacs, parse
+from semprola.errors import FormatError
+from semprola.logic import TRUE, And, Formula, from_dimacs
+from semprola.logic.rules import parse_rules
 
 _CLAUSES = (".cnf", ".dimacs", ".gz", ".xz", ".bz2")
 
@@ -40,7 +41,7 @@ def read_rules(source: Any) -> list[Formula | Circuit]:
     if isinstance(source, os.PathLike) or (isinstance(source, str) and _is_file(source)):
         return _read_file(Path(source))
     if isinstance(source, str):
-        return list(_parse_lines(source, ""))
+        return list(parse_rules(source))
     if isinstance(source, Sequence) and all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in source):
         return [hierarchy([tuple(pair) for pair in source])]
     raise TypeError(
@@ -85,23 +86,4 @@ def _read_file(path: Path) -> list[Formula | Circuit]:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise FormatError(f"{path}: not UTF-8 text: rules are a text file with one rule on each line") from None
-    return list(_parse_lines(text, f"{path}: "))
-
-
-def _parse_lines(text: str, place: str) -> list[Formula]:
-    """One formula for each line; or one for the whole text, if a line alone is none."""
-    rules, wrong = [], None
-    for number, line in enumerate(text.splitlines(), start=1):
-        if not line.split("#")[0].strip():
-            continue
-        try:
-            rules.append(parse(line))
-        except ParseError as error:
-            wrong = ParseError(f"{place}line {number}: {error}")
-            break
-    if wrong is None:
-        return rules
-    try:
-        return [parse(text)]
-    except ParseError as error:
-        raise (wrong if "\n" in text.strip() else ParseError(f"{place}{error}")) from None
+    return list(parse_rules(text, f"{path}: "))

@@ -15,6 +15,7 @@ from semprola.compiler.leaves import leaf_circuits
 from semprola.compiler.orders import choose_vtree, narrow_line
 from semprola.errors import UnsatisfiableError
 from semprola.logic import Cnf, Formula, Kind
+from semprola.logic.rules import literal_of
 
 _CHECK_EVERY = 2048
 _SIDE_BY_SIDE = 8
@@ -190,7 +191,7 @@ class _Translation:
         """A conjunction or disjunction: literals one by one from below, many larger parts two by two."""
         join = self.program.conjoin if conjunctive else self.program.disjoin
         steps = [self.known[part] for part in self._bottom_up(parts)]
-        if len(steps) > _SIDE_BY_SIDE and not all(_is_literal(part) for part, _ in parts):
+        if len(steps) > _SIDE_BY_SIDE and any(literal_of(part) is None for part, _ in parts):
             while len(steps) > 1:
                 pairs = [join(*steps[i : i + 2]) for i in range(0, len(steps) - 1, 2)]
                 steps = pairs + steps[2 * len(pairs) :]
@@ -225,7 +226,3 @@ class _Translation:
         rename = np.array([self.index[name] + self.offset for name in circuit.variables], dtype=np.int64)
         step = self.program.add_circuit(circuit, rename)
         return step if positive else self.program.negate(step)
-
-
-def _is_literal(formula: Formula) -> bool:
-    return formula.kind is Kind.ATOM or (formula.kind is Kind.NOT and formula.args[0].kind is Kind.ATOM)
