@@ -1,4 +1,4 @@
-"""Folding arrays over a circuit: wide levels are reduced in another way, to the same values."""
+"""Folding arrays over a circuit: wide levels are reduced in a different way, with the same result."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from semprola.constraints import table
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32])
 def test_wide_levels_have_the_same_values(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Also where a sum of several "impossible" values does not fit into the number type."""
+    """This also holds if a sum of several "impossible" values does not fit into the number type."""
     draw = np.random.default_rng(0)
     circuit = table(draw.random((5_000, 24)) < 0.1, labels=[f"x{i}" for i in range(24)]).to_circuit()
     impossible = -(2**30)

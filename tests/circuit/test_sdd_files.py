@@ -1,4 +1,4 @@
-"""SDD and vtree files: those that PySDD writes, those published with the paper, and broken ones."""
+"""SDD and vtree files: written by PySDD, published with the paper, and malformed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def random_clauses(rng: random.Random, variables: int, clauses: int) -> list[lis
 
 
 def compiled(folder: Path, rng: random.Random, variables: int, clauses: list[list[int]]) -> tuple[Path, Path]:
-    """What PySDD writes for a CNF on a random vtree."""
+    """The files that PySDD writes for a CNF on a random vtree."""
     order = rng.sample(range(1, variables + 1), variables)
     kind = rng.choice(("right", "left", "balanced", "vertical"))
     tree = SddVtree(var_count=variables, var_order=order, vtree_type=kind)
@@ -126,7 +126,7 @@ def test_what_pysdd_writes(tmp_path: Path) -> None:
         ("D 8 1 2 0 2 1 4", "D 8 1 2 2 0 3 4", "prime 2 does not lie in the left branch"),
         ("D 8 1 2 0 2 1 4", "D 8 1 2 0 1 1 4", "sub 1 does not lie in the right branch"),
         ("D 8 1 2 0 2 1 4", "D 8 0 2 0 2 1 4", "vtree node 0 is a leaf"),
-        ("D 8 1 2 0 2 1 4", "D 8 1 3 0 2 1 4", "3 elements are 6 ids, not 4"),
+        ("D 8 1 2 0 2 1 4", "D 8 1 3 0 2 1 4", "3 elements need 6 ids, not 4"),
         ("D 8 1 2 0 2 1 4", "D 8 1 1 0 2", "overlap or leave a gap"),
         ("D 8 1 2 0 2 1 4", "D 8 1 2 0 2 0 4", "overlap or leave a gap"),
         ("D 10 3 2 8 6 9 7", "D 10 3 2 8 6 5 7", "overlap or leave a gap"),
@@ -251,5 +251,5 @@ def test_hierarchies_of_the_paper(shared_data: Path, name: str) -> None:
     folder = shared_data / "oracles" / "circuits"
     statistics = json.loads((shared_data / "hmc" / "STATS.json").read_text())
     circuit = read_sdd(folder / f"{name}.sdd", folder / f"{name}.vtree")
-    # the authors add a root above all labels: the one model more is that of nothing at all
+    # the authors add a root above all labels: the one extra model is the empty one
     assert circuit.model_count() == int(statistics[name.split("_")[0]]["hier_model_count"]) + 1

@@ -88,7 +88,7 @@ def test_arrays_are_plain_npy(tmp_path: Path) -> None:
         (with_header(version="1"), "no valid version"),
         (with_header(version=0), "no valid version"),
         (with_header(labels="abc"), "no valid 'labels'"),
-        (with_header(labels=["cat", 3, "x"]), "labels are strings"),
+        (with_header(labels=["cat", 3, "x"]), "labels must be strings"),
         (with_header(labels=["cat", "cat", "b"]), "listed twice"),
         (with_header(labels=["cat", "dog", "animal"]), "digest"),
         (with_header(info=None), "no valid 'info'"),
@@ -129,7 +129,7 @@ def test_bad_arrays() -> None:
             storage.loads(packed({key: data for key, data in contents.items() if key != name}))
 
 
-def test_least_int_is_no_literal() -> None:
+def test_the_smallest_int_is_not_a_literal() -> None:
     with pytest.raises(FormatError):
         Circuit(["a"], [], [0], [-(2**31)], [0, 0], [])
 

@@ -1,4 +1,4 @@
-"""Smoothing keeps the models, conditioning keeps those that agree."""
+"""Smoothing keeps all models; conditioning keeps those that agree."""
 
 from __future__ import annotations
 

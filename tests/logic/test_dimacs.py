@@ -75,7 +75,7 @@ def test_small_and_odd_files(text: str, rows: list[list[int]], truth: list[bool]
         ("p cnf 2 x\n", "<text>:1: expected 'p cnf VARIABLES CLAUSES', got 'p cnf 2 x'"),
         ("p cnf -2 1\n", "<text>:1: expected 'p cnf VARIABLES CLAUSES', got 'p cnf -2 1'"),
         ("p dnf 2 1\n1 0\n", "<text>:1: expected 'p cnf VARIABLES CLAUSES', got 'p dnf 2 1'"),
-        ("p cnf 1 1\np cnf 1 1\n", "<text>:2: a second 'p' line; a file has one"),
+        ("p cnf 1 1\np cnf 1 1\n", "<text>:2: a second 'p' line; a file has only one"),
         ("p cnf 99999999999 1\n", "<text>:1: 99,999,999,999 variables declared; at most 10,000,000 are supported"),
         ("1 2 0\np cnf 2 1\n", "<text>:1: expected 'p cnf VARIABLES CLAUSES' before the first clause, got '1'"),
         ("p cnf 2 1\n1 a 0\n", "<text>:2: expected an integer, got 'a'"),
@@ -90,7 +90,7 @@ def test_small_and_odd_files(text: str, rows: list[list[int]], truth: list[bool]
             "p cnf 2 3\n1 2 0\n\n1 0\n\n",
             "<text>:4: the header declares 3 clauses, but there are 2; strict=False allows it",
         ),
-        ("p cnf 2 2\n1 2 0\n1\n2\n", "<text>:3: the clause that begins here is not ended by 0"),
+        ("p cnf 2 2\n1 2 0\n1\n2\n", "<text>:3: the clause that begins here does not end with 0"),
         ("p cnf 2 0\nc p weight 3 1 0\n", "<text>:2: literal 3 is out of range; the header declares 2 variables"),
         ("c p show 7 0\np cnf 2 0\n", "<text>:1: literal 7 is out of range; the header declares 2 variables"),
         ("p cnf 2 0\nc p show 1 2\n", "<text>:2: a 'c p show' line must end in 0"),
@@ -202,7 +202,7 @@ def test_cnf_is_immutable_and_told_apart_by_content() -> None:
         Cnf(2, [[1, -2]], show=[1]),
     ]
     assert len({cnf, *others}) == 5
-    with pytest.raises(PropertyError, match=r"compile it by semprola\.compile"):
+    with pytest.raises(PropertyError, match=r"compile it with semprola\.compile"):
         cnf.to_circuit()
 
 
@@ -265,7 +265,7 @@ def test_published_files(shared_data: Path) -> None:
             refused.append(str(error))
         else:
             assert len(cnf.labels()) == cnf.num_vars
-    # Complex and polynomial weights are no rational numbers; the message has to say so.
+    # Complex and polynomial weights are not rational numbers; the message has to say so.
     assert all("is not a rational number" in message for message in refused)
     assert len(refused) < 10
 

@@ -124,7 +124,7 @@ def test_the_input_is_not_changed() -> None:
             ValueError,
             "label 'cat': expected 0 or 1, got tensor([1., 1.])",
         ),
-        ([[1, 0]], None, LabelError, "the rows have 2 columns, but the formula has 3; name the columns by labels="),
+        ([[1, 0]], None, LabelError, "the rows have 2 columns, but the formula has 3; name the columns with labels="),
         ([[1, 0]], ["cat", "dog", "animal"], LabelError, "the rows have 2 columns, but labels= names 3"),
         (1, None, LabelError, "expected rows of 3 values or a mapping from names to values, got a single value"),
         ([[1, 0, 1], [1, 2, 0]], None, ValueError, "row 1, label 'animal': expected 0 or 1, got 2"),

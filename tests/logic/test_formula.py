@@ -118,7 +118,7 @@ def test_impossible_and_repeated_counts() -> None:
 @pytest.mark.parametrize("make", [exactly, at_most, at_least])
 def test_bad_counts(make, bad) -> None:
     with pytest.raises(
-        ValueError, match=rf"^{make.__name__}: the number must be an integer from 0 to below 10\^18, got"
+        ValueError, match=rf"^{make.__name__}: the number must be an integer of at least 0 and below 10\^18, got"
     ):
         make(bad, [a, b])
 

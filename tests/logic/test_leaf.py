@@ -1,4 +1,4 @@
-"""Leaves made outside of the package combine like any formula."""
+"""Leaves defined outside the package combine like any formula."""
 
 from __future__ import annotations
 

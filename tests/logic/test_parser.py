@@ -127,8 +127,8 @@ def test_names(text: str, name: str) -> None:
         ("a, b", "at 1:2: ',' without an opening '(' before it"),
         (
             "(a, b)",
-            "at 1:3: expected ')' or an operator; "
-            "',' belongs inside exactly, at_most, at_least, one_hot, count, found ','",
+            "at 1:3: expected ')' or an operator, found ','; "
+            "only exactly, at_most, at_least, one_hot, count take commas",
         ),
         ("a - b", "at 1:3: unexpected character '-'; implication is '->', and a name with '-' must be quoted"),
         ("a < b", "at 1:3: unexpected character '<'; equivalence is '<->'"),
@@ -141,7 +141,7 @@ def test_names(text: str, name: str) -> None:
         ("a | 'b\\q'", "at 1:7: unknown escape '\\\\q'; a backslash itself is written twice"),
         (
             "likes(x)",
-            "at 1:1: unknown function 'likes'; known are exactly, at_most, at_least, one_hot, count; "
+            "at 1:1: unknown function 'likes'; the functions are exactly, at_most, at_least, one_hot, count; "
             "quote a name with '('",
         ),
         ("exactly(a, b)", "at 1:9: exactly expects a whole number below 10^18 here, found 'a'"),
@@ -157,7 +157,7 @@ def test_names(text: str, name: str) -> None:
         ("a &\n  b &\n  & c", "at 3:3: expected a formula, found '&'"),
         (
             "… (3 nodes)",
-            "at 1:1: unexpected character '…'; the text was cut off when printed, str(formula) gives all of it",
+            "at 1:1: unexpected character '…'; the text was cut off when printed; str(formula) gives all of it",
         ),
     ],
 )

@@ -15,7 +15,7 @@ smokes, friends = sp.Predicate("smokes"), sp.Predicate("friends", 2)
 X, Y = sp.Variable("X"), sp.Variable("Y")
 
 
-def test_both_ways_say_the_same() -> None:
+def test_functions_and_variables_give_the_same_formula() -> None:
     by_function = sp.forall(PEOPLE, PEOPLE, lambda x, y: (smokes(x) & friends(x, y)) >> smokes(y))
     by_variables = sp.forall({X: PEOPLE, Y: PEOPLE}, (smokes(X) & friends(X, Y)) >> smokes(Y))
     assert by_function == by_variables
@@ -63,10 +63,10 @@ def test_names() -> None:
     [
         (lambda: sp.forall(PEOPLE), "at least one domain and a rule"),
         (lambda: sp.forall("ann", lambda x: smokes(x)), "must be a list of items, not 'ann'"),
-        (lambda: sp.forall(PEOPLE, lambda x, y: smokes(x)), "takes 2 items, but there are 1 domains"),
-        (lambda: sp.forall(PEOPLE, lambda x: x), "must return a formula, which it does not for"),
+        (lambda: sp.forall(PEOPLE, lambda x, y: smokes(x)), "takes 2 items, but the number of domains is 1"),
+        (lambda: sp.forall(PEOPLE, lambda x: x), "must return a formula, but does not for"),
         (lambda: sp.forall(PEOPLE, 3), "a function of the items or a formula, not 3"),
-        (lambda: sp.forall({X: PEOPLE}, friends(X, Y)), "variable 'Y' of .* is bound to no domain"),
+        (lambda: sp.forall({X: PEOPLE}, friends(X, Y)), "variable 'Y' of .* has no domain"),
         (lambda: sp.forall(PEOPLE, smokes(X)), "a mapping from its variables"),
         (lambda: sp.forall(range(2000), range(2000), lambda x, y: smokes(x)), "4,000,000 instances are too many"),
         (lambda: friends("ann"), "takes 2 items, got 1"),

@@ -1,4 +1,4 @@
-"""SymPy expressions in and out mean the same."""
+"""Conversion from and to SymPy keeps the meaning."""
 
 from __future__ import annotations
 

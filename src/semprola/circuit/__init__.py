@@ -1,4 +1,4 @@
-"""Circuits: what a constraint is compiled to."""
+"""Circuits: the result of compiling a constraint."""
 
 from semprola.circuit.builder import FALSE, CircuitBuilder
 from semprola.circuit.circuit import LITERAL, PRODUCT, SUM, Circuit

@@ -1,4 +1,4 @@
-"""Builds circuits node by node, sharing equal nodes."""
+"""Building circuits node by node; equal nodes are shared."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from semprola.circuit.vtree import Vtree
 from semprola.errors import UnsatisfiableError
 
 FALSE = -1
-"""What a builder returns for a node with no model; it never becomes part of a circuit."""
+"""What a builder returns for a node without a model; it never becomes part of a circuit."""
 
 _CHECK_EVERY = 1024
 Item = TypeVar("Item")
 
 
 def watched(items: Iterable[Item], check: Callable[[], None] | None) -> Iterator[Item]:
-    """The items one by one; `check` is called every thousand, and may raise to stop.
+    """The items one by one; `check` is called once per thousand items and may raise an exception to stop.
 
     Example:
-        >>> list(watched("ab", lambda: print("so far, so good")))
+        >>> list(watched("ab", lambda: print("a thousand items")))
         ['a', 'b']
     """
     for number, item in enumerate(items, start=1):
@@ -34,7 +34,7 @@ def watched(items: Iterable[Item], check: Callable[[], None] | None) -> Iterator
 
 
 class CircuitBuilder:
-    """Collects nodes bottom-up; equal nodes get equal numbers, constants are folded away.
+    """Collects nodes bottom-up: equal nodes get equal numbers, and constants are folded away.
 
     Example:
         >>> b = CircuitBuilder(["a", "b"])
@@ -76,7 +76,7 @@ class CircuitBuilder:
         return self._node((PRODUCT, *sorted(parts)), PRODUCT, 0, tuple(parts))
 
     def sum(self, children: Iterable[int]) -> int:
-        """The disjunction of nodes that exclude each other."""
+        """The disjunction of mutually exclusive nodes."""
         parts = [child for child in dict.fromkeys(children) if child != FALSE]
         if not parts:
             return FALSE
@@ -102,12 +102,12 @@ class CircuitBuilder:
         info: Mapping[str, Any] | None = None,
         check: Callable[[], None] | None = None,
     ) -> Circuit:
-        """The circuit below `root`: unreachable nodes dropped, products with a single parent product merged into it.
+        """The circuit below `root`: unreachable nodes are dropped, products whose only parent is a product are merged.
 
         Args:
             root: the node.
             zero_suppressed, vtree, info: see `Circuit`.
-            check: called now and then; may raise to stop.
+            check: called from time to time; may raise an exception to stop.
 
         Raises:
             UnsatisfiableError: `root` is FALSE.
@@ -171,7 +171,7 @@ class CircuitBuilder:
         reached = np.zeros(root + 1, bool)
         reached[flat] = reached[root] = True
         if reached.all():
-            return reached  # every node has a parent, and going from parent to parent ends at the root
+            return reached  # every node but the root has a parent, and the chain of parents ends at the root
         found = bytearray(root + 1)
         found[root] = 1
         for node in watched(range(root, -1, -1), check):

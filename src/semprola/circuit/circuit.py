@@ -29,8 +29,8 @@ class Circuit:
     - ``children[child_start[n] : child_start[n + 1]]`` are the children of ``n``.
 
     A product with no children is true; there is no false node, since an unsatisfiable constraint is refused when
-    it is compiled. Variables are the labels, then the given ones. A variable that a branch of a sum does not mention
-    is free there, unless ``zero_suppressed[v]``: then it is false there, as in a zero-suppressed decision diagram.
+    it is compiled. The variables are the labels, then the given ones. A variable that a branch of a sum does not
+    mention is free there or, if ``zero_suppressed[v]``, false there, as in a zero-suppressed decision diagram.
 
     Users get circuits from :func:`semprola.compile`; the constructor checks the arrays.
 
@@ -38,13 +38,13 @@ class Circuit:
         labels: names of the output variables, in the column order of y.
         given: names of the input variables x.
         kind, literal, child_start, children: the graph.
-        zero_suppressed: for each variable, whether absent means false. Never true of given variables.
+        zero_suppressed: for each variable, whether absent means false. Given variables are never zero-suppressed.
         vtree: the vtree that the products respect, if any; its leaves are variable indices.
-        info: how the circuit was made (back end, reason, seconds, …); read only, and no part of its identity.
+        info: how the circuit was made (back end, reason, seconds, …); read-only, and ignored by comparisons.
     """
 
     source: Any = None
-    """The formula that it was compiled from, where this process knows it; neither saved nor compared."""
+    """The formula from which it was compiled, if this process knows it; neither saved nor compared."""
 
     def __init__(
         self,
@@ -81,18 +81,18 @@ class Circuit:
         raise AttributeError(f"a circuit cannot be changed: {name!r} is fixed when it is made")
 
     def with_info(self, info: Mapping[str, Any]) -> Circuit:
-        """The same circuit with another account of how it was made; nothing is copied."""
+        """The same circuit with a different `info`; nothing is copied."""
         made = object.__new__(Circuit)
         made.__dict__.update(self.__dict__, info=MappingProxyType(dict(info)))
         return made
 
     def with_source(self, source: Any) -> Circuit:
-        """The same circuit with a note of the formula that it was compiled from; nothing is copied."""
+        """The same circuit with a note of the formula from which it was compiled; nothing is copied."""
         made = object.__new__(Circuit)
         made.__dict__.update(self.__dict__, source=source)
         return made
 
-    # what it is -----------------------------------------------------------------------------------------------------
+    # contents -------------------------------------------------------------------------------------------------------
 
     @property
     def variables(self) -> tuple[str, ...]:
@@ -124,7 +124,7 @@ class Circuit:
         return self.children[self.child_start[node] : self.child_start[node + 1]]
 
     def order_of_appearance(self) -> list[int]:
-        """The variables in the order in which the literals name them, then the others."""
+        """The variables in the order in which literals first mention them, then the others."""
         mentioned = (np.abs(self.literal[self.literal != 0]) - 1).tolist()
         return list(dict.fromkeys([*mentioned, *range(self.num_variables)]))
 
@@ -162,11 +162,11 @@ class Circuit:
     def __setstate__(self, state: dict[str, Any]) -> None:
         Circuit.__init__(self, **state)
 
-    # what holds of it -----------------------------------------------------------------------------------------------
+    # properties -----------------------------------------------------------------------------------------------------
 
     @cached_property
     def is_smooth(self) -> bool:
-        """Whether the children of every sum, and the root, mention the same (all) labels."""
+        """Whether all children of each sum mention the same labels, and the root mentions all labels."""
         return properties.is_smooth(self)
 
     @cached_property
@@ -176,7 +176,7 @@ class Circuit:
 
     @cached_property
     def is_deterministic(self) -> bool:
-        """Whether the children of every sum are proven to exclude each other."""
+        """Whether the children of every sum are proven to be mutually exclusive."""
         return properties.is_deterministic(self, self._swept[1])
 
     @cached_property
@@ -188,14 +188,14 @@ class Circuit:
     def _swept(self) -> tuple[bool, bool]:
         return properties.swept(self)
 
-    # what it can be asked -------------------------------------------------------------------------------------------
+    # queries --------------------------------------------------------------------------------------------------------
 
     def model_count(self, given: Mapping[str, Any] | None = None) -> int:
         """The exact number of models, as a Python int of any size.
 
         Args:
-            given: values of the given variables; 0 if they leave no model. Without it, assignments to labels and
-                given variables are counted.
+            given: values of the given variables; the count is 0 if they leave no model. By default, assignments to
+                both labels and given variables are counted.
 
         Example:
             >>> import semprola as sp
@@ -209,24 +209,25 @@ class Circuit:
 
         Args:
             y: rows of 0/1, array or tensor of shape [*batch, labels].
-            given: rows of 0/1 of shape [*batch, given], when the circuit has given variables.
+            given: rows of 0/1 of shape [*batch, given], if the circuit has given variables.
 
         Returns:
-            bools of shape [*batch], of the kind (array or tensor) that y is.
+            bools of shape [*batch], as an array or tensor like y.
         """
         return queries.satisfied(self, y, given)
 
     def enumerate(self, limit: int | None = None, given: Mapping[str, Any] | None = None) -> npt.NDArray[np.uint8]:
-        """Models as rows of 0/1, shape [models, labels] (columns for the given variables follow unless `given`).
+        """Models as rows of 0/1, shape [models, labels]; without `given`, columns for the given variables follow.
 
         Args:
-            limit: stop after this many models; without it, all (an error if they would not fit in memory).
+            limit: stop after this many models; by default all are listed, or an error is raised if they would not
+                fit in memory.
             given: values of the given variables.
         """
         return queries.enumerate_models(self, limit, given)
 
     def condition(self, values: Mapping[str, Any]) -> Circuit:
-        """The circuit with some variables fixed; labels stay columns, given variables that are fixed disappear.
+        """The circuit with some variables fixed: fixed labels remain columns, fixed given variables disappear.
 
         Raises:
             LabelError: a name is not a variable of the circuit.
@@ -242,10 +243,10 @@ class Circuit:
 
         return transforms.smooth(self)
 
-    # how it is stored -----------------------------------------------------------------------------------------------
+    # files ----------------------------------------------------------------------------------------------------------
 
     def save(self, path: str | Path) -> None:
-        """Write the circuit to a file that :meth:`load` reads; safe format, written atomically."""
+        """Write the circuit to a file that :meth:`load` reads: a safe format, written atomically."""
         from semprola.circuit import storage
 
         storage.save(self, path)
@@ -255,33 +256,34 @@ class Circuit:
         """Read a circuit written by :meth:`save`.
 
         Raises:
-            FormatError: the file is not a circuit, is damaged, or is of a newer version.
+            FormatError: the file is not a circuit, is damaged, or has a newer version.
         """
         from semprola.circuit import storage
 
         return storage.load(path)
 
     def write_nnf(self, path: str | Path, dialect: str = "c2d") -> None:
-        """Write the circuit in negation normal form, in the dialect of "c2d" or "d4"; names are not kept."""
+        """Write the circuit in negation normal form, in the dialect "c2d" or "d4"; names are not kept."""
         from semprola.circuit import nnf_files
 
         nnf_files.write_nnf(self, path, dialect)
 
     def draw(self, path: str | Path) -> None:
-        """Draw the circuit to an .svg, .png or .dot file; of a large one, pictures show a summary."""
+        """Draw the circuit to an .svg, .png or .dot file; pictures of a large circuit show a summary."""
         from semprola.circuit import drawing
 
         drawing.draw(self, path)
 
     def write_sdd(self, sdd_path: str | Path, vtree_path: str | Path, vtree: Vtree | None = None) -> None:
-        """Write the circuit as a sentential decision diagram and its vtree, which PySDD and :func:`read_sdd` read.
+        """Write the circuit as a sentential decision diagram and its vtree, for PySDD and :func:`read_sdd`.
 
-        Variable i of the files, from 1, is ``variables[i - 1]``; the files hold no names. Both are written atomically.
+        Variable i of the files, counted from 1, is ``variables[i - 1]``; the files contain no names. Both are written
+        atomically.
 
         Args:
             sdd_path: file for the diagram.
             vtree_path: file for the vtree.
-            vtree: the vtree to use; by default the circuit's own, or the order in which it names its variables.
+            vtree: the vtree to use; by default the circuit's own, or else the order in which its variables appear.
         """
         from semprola.circuit import sdd_files
 
@@ -312,7 +314,7 @@ class Circuit:
         if len(self.zero_suppressed) != self.num_variables or np.any(self.zero_suppressed[self.num_labels :]):
             raise FormatError("zero_suppressed must have one entry per variable and be false for given variables")
         if self.vtree is not None and self.vtree.num_variables != self.num_variables:
-            raise FormatError(f"vtree has {self.vtree.num_variables} variables, the circuit {self.num_variables}")
+            raise FormatError(f"the vtree has {self.vtree.num_variables} variables, the circuit {self.num_variables}")
 
 
 def check_names(names: Iterable[str]) -> None:
@@ -320,7 +322,7 @@ def check_names(names: Iterable[str]) -> None:
     seen: set[str] = set()
     for name in names:
         if not isinstance(name, str):
-            raise LabelError(f"labels are strings, not {type(name).__name__}: {name!r}")
+            raise LabelError(f"labels must be strings, not {type(name).__name__}: {name!r}")
         if name in seen:
             raise LabelError(f"label {name!r} is listed twice")
         seen.add(name)

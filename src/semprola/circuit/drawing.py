@@ -21,7 +21,7 @@ from semprola.circuit.levels import heights
 from semprola.circuit.placement import Layout, leaf_name
 
 MOST_DRAWN = 200
-"""Circuits with more nodes are summarised by pictures; .dot files have all nodes of any circuit."""
+"""Pictures of circuits with more nodes show a summary; .dot files always contain all nodes."""
 
 _MOST_COUNTED = 5000
 _MOST_BARS = 36
@@ -32,18 +32,18 @@ _LITERAL_COLOURS, _GIVEN_COLOURS = ("#e3f4e7", "#3c9a5f"), ("#f1e7fa", "#8a56c2"
 
 
 def draw(circuit: Circuit, path: str | Path) -> None:
-    """Draw a circuit; the suffix says how.
+    """Draw a circuit in the format that the suffix names.
 
-    ``.svg`` and ``.png`` show sums as ⊕, products as ⊗ and literals in boxes at the bottom, or, above 200 nodes, how
-    many of each lie on each layer. ``.dot`` has every node, for Graphviz and its relatives.
+    ``.svg`` and ``.png`` show sums as ⊕, products as ⊗ and literals in boxes at the bottom; above 200 nodes, they show
+    how many of each lie on each layer. ``.dot`` has every node, for Graphviz and similar tools.
 
     Args:
         circuit: what to draw.
         path: a file name that ends in .svg, .png or .dot.
 
     Raises:
-        ValueError: another suffix.
-        ImportError: .png without matplotlib, which comes with ``pip install semprola[plot]``.
+        ValueError: the path has another suffix.
+        ImportError: a .png needs matplotlib, which comes with ``pip install semprola[plot]``.
 
     Example:
         >>> import tempfile
@@ -66,12 +66,12 @@ def draw(circuit: Circuit, path: str | Path) -> None:
     write_atomically(path, data)
 
 
-# what is on a picture -----------------------------------------------------------------------------------------------
+# what a picture shows -----------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
 class _Curve:
-    """Through points from top to bottom, smooth or straight."""
+    """A line through points from top to bottom, curved or straight."""
 
     points: Sequence[tuple[float, float]]
     colour: str = _EDGE
@@ -81,7 +81,7 @@ class _Curve:
 
 @dataclass(frozen=True)
 class _Box:
-    """With its centre at (x, y); round as far as `radius` goes."""
+    """A box with its centre at (x, y) and corners rounded by `radius`."""
 
     x: float
     y: float
@@ -178,7 +178,7 @@ def _summary(circuit: Circuit) -> _Scene:
 
 
 def _models(circuit: Circuit) -> str:
-    """The number of models if it can be had at once and is sure to be right."""
+    """The number of models, if it can be computed quickly and is sure to be right."""
     if circuit.num_nodes > _MOST_COUNTED and "is_deterministic" not in vars(circuit):
         return "too large to count its models for a picture"
     if not (circuit.is_decomposable and circuit.is_deterministic):
@@ -190,7 +190,7 @@ def _models(circuit: Circuit) -> str:
     return f"about {10 ** (math.log10(count) - exponent):.2f} × 10^{exponent} models"
 
 
-# how it is written --------------------------------------------------------------------------------------------------
+# how a picture is written -------------------------------------------------------------------------------------------
 
 
 def _svg(scene: _Scene) -> str:
@@ -210,7 +210,7 @@ def _svg(scene: _Scene) -> str:
             lines.append(f'<rect {corner} {extent} fill="{shape.fill}" stroke="{shape.outline}" stroke-width="1.4"/>')
         else:
             weight = ' font-weight="bold"' if shape.bold else ""
-            # a third of the size below the middle is where the baseline of centred text lies
+            # the baseline of centred text lies about a third of its size below the middle
             place = f'x="{shape.x:.1f}" y="{shape.y + shape.size * 0.35:.1f}" text-anchor="{shape.anchor}"'
             style = f'font-size="{shape.size}" fill="{shape.colour}"{weight}'
             lines.append(f"<text {place} {style}>{escape(shape.text)}</text>")
@@ -231,7 +231,7 @@ def _png(scene: _Scene) -> bytes:
     axes.set(xlim=(0, scene.width), ylim=(scene.height, 0))
     axes.axis("off")
     style: dict[str, Any]
-    points = 0.72  # there are 72 points and 100 of our units in an inch
+    points = 0.72  # an inch has 72 points, and 100 of our units
     for order, shape in enumerate(scene.shapes):
         if isinstance(shape, _Curve):
             parts = [(codes[code], point) for code, at in _bezier(shape) for point in at]
@@ -253,17 +253,17 @@ def _png(scene: _Scene) -> bytes:
             axes.text(shape.x, shape.y, shape.text, weight=weight, zorder=order, parse_math=False, **style)
     buffer = BytesIO()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # a sign that the font lacks is drawn as an empty box, and that is enough
+        warnings.simplefilter("ignore")  # a character that the font lacks is drawn as an empty box: good enough
         FigureCanvasAgg(figure)
         figure.savefig(buffer, format="png", dpi=min(200.0, 1.6e6 / max(scene.width, scene.height)))
     return buffer.getvalue()
 
 
 def _bezier(curve: _Curve) -> Iterator[tuple[str, list[tuple[float, float]]]]:
-    """Path commands M, L, C with their points."""
+    """The path commands M, L and C with their points."""
     points = curve.points
     yield "M", [points[0]]
-    # vertical at both ends; at a bend, along the line between its neighbours, so that a long edge does not ripple
+    # vertical at both ends; parallel to the line between its neighbours at a bend, so that a long edge does not ripple
     slope = [0.0, *((c[0] - a[0]) / (c[1] - a[1]) for a, c in zip(points, points[2:], strict=False)), 0.0]
     for i, ((x0, y0), (x1, y1)) in enumerate(pairwise(points)):
         if curve.straight:

@@ -21,7 +21,7 @@ Value = TypeVar("Value")
 _PRODUCT, _SUM = 1, 2
 _CHECK_EVERY = 1024
 _WIDE_LEVEL, _FEW_CHILDREN = 256, 16
-"""Levels of at least so many nodes, each with at most so many children, are reduced child by child."""
+"""If at least this many nodes of a level have at most this many children, they are reduced child by child."""
 
 
 def fold(
@@ -31,14 +31,14 @@ def fold(
     sum_: Callable[[int, list[Value]], Value],
     check: Callable[[], None] | None = None,
 ) -> Value:
-    """The value of the root, from those of the literals; a value is dropped once no later node needs it.
+    """The value of the root, computed from those of the literals; values that no later node needs are dropped.
 
     Args:
         circuit: any circuit.
         literal: the value of a signed literal, ``+(v + 1)`` or ``-(v + 1)``.
-        product: the value of a product, from its number and its children's values; no children are "true".
+        product: the value of a product, from its number and its children's values; without children it is "true".
         sum_: the value of a sum, likewise.
-        check: called now and then; may raise to stop.
+        check: called from time to time; may raise an exception to stop.
 
     Example:
         >>> from semprola.circuit import CircuitBuilder
@@ -75,15 +75,15 @@ def fold_arrays(
     least: int | None = None,
     listed: Sequence[Level] | None = None,
 ) -> npt.NDArray[Any]:
-    """Fill in the values of all inner nodes with children, level by level.
+    """Fill in the values of all nodes with children, level by level.
 
     Args:
         circuit: any circuit.
-        values: [nodes, …] with the rows of literals and of empty products set; the others are overwritten.
+        values: [nodes, …] with the rows of literals and empty products set; the other rows are overwritten.
         product: the reduction over the children of a product.
         sum_: the reduction over the children of a sum.
-        least: raise results below this to it, so that "impossible" does not run out of the number type.
-        listed: the levels of the circuit, if the caller has them already.
+        least: a lower bound for results, so that sums of "impossible" values do not overflow the number type.
+        listed: the levels of the circuit, if the caller already has them.
 
     Returns:
         `values`, for convenience.
@@ -109,7 +109,7 @@ def _reduced(
     few = counts <= _FEW_CHILDREN
     if values.ndim == 1 or int(few.sum()) < _WIDE_LEVEL:
         return nodes, reduce.reduceat(values[children], starts, axis=0)
-    # sums of small integers are wider than these, as numpy's own reductions have them
+    # numpy's reductions return sums of small integers in a wider type: do the same
     wide = reduce.reduceat(values[:1], [0], axis=0).dtype
     result = np.empty((len(nodes), *values.shape[1:]), wide)
     result[few] = _child_by_child(values, children, starts[few], counts[few], reduce, wide)
@@ -128,7 +128,7 @@ def _child_by_child(
     reduce: np.ufunc,
     wide: np.dtype[Any],
 ) -> npt.NDArray[Any]:
-    """One child after the other of all nodes at once: faster, and with less memory, than all children of each."""
+    """Reduce the first children of all nodes, then the second, and so on: this takes less time and memory."""
     result = values[children[starts]].astype(wide, copy=False)
     for k in range(1, int(counts.max())):
         more = np.flatnonzero(counts > k)

@@ -1,4 +1,4 @@
-"""The nodes of a circuit level by level, so that a pass over it is a few array operations per level."""
+"""The nodes of a circuit level by level: a pass takes only a few array operations per level."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ class Level(NamedTuple):
 
 
 def heights(child_start: npt.NDArray[np.int64], children: npt.NDArray[np.int32]) -> Index:
-    """Longest distance of each node from a node without children."""
+    """The longest distance from each node down to a node without children."""
     n = len(child_start) - 1
     counts = np.diff(child_start)
     height = np.zeros(n, dtype=np.int64)
     remaining = counts.copy()
     by_child = np.argsort(children, kind="stable")
-    # half of 64 bits is enough, and there may be many million edges
+    # 32 bits are enough, and there may be many millions of edges
     parent_of = np.repeat(np.arange(n, dtype=np.int32 if n < 2**31 else np.int64), counts)[by_child]
     del by_child
     parent_start = np.concatenate([[0], np.cumsum(np.bincount(children, minlength=n))])
@@ -70,7 +70,7 @@ def spans(start: npt.NDArray[np.int64], rows: npt.NDArray[np.integer]) -> Index:
 
 
 def bits(variables: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
-    """A set of variables, given as one bool per variable, as a bit set like those of `scopes`."""
+    """Convert a set of variables from one bool per variable to a bit set like those of `scopes`."""
     padded = np.zeros(max(1, -(-len(variables) // 64)) * 64, dtype=bool)
     padded[: len(variables)] = variables
     return np.packbits(padded, bitorder="little").view(np.uint64)

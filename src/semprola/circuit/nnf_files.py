@@ -1,10 +1,10 @@
-"""Circuits in negation normal form, as knowledge compilers write them: the c2d and the d4 dialect.
+"""Circuits in negation normal form, as knowledge compilers write them, in the dialects of c2d and d4.
 
 c2d: ``nnf nodes edges variables``, then one line per node, children first, the root last: ``L literal``,
-``A k child*k``, ``O j k child*k`` (j is a decision variable or 0); nodes count from 0. DSHARP and others write it too.
+``A k child*k``, ``O j k child*k`` (j is a decision variable or 0); nodes count from 0. DSHARP and others use it, too.
 
-d4: nodes ``o id 0`` (or), ``a id 0`` (and), ``t id 0`` (true), ``f id 0`` (false), and edges ``from to literal* 0``
-whose literals are conjoined with what they lead to.
+d4: nodes ``o id 0`` (or), ``a id 0`` (and), ``t id 0`` (true), ``f id 0`` (false), and edges ``from to literal* 0``;
+the literals of an edge are conjoined with the node that it leads to.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from semprola.errors import UnsatisfiableError
 
 
 def read_nnf(path: str | Path, labels: Sequence[str] | None = None, given: Sequence[str] = ()) -> Circuit:
-    """Read a circuit in negation normal form, of either dialect.
+    """Read a circuit in negation normal form, in either dialect.
 
-    What comes out is proven decomposable and deterministic, or else not returned.
+    The circuit is returned only if it is proven to be decomposable and deterministic.
 
     Args:
         path: the file.
-        labels: names of the variables 1, 2, … of the file. By default they are called "1", "2", … up to the number
-            in the file, or, since d4 writes none, up to the last variable that occurs; the others are free.
-        given: names of variables that are inputs. With `labels`, they name the last variables of the file; without,
-            they pick some of "1", "2", …, and the labels are the others.
+        labels: names of the variables 1, 2, … of the file. By default they are called "1", "2", … up to the number of
+            variables in the file or, in the d4 dialect, which states none, up to the largest variable that occurs.
+        given: names of variables that are inputs. With `labels`, they name the last variables of the file; without
+            it, they select some of "1", "2", …, and the labels are the others.
 
     Raises:
-        FormatError: the file is not what it should be; the message says where.
+        FormatError: the file is malformed, or the circuit cannot be verified; the message says where.
         UnsatisfiableError: the circuit is false.
         LabelError: the names do not fit the variables.
 
@@ -69,9 +69,9 @@ def read_nnf(path: str | Path, labels: Sequence[str] | None = None, given: Seque
 
 
 def write_nnf(circuit: Circuit, path: str | Path, dialect: str = "c2d") -> None:
-    """Write a circuit in negation normal form; labels become 1, 2, …, then given variables, and names are not kept.
+    """Write a circuit in negation normal form; the labels, then the given variables, become 1, 2, …
 
-    Absent variables are free in such a file, so that zero-suppressed ones are spelled out first.
+    Names are not kept. Absent variables are free in such a file, so zero-suppressed ones are spelled out first.
 
     Args:
         circuit: what to write.
@@ -99,11 +99,11 @@ def write_nnf(circuit: Circuit, path: str | Path, dialect: str = "c2d") -> None:
 
 
 _D4_KINDS = {"o": SUM, "a": PRODUCT, "t": PRODUCT, "f": SUM}
-"""A true node is a product, a false node a sum, of nothing."""
+"""True is a product without factors, false a sum without terms."""
 
 
 class _C2d:
-    """The nodes of a c2d file: their kind, and their literal or children."""
+    """The nodes of a c2d file: the kind of each, and its literal or children."""
 
     def __init__(self, file: TextFile, header: list[str], lines: Iterator[list[str]]) -> None:
         if len(header) != 4:
@@ -145,7 +145,7 @@ class _C2d:
         if size != len(numbers):
             raise file.error(f"{size} children announced, but {len(numbers)} follow")
         if numbers and not self.nodes:
-            raise file.error("the first node cannot have children: they come before their parents")
+            raise file.error("the first node cannot have children: children come before their parents")
         kind = PRODUCT if words[0] == "A" else SUM
         return kind, [file.whole(word, "child", 0, len(self.nodes) - 1) for word in numbers]
 
@@ -162,7 +162,7 @@ class _D4:
         self.order = self._children_first(self._root(targets))
 
     def _read(self, lines: Iterator[list[str]], most: int) -> tuple[dict[int, int], int]:
-        """The nodes that edges lead to, each with a line that says so, and the largest variable."""
+        """The nodes that edges lead to, each with the line of such an edge, and the largest variable."""
         sources: dict[int, int] = {}
         targets: dict[int, int] = {}
         largest = 0
@@ -211,13 +211,13 @@ class _D4:
         self.kinds[number] = words[0]
 
     def _root(self, targets: dict[int, int]) -> int:
-        """The one node that no edge leads to; d4 calls it 1. Constants count only where there is nothing else."""
+        """The only node that no edge leads to; d4 calls it 1. Constants count only if there are no other nodes."""
         inner = [number for number, kind in self.kinds.items() if kind in "oa"]
         free = [number for number in inner or self.kinds if number not in targets]
         if 1 in free:
             return 1
         if len(free) != 1:
-            raise self.file.error(f"no root: {len(free)} nodes have no edge to them, not one")
+            raise self.file.error(f"no root: exactly one node must have no incoming edge, not {len(free)}")
         return free[0]
 
     def _children_first(self, root: int) -> list[int]:
@@ -257,7 +257,7 @@ def _c2d_lines(circuit: Circuit) -> Iterator[str]:
 
 
 def _decided(circuit: Circuit, children: list[int]) -> int:
-    """The variable that tells two branches apart, 0 where there is none or there are more branches."""
+    """The variable on which two branches differ; 0 if there is none, or if there are not two branches."""
     if len(children) != 2:
         return 0
     one, other = (_split(circuit, child)[0] for child in children)
@@ -265,7 +265,7 @@ def _decided(circuit: Circuit, children: list[int]) -> int:
 
 
 def _d4_lines(circuit: Circuit) -> Iterator[str]:
-    """The root is node 1 and edges go to higher numbers; a branch's literals stand on the edge that leads to it."""
+    """The root is node 1, and edges lead to higher numbers; an edge carries the literals of the branch it leads to."""
     count = circuit.num_nodes
     true = count + 1
     needed = {circuit.root}

@@ -1,4 +1,4 @@
-"""Where the nodes of a small circuit stand in a picture, and what their boxes say."""
+"""Where to draw the nodes of a small circuit, and what to write in their boxes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _NAME_LENGTH = 24
 
 
 def leaf_name(circuit: Circuit, node: int) -> str | None:
-    """What stands in the box of a node; None for sums and products, which have a sign instead."""
+    """The text in the box of a node; None for sums and products, which have a sign instead."""
     literal = int(circuit.literal[node])
     if not literal:
         return None if circuit.child_start[node + 1] > circuit.child_start[node] else "true"
@@ -22,16 +22,16 @@ def leaf_name(circuit: Circuit, node: int) -> str | None:
 
 
 class Layout:
-    """A layered layout: each node above its children, long edges bent through a slot on every layer they cross.
+    """A layered layout: each node is above its children, and a long edge bends at a slot on every layer it crosses.
 
     Args:
         circuit: what to place; small enough for a picture.
-        widths: of every node.
+        widths: the width of every node.
 
     Attributes:
         layers: the slots of each layer from left to right; slots below `num_nodes` are nodes, the others bends.
-        layer_of, x, widths: of every slot.
-        chains: for each edge its slots, from parent to child.
+        layer_of, x, widths: the layer, position and width of every slot.
+        chains: the slots of each edge, from parent to child.
     """
 
     def __init__(self, circuit: Circuit, widths: Sequence[float]) -> None:
@@ -56,7 +56,7 @@ class Layout:
         self.x = self._positions()
 
     def _depth_first(self, root: int) -> list[list[int]]:
-        """A first order: slots as a walk from the root meets them, then any that it does not reach."""
+        """An initial order: slots as a walk from the root meets them, then those that it does not reach."""
         layers: list[list[int]] = [[] for _ in range(max(self.layer_of) + 1)]
         seen: set[int] = set()
         stack = [*(slot for slot in range(len(self.widths)) if not self.above[slot] and slot != root), root]
@@ -69,7 +69,7 @@ class Layout:
         return layers
 
     def _uncross(self) -> None:
-        """Sort each layer by the mean place of its neighbours, downwards and upwards in turn."""
+        """Sort each layer by the mean position of the slots' neighbours, alternately downwards and upwards."""
         place = [0.0] * len(self.widths)
         for layer in self.layers:
             for i, slot in enumerate(layer):
@@ -83,7 +83,7 @@ class Layout:
                     place[slot] = float(i)
 
     def _positions(self) -> list[float]:
-        """Every slot near the mean of its neighbours, in the order of its layer and with room around it."""
+        """Place every slot near the mean of its neighbours, in the order of its layer and with room around it."""
         x = [0.0] * len(self.widths)
         for layer in self.layers:
             for i, slot in enumerate(layer):
@@ -102,7 +102,7 @@ class Layout:
         return [place - left for place in x]
 
     def _spread(self, layer: Sequence[int], goals: Sequence[float]) -> list[float]:
-        """The places closest to the goals (least squares) that keep order and distance: pools of slots move as one."""
+        """The positions closest to the goals (least squares) that keep order and distance; slots move in pools."""
         offsets = [0.0]
         for one, other in pairwise(layer):
             offsets.append(offsets[-1] + (self.widths[one] + self.widths[other]) / 2 + 14)

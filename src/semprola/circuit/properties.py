@@ -1,4 +1,4 @@
-"""Structural properties, each decided from the arrays alone: nothing here trusts whoever made the circuit."""
+"""Structural properties, each decided from the arrays alone: nothing here trusts the code that made the circuit."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SUM, _PRODUCT = 2, 1
 
 
 def is_smooth(circuit: Circuit) -> bool:
-    """Every child of a sum mentions the labels that the sum does, and the root all of them."""
+    """Every child of a sum mentions the same labels as the sum, and the root mentions all labels."""
     labels = _labels(circuit)
     scope = scopes(circuit) & labels
     parent, child = _edges(circuit, _SUM)
@@ -36,7 +36,7 @@ def is_decomposable(circuit: Circuit) -> bool:
 def swept(circuit: Circuit) -> tuple[bool, bool]:
     """Whether a circuit is decomposable, and whether every sum is a decision on a zero-suppressed label.
 
-    Both in one sweep over the variables that each node mentions: for large circuits that takes most of the time.
+    One sweep finds both: collecting the variables that each node mentions takes most of the time on large circuits.
     """
     size = np.zeros(circuit.num_nodes, np.int64)
     decisions = _decisions(circuit)
@@ -52,7 +52,7 @@ def swept(circuit: Circuit) -> tuple[bool, bool]:
 
 
 def is_structured(circuit: Circuit) -> bool:
-    """The children of every product lie below disjoint nodes of the vtree (False without a vtree)."""
+    """The children of every product lie below disjoint nodes of the vtree; False without a vtree."""
     vtree = circuit.vtree
     if vtree is None or not is_decomposable(circuit):
         return False
@@ -74,15 +74,15 @@ def is_structured(circuit: Circuit) -> bool:
 
 
 def is_deterministic(circuit: Circuit, decided: bool | None = None) -> bool:
-    """The children of every sum are proven to exclude each other.
+    """The children of every sum are proven to be mutually exclusive.
 
     Most sums are decisions: one child has a literal v directly below it and the other has -v, or, if v is
-    zero-suppressed, does not mention v at all. Any other pair (the primes of a sentential decision diagram) goes to
-    a search for a contradiction that is sound: a circuit reported deterministic is.
+    zero-suppressed, does not mention v at all. Any other pair (such as primes of a sentential decision diagram) goes
+    to a search for a contradiction. The search is sound: a circuit reported as deterministic is deterministic.
 
     Args:
         circuit: any circuit.
-        decided: the second result of `swept`, if the caller has it already.
+        decided: the second result of `swept`, if the caller already has it.
     """
     if swept(circuit)[1] if decided is None else decided:
         return True
@@ -98,11 +98,11 @@ def is_deterministic(circuit: Circuit, decided: bool | None = None) -> bool:
             return False
         for a, b in _without_conflict(children, direct):
             if suppresses and not _suppressed(a, b, direct, scope, zero):
-                # below a product, "not mentioned here" no longer means false: spell the suppressed literals out first
+                # below a product, "not mentioned here" no longer means false: first spell out the suppressed literals
                 from semprola.circuit.transforms import smooth
 
                 smoothed = smooth(circuit)
-                # branches that smoothing made equal are shared there and no longer seen: their count tells
+                # branches that smoothing made equal are merged and no longer seen: only the count reveals them
                 return is_deterministic(smoothed) and model_count(smoothed) == model_count(circuit)
             if not suppresses and not search.exclusive(a, b):
                 return False
@@ -120,10 +120,10 @@ def _edges(circuit: Circuit, kind: int) -> tuple[npt.NDArray[np.int64], npt.NDAr
 
 
 class _Decisions:
-    """Looks for the zero-suppressed label that one of two children of a sum asserts and the other leaves out.
+    """Looks for a zero-suppressed label that one of two children of a sum asserts and the other leaves out.
 
     Attributes:
-        proven: for each sum, whether there is one.
+        proven: for each sum, whether there is such a label.
     """
 
     def __init__(self, count: int, place: Index, other: Index, variable: Index) -> None:
@@ -133,7 +133,7 @@ class _Decisions:
         self._word = self._variable // 64
 
     def look(self, first: int, block: npt.NDArray[np.uint64]) -> None:
-        """Look at some words of the variables that nodes mention."""
+        """Look at a block of words from the bit sets of variables that nodes mention."""
         begin, end = np.searchsorted(self._word, [first, first + block.shape[1]])
         part = slice(int(begin), int(end))
         shift = (self._variable[part] % 64).astype(np.uint64)
@@ -142,9 +142,9 @@ class _Decisions:
 
 
 def _decisions(circuit: Circuit) -> _Decisions | None:
-    """The labels that children of sums assert; None if a sum has more than two children.
+    """The zero-suppressed labels that children of sums assert; None if some sum cannot be decided by one.
 
-    Large circuits of families are mostly of this kind; this looks at all sums at once.
+    Most large circuits of families consist of such decisions; this looks at all sums at once.
     """
     arity = np.diff(circuit.child_start)
     sums = np.flatnonzero(circuit.kind == _SUM)
@@ -153,7 +153,7 @@ def _decisions(circuit: Circuit) -> _Decisions | None:
     pairs = circuit.children[circuit.child_start[sums][:, None] + np.arange(2)]
     places, others, variables = [], [], []
     for one, other in ((pairs[:, 0], pairs[:, 1]), (pairs[:, 1], pairs[:, 0])):
-        # the literals that a child is, or has as children if it is a product
+        # the literals of a child: itself, or its children if it is a product
         width = np.where(circuit.kind[one] == _PRODUCT, arity[one], 0)
         owner = np.repeat(np.arange(len(sums)), width)
         offset = np.arange(len(owner)) - np.repeat(np.cumsum(width) - width, width)
@@ -168,7 +168,7 @@ def _decisions(circuit: Circuit) -> _Decisions | None:
 
 
 def _direct_literals(circuit: Circuit) -> list[frozenset[int]]:
-    """The literals that a node is, or has as children if it is a product."""
+    """The literals of each node: itself, or its children if it is a product."""
     literal = circuit.literal.tolist()
     start, children, kind = circuit.child_start.tolist(), circuit.children.tolist(), circuit.kind.tolist()
     direct: list[frozenset[int]] = []
@@ -184,12 +184,12 @@ def _direct_literals(circuit: Circuit) -> list[frozenset[int]]:
 
 
 def _without_conflict(children: list[int], direct: list[frozenset[int]]) -> Iterator[tuple[int, int]]:
-    """The pairs of children that no direct literal tells apart."""
+    """The pairs of children that no direct literal distinguishes."""
     groups = [children]
     while groups:
         group = groups.pop()
         if len(group) > 8:
-            # a variable that every child decides splits the group in two with no pair between them left to compare
+            # a variable that every child decides splits the group in two: no pair across the halves needs comparing
             counts = Counter(literal for child in group for literal in direct[child])
             decided = [v for v in counts if v > 0 and counts[-v] and counts[v] + counts[-v] == len(group)]
             if decided:
@@ -216,7 +216,7 @@ def _suppressed(
     scope: npt.NDArray[np.uint64],
     zero: npt.NDArray[np.uint64],
 ) -> bool:
-    """One child asserts a zero-suppressed variable that the other does not mention, hence makes false."""
+    """One child asserts a zero-suppressed variable that the other does not mention and hence makes false."""
     for one, other in ((a, b), (b, a)):
         for literal in direct[one]:
             v = literal - 1
@@ -230,7 +230,7 @@ def _has(bit_set: npt.NDArray[np.uint64], v: int) -> bool:
 
 
 class _Contradictions:
-    """Proves pairs of nodes exclusive by splitting sums into all their children and products into some child."""
+    """Proves that two nodes exclude each other: for a sum all its children must, for a product one child is enough."""
 
     def __init__(self, circuit: Circuit, scope: npt.NDArray[np.uint64], direct: list[frozenset[int]]) -> None:
         self.circuit, self.direct = circuit, direct
@@ -263,7 +263,7 @@ class _Contradictions:
     def _advance(
         self, pair: tuple[int, int], need_all: bool, subgoals: list[tuple[int, int]]
     ) -> tuple[int, int] | None:
-        """The next subgoal to settle, or None once the pair is settled. No subgoals: nothing proves it."""
+        """The next subgoal to settle, or None once the pair is settled; without subgoals, nothing proves it."""
         while subgoals:
             verdict = self.known.get(subgoals[-1])
             if verdict is None:
@@ -276,13 +276,13 @@ class _Contradictions:
         return None
 
     def _subgoals(self, a: int, b: int) -> tuple[bool, list[tuple[int, int]]]:
-        """Smaller pairs that settle (a, b), and whether all of them must be exclusive or one is enough.
+        """Whether all of some smaller pairs must be exclusive to settle (a, b), or one is enough; and these pairs.
 
-        Complete for structured circuits: there, factors that overlap are one factor against a part of the other side.
+        Complete for structured circuits: there, a factor of one side meets one factor of the other, or several of them.
         """
         sum_a, sum_b = self.circuit.kind[a] == _SUM, self.circuit.kind[b] == _SUM
         if sum_a and sum_b:
-            # split the node with the larger scope first: the other then meets a part of its own scope
+            # split the node with the larger scope first: the other one then meets parts with a scope like its own
             larger = self._variables(a).bit_count() >= self._variables(b).bit_count()
             return self._split(a, b) if larger else self._split(b, a)
         parts_a = [(p, self._variables(p)) for p in ([a] if sum_a else self._children(a))]
@@ -305,7 +305,7 @@ class _Contradictions:
         return True, [_ordered(child, other) for child in self._children(node)]
 
     def _children(self, node: int) -> list[int]:
-        """The children of a sum or product, once each; a literal itself."""
+        """The distinct children of a sum or product; a literal stands for itself."""
         parts = self._parts.get(node)
         if parts is None:
             below = self.circuit.children_of(node).tolist() if self.circuit.kind[node] else [node]
@@ -313,7 +313,7 @@ class _Contradictions:
         return parts
 
     def _variables(self, node: int) -> int:
-        """The variables below a node as the bits of an int, which is faster than an array for one node at a time."""
+        """The variables below a node as the bits of an int: faster than an array for a single node."""
         found = self._scope.get(node)
         if found is None:
             found = self._scope[node] = int.from_bytes(self._bit_sets[node].tobytes(), "little")

@@ -1,4 +1,4 @@
-"""What can be asked of a constraint without probabilities: count, membership, models."""
+"""Queries that need no probabilities: counting models, checking rows, listing models."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _MOST_BYTES = 2**31
 
 
 def model_count(circuit: Circuit, given: Mapping[str, Any] | None = None) -> int:
-    """Number of models over all variables, or over the labels for given inputs (0 if there is none); exact."""
+    """The exact number of models over all variables, or over the labels for given inputs (0 if there are none)."""
     if given is not None:
         try:
             return model_count(_at(circuit, given))
@@ -44,7 +44,7 @@ def model_count(circuit: Circuit, given: Mapping[str, Any] | None = None) -> int
         return math.prod(count for count, _ in parts), size[node]
 
     def either(node: int, parts: list[tuple[int, int]]) -> tuple[int, int]:
-        # a variable that only other branches mention doubles the models of this one
+        # each variable that only other branches mention doubles the models of this branch
         return sum(count << (size[node] - mentioned) for count, mentioned in parts), size[node]
 
     count, mentioned = fold(circuit, literal, product, either)
@@ -52,7 +52,7 @@ def model_count(circuit: Circuit, given: Mapping[str, Any] | None = None) -> int
 
 
 def satisfied(circuit: Circuit, y: Any, given: Any = None) -> Any:
-    """Whether each row of y (with its row of given values) is a model."""
+    """Whether each row of y, together with its row of given values, is a model."""
     rows, wrap = _rows(y, circuit.labels, "y")
     batch = rows.shape[:-1]
     rows = rows.reshape(math.prod(batch), len(circuit.labels))
@@ -90,7 +90,7 @@ def enumerate_models(
 
 
 def _listed_models(circuit: Circuit, limit: int) -> npt.NDArray[np.uint8]:
-    """Models of every node of a smooth circuit, bottom-up: a product joins its children's, a sum lists them in turn."""
+    """Models of a smooth circuit, bottom-up: a product joins its children's models, a sum concatenates them."""
 
     def literal(signed: int) -> npt.NDArray[np.uint8]:
         row = np.zeros((1, circuit.num_variables), np.uint8)
@@ -109,7 +109,7 @@ def _listed_models(circuit: Circuit, limit: int) -> npt.NDArray[np.uint8]:
 
 
 def _satisfied_packed(circuit: Circuit, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """64 rows at a time in the bits of one word."""
+    """Evaluate 64 rows at a time in the bits of one word."""
     count = len(rows)
     words = -(-count // 64)
     columns = np.zeros((circuit.num_variables, words * 64), dtype=bool)
@@ -126,7 +126,7 @@ def _satisfied_packed(circuit: Circuit, rows: npt.NDArray[np.bool_]) -> npt.NDAr
 
 
 def _satisfied_suppressed(circuit: Circuit, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-    """With zero-suppressed variables: some branch agrees with the row and mentions every such variable that is 1."""
+    """With zero-suppressed variables, some branch must agree with the row and mention every such variable that is 1."""
     impossible = -(2**30)
     value = np.zeros((circuit.num_nodes, len(rows)), dtype=np.int32)
     leaves = np.flatnonzero(circuit.literal)
@@ -140,11 +140,11 @@ def _satisfied_suppressed(circuit: Circuit, rows: npt.NDArray[np.bool_]) -> npt.
 
 
 def _rows(values: Any, names: tuple[str, ...], what: str) -> tuple[npt.NDArray[np.bool_], Any]:
-    """0/1 rows as bools, and how to hand back a result of the caller's kind."""
+    """The 0/1 rows as bools, and a function that returns a result as the caller's kind of array."""
 
     def wrap(result: npt.NDArray[np.bool_]) -> Any:
         if hasattr(values, "detach"):
-            # a tensor makes tensors of its own kind, on its own device: no need to know the library that it is from
+            # a tensor can make tensors of its own kind on its own device: there is no need to know its library
             return values.detach().new_tensor(result.astype(np.uint8).tolist()) != 0
         return bool(result) if result.ndim == 0 else result
 
@@ -161,14 +161,14 @@ def _rows(values: Any, names: tuple[str, ...], what: str) -> tuple[npt.NDArray[n
 
 
 def _plain(tensor: Any) -> Any:
-    """A tensor that numpy can read: it knows no bfloat16."""
+    """A tensor that numpy can read: numpy does not know bfloat16."""
     tensor = tensor.detach().cpu()
     return tensor.float() if tensor.is_floating_point() else tensor
 
 
 def _given_rows(circuit: Circuit, given: Any, batch: tuple[int, ...]) -> npt.NDArray[np.bool_]:
     if given is None:
-        raise LabelError(f"the constraint speaks of inputs {_listed(circuit.given)}: pass given=")
+        raise LabelError(f"the constraint depends on inputs {_listed(circuit.given)}: pass given=")
     rows, _ = _rows(given, circuit.given, "given")
     try:
         rows = np.broadcast_to(rows, (*batch, len(circuit.given)))
@@ -178,7 +178,7 @@ def _given_rows(circuit: Circuit, given: Any, batch: tuple[int, ...]) -> npt.NDA
 
 
 def _at(circuit: Circuit, given: Mapping[str, Any]) -> Circuit:
-    """The circuit over the labels for values of all its given variables."""
+    """The circuit over the labels, once all its given variables have values."""
     for name in circuit.given:
         if name not in given:
             raise LabelError(f"no value for the given variable {name!r}")

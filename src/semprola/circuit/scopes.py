@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from semprola.circuit.circuit import Circuit
 
 _BLOCK_WORDS = 1 << 24
-"""Words of bit sets held at a time: a large circuit over many labels would take gigabytes at once."""
+"""Words of bit sets held at a time: all sets of a large circuit with many labels would take gigabytes."""
 
 
 def scopes(circuit: Circuit) -> npt.NDArray[np.uint64]:
@@ -25,7 +25,7 @@ def scopes(circuit: Circuit) -> npt.NDArray[np.uint64]:
 
 
 def scope_blocks(circuit: Circuit) -> Iterator[tuple[int, npt.NDArray[np.uint64]]]:
-    """The same a few columns at a time: the number of the first word, and the bit sets [nodes, some words]."""
+    """The same bit sets a few words at a time: the index of the first word, and the sets [nodes, some words]."""
     words = max(1, -(-circuit.num_variables // 64))
     step = max(1, min(words, _BLOCK_WORDS // max(1, circuit.num_nodes)))
     listed = list(levels(circuit)) if step < words else None
@@ -41,7 +41,7 @@ def root_scope(circuit: Circuit) -> npt.NDArray[np.bool_]:
     used[circuit.children] = True
     used[circuit.root] = True
     if used.all():
-        # children come before parents: who has a parent is below the root
+        # children come before parents, so every node with a parent is below the root
         mentioned[np.abs(circuit.literal[circuit.literal != 0]) - 1] = True
         return mentioned
     for first, block in scope_blocks(circuit):
@@ -51,7 +51,7 @@ def root_scope(circuit: Circuit) -> npt.NDArray[np.bool_]:
 
 
 def _of_leaves(circuit: Circuit, first: int, words: int) -> npt.NDArray[np.uint64]:
-    """Bit sets of the literals, some words of them; those of other nodes are empty."""
+    """Some words of the bit sets of the literals; those of other nodes are empty."""
     scope = np.zeros((circuit.num_nodes, words), dtype=np.uint64)
     leaves = np.flatnonzero(circuit.literal)
     variable = np.abs(circuit.literal[leaves]).astype(np.int64) - 1

@@ -1,8 +1,8 @@
 """Sentential decision diagrams and vtrees in the text formats of the SDD package.
 
-A vtree file numbers its nodes as it likes, children first: ``vtree N``, ``L id variable``, ``I id left right``. An SDD
-file refers to them: ``sdd N``, ``F id``, ``T id``, ``L id vtree literal``, ``D id vtree k (prime sub)*k``; its last
-node is the root. Variables count from 1.
+A vtree file lists its nodes, children first, under arbitrary ids: ``vtree N``, ``L id variable``, ``I id left right``.
+An SDD file refers to these ids: ``sdd N``, ``F id``, ``T id``, ``L id vtree literal``, ``D id vtree k (prime sub)*k``;
+its last node is the root. Variables count from 1.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from semprola.circuit.vtree import Vtree
 from semprola.errors import FormatError, LabelError, SemprolaError, UnsatisfiableError
 
 MOST_VARIABLES = 10**6
-"""Files that speak of more variables are refused."""
+"""Files with more variables are refused."""
 
 _FIELD = 2**61 - 1
 _MOST_SCOPE_BYTES = 2**30
@@ -31,18 +31,18 @@ def read_sdd(
 ) -> Circuit:
     """Read a sentential decision diagram and its vtree.
 
-    What the files claim is checked: nodes lie where the vtree says, the primes of every decision are a partition, and
-    the circuit that comes out is proven decomposable and deterministic.
+    The files are checked: nodes lie where the vtree says, the primes of every decision are a partition, and the
+    resulting circuit is proven to be decomposable and deterministic.
 
     Args:
         sdd: the diagram.
         vtree: the vtree file that it was written with.
         labels: names of the variables 1, 2, … of the file. By default they are called "1", "2", …
-        given: names of variables that are inputs. With `labels`, they name the last variables of the file; without,
-            they pick some of "1", "2", …, and the labels are the others.
+        given: names of variables that are inputs. With `labels`, they name the last variables of the file; without
+            it, they select some of "1", "2", …, and the labels are the others.
 
     Raises:
-        FormatError: a file is not what it should be; the message says where.
+        FormatError: a file is malformed, or the circuit cannot be verified; the message says where.
         UnsatisfiableError: the diagram is false.
         LabelError: the names do not fit the variables.
 
@@ -92,7 +92,7 @@ _writers: list[SddWriter] = []
 
 
 def provide_sdd_writer(write: SddWriter) -> None:
-    """Tell this package, which cannot build decision diagrams itself, who writes them: the SDD back end does."""
+    """Register the function that writes SDDs: this package cannot build them itself, the SDD back end can."""
     _writers[:] = [write]
 
 
@@ -109,7 +109,7 @@ def write_sdd(circuit: Circuit, sdd_path: str | Path, vtree_path: str | Path, vt
 
 
 def vtree_text(vtree: Vtree) -> str:
-    """What `write_vtree` writes.
+    """The text that `write_vtree` writes.
 
     Example:
         >>> print(vtree_text(Vtree.right_linear([1, 0])), end="")
@@ -120,7 +120,7 @@ def vtree_text(vtree: Vtree) -> str:
     """
     first, last = vtree.first.tolist(), vtree.last.tolist()
     left, right, variable = vtree.left.tolist(), vtree.right.tolist(), vtree.variable.tolist()
-    # in-order numbers, as the SDD package gives them: leaves are even, an inner node follows the leaves on its left
+    # in-order numbers like those of the SDD package: leaves are even, an inner node follows the leaves on its left
     number = [2 * first[n] if variable[n] >= 0 else 2 * last[left[n]] + 1 for n in range(len(vtree))]
     lines = [f"vtree {len(vtree)}"]
     for n in range(len(vtree)):
@@ -134,7 +134,7 @@ def vtree_text(vtree: Vtree) -> str:
 def variable_names(
     count: int, labels: Sequence[str] | None, given: Sequence[str], path: str
 ) -> tuple[list[str], list[str], list[int]]:
-    """Names for the variables 1 … count of a file, and the index of each in the circuit; see `read_sdd`."""
+    """Labels and given names for the variables 1 … count of a file, and the index of each variable; see `read_sdd`."""
     names = [str(i + 1) for i in range(count)] if labels is None else [*labels, *given]
     if len(names) != count:
         wanted = f"{len(names)} names (labels and given) were passed"
@@ -154,14 +154,14 @@ def variable_names(
 
 
 def verified(circuit: Circuit, path: str) -> Circuit:
-    """The circuit, if counting on it is right: products over disjoint variables, sums over exclusive branches."""
+    """The circuit, once products are proven to have disjoint variables and sums to have exclusive branches."""
     if circuit.num_nodes * (circuit.num_variables // 64 + 1) * 8 > _MOST_SCOPE_BYTES:
         size = f"{circuit.num_nodes} nodes over {circuit.num_variables} variables"
-        raise FormatError(f"{path}: {size} are too many to verify in memory")
+        raise FormatError(f"{path}: too large to verify in memory: {size}")
     if not circuit.is_decomposable:
         raise FormatError(f"{path}: not decomposable: the children of some 'and' share a variable")
     if not circuit.is_deterministic:
-        raise FormatError(f"{path}: not deterministic: the children of some 'or' are not proven to exclude each other")
+        raise FormatError(f"{path}: not deterministic: the children of some 'or' cannot be proven mutually exclusive")
     return circuit
 
 
@@ -196,19 +196,19 @@ def _read_vtree(path: str | Path) -> tuple[Vtree, dict[int, int]]:
         left.append(children[0])
         right.append(children[1])
         variable.append(v - 1)
-    # no more than half of `count` nodes (rounded up) are leaves, so that the right count leaves a single root
+    # at most half of `count` nodes (rounded up) are leaves, so the right number of nodes leaves a single root
     _check_count(file, "vtree", count, len(variable))
     return Vtree(left, right, variable), node_of
 
 
 @dataclass
 class _Node:
-    """What is known of a node of the diagram."""
+    """What is known about a node of the diagram."""
 
     built: int
     """The builder's node, or FALSE."""
     first: int = -1
-    """The positions in the vtree's order that it lies between; -1 for constants."""
+    """The node lies between these two positions of the vtree's order; -1 for constants."""
     last: int = -1
     weight: int = 0
     """Its polynomial (see `_Diagram`) at a random point."""
@@ -218,10 +218,10 @@ class _Node:
 class _Diagram:
     """Reads an SDD file into a builder.
 
-    Beside the circuit it evaluates every node's multilinear polynomial at one random point of a field of 2^61 - 1
-    elements: a literal v is worth r, -v is worth 1 - r, a product and a sum are what they say. Primes sum to the
-    constant 1 exactly if each assignment satisfies one of them, so that a set of primes that is no partition is found
-    out, but for a chance of (number of variables) / 2^61.
+    Besides building the circuit, it evaluates the multilinear polynomial of every node at one random point of a field
+    of 2^61 - 1 elements: a literal v is worth r, -v is worth 1 - r, products multiply and sums add. Primes sum to the
+    constant 1 exactly if each assignment satisfies one of them, so primes that are not a partition are detected,
+    except with a probability of (number of variables) / 2^61.
     """
 
     file: TextFile
@@ -232,8 +232,8 @@ class _Diagram:
     nodes: dict[int, _Node] = field(default_factory=dict)
 
     def read(self) -> int:
-        """The builder's number for the root."""
-        chance = random.Random()  # not seeded: nobody can write a file for it
+        """Read the file and return the builder's number for the root."""
+        chance = random.Random()  # not seeded, so nobody can craft a file for it
         self.point = [chance.randrange(_FIELD) for _ in range(self.vtree.num_variables)]
         self.first, self.last = self.vtree.first.tolist(), self.vtree.last.tolist()
         lines = iter(self.file)
@@ -271,10 +271,10 @@ class _Diagram:
             raise self.file.error("a decision is 'D id vtree count prime sub …'")
         home = _known(self.file, words[2], self.vtree_node, "vtree node")
         if self.vtree.variable[home] >= 0:
-            raise self.file.error(f"vtree node {words[2]} is a leaf: nothing to decide there")
+            raise self.file.error(f"vtree node {words[2]} is a leaf: there is nothing to decide")
         size = self.file.whole(words[3], "number of elements", 1)
         if len(words) != 4 + 2 * size:
-            raise self.file.error(f"{size} elements are {2 * size} ids, not {len(words) - 4}")
+            raise self.file.error(f"{size} elements need {2 * size} ids, not {len(words) - 4}")
         elements: list[int] = []
         partition = weight = 0
         for i in range(4, len(words), 2):
@@ -298,7 +298,7 @@ class _Diagram:
 
 
 def _announced(file: TextFile, lines: Iterator[list[str]], keyword: str, most: int) -> int:
-    """The number of nodes in the first line. Nothing is allocated for them: they are counted as they come."""
+    """The number of nodes in the first line. Nothing is allocated for them; they are counted as they are read."""
     words = next(lines, None)
     if words is None or words[0] != keyword or len(words) != 2:
         raise file.error(f"the file must start with '{keyword} number-of-nodes'", line=file.line or 1)

@@ -1,4 +1,4 @@
-"""Circuits on disk: a plain zip of arrays and a JSON header, that is checked before anything in it is believed."""
+"""Circuits on disk: a plain zip of arrays and a JSON header; everything in it is checked before it is used."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NPY = re.compile(
 
 
 def save(circuit: Circuit, path: str | Path) -> None:
-    """Write a circuit to a file, whole or not at all.
+    """Write a circuit to a file, completely or not at all.
 
     Args:
         circuit: what to write.
@@ -55,7 +55,7 @@ def load(path: str | Path) -> Circuit:
     """Read a circuit written by `save`.
 
     Raises:
-        FormatError: the file is not a circuit, is damaged, or is of a newer version.
+        FormatError: the file is not a circuit, is damaged, or has a newer version.
         FileNotFoundError: there is no such file.
     """
     return loads(Path(path).read_bytes(), str(path))
@@ -78,7 +78,7 @@ def dumps(circuit: Circuit) -> bytes:
         for name, dtype in _VTREE_ARRAYS.items():
             members[f"{name}.npy"] = _npy(getattr(circuit.vtree, name.removeprefix("vtree_")), dtype)
     buffer = io.BytesIO()
-    # stored, not deflated: then a file can never ask for more memory than it has bytes
+    # stored, not deflated: a file can then never demand more memory than it has bytes
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
         for name, data in members.items():
             archive.writestr(zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0)), data)
@@ -93,7 +93,7 @@ def loads(data: bytes, name: str = "circuit") -> Circuit:
         name: what error messages call them, such as the path they came from.
 
     Raises:
-        FormatError: the bytes are not a circuit, are damaged, or are of a newer version.
+        FormatError: the bytes are not a circuit, are damaged, or have a newer version.
     """
     try:
         members = _members(data)
@@ -111,11 +111,11 @@ def loads(data: bytes, name: str = "circuit") -> Circuit:
 
 
 class TextFile:
-    """The lines of a text format as words, comments and blank lines left out, with errors that say where.
+    """The lines of a text file, split into words, without comments and blank lines; its errors name the line.
 
     Args:
         path: the file.
-        comment: a line that starts with this is not part of the contents.
+        comment: lines that start with this are skipped.
     """
 
     def __init__(self, path: str | Path, comment: str = "c") -> None:
@@ -142,7 +142,7 @@ class TextFile:
 
 
 def _plain(value: Any) -> Any:
-    """What JSON cannot write, in something that it can."""
+    """A value that JSON cannot write, as one that it can."""
     return value.item() if isinstance(value, np.generic) else str(value)
 
 
@@ -153,7 +153,7 @@ def _npy(array: npt.NDArray[Any], dtype: str) -> bytes:
 
 
 def _members(data: bytes) -> dict[str, bytes]:
-    """The members of the zip, with no more bytes in total than the zip itself has."""
+    """The members of the zip, which may not have more bytes in total than the zip itself."""
     known = {_HEADER, *(f"{name}.npy" for name in (*_ARRAYS, *_VTREE_ARRAYS))}
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -162,7 +162,7 @@ def _members(data: bytes) -> dict[str, bytes]:
             if _HEADER not in names:
                 raise FormatError(f"not a circuit file: a zip without {_HEADER}")
             if len(set(names)) < len(names) or not set(names) <= known:
-                raise FormatError("not a circuit file: the zip has members that do not belong")
+                raise FormatError("not a circuit file: the zip has members that do not belong there")
             if any(entry.compress_type != zipfile.ZIP_STORED for entry in entries):
                 raise FormatError("not a circuit file: its members are compressed")
             if sum(entry.file_size for entry in entries) > len(data):
@@ -186,7 +186,7 @@ def _header(members: dict[str, bytes]) -> dict[str, Any]:
     if not isinstance(version, int) or version < 1:
         raise FormatError(f"{_HEADER} has no valid version")
     if version > VERSION:
-        raise FormatError(f"format version {version} is newer than {VERSION}, the newest known here: upgrade semprola")
+        raise FormatError(f"format version {version} is newer than {VERSION}, the latest one known: upgrade semprola")
     for key, kind in (("labels", list), ("given", list), ("digest", str), ("info", dict)):
         if not isinstance(header.get(key), kind):
             raise FormatError(f"{_HEADER} has no valid {key!r}")
@@ -194,7 +194,7 @@ def _header(members: dict[str, bytes]) -> dict[str, Any]:
 
 
 def _array(members: dict[str, bytes], name: str, dtype: str) -> npt.NDArray[Any]:
-    """One array; its header is matched, never evaluated, and its length is that of the bytes that follow."""
+    """One array; its header is matched, never evaluated, and must state the length of the bytes that follow."""
     data = members.get(f"{name}.npy")
     if data is None:
         raise FormatError(f"damaged: {name}.npy is missing")
@@ -204,7 +204,7 @@ def _array(members: dict[str, bytes], name: str, dtype: str) -> npt.NDArray[Any]
     body = data[match.end() :]
     count, rest = divmod(len(body), np.dtype(dtype).itemsize)
     if rest or f"'shape': ({count},)".encode() not in match[0]:
-        raise FormatError(f"damaged: {name}.npy does not have the length that it says")
+        raise FormatError(f"damaged: {name}.npy does not have the length stated in its header")
     if dtype == "|b1" and np.any(np.frombuffer(body, np.uint8) > 1):
         raise FormatError(f"damaged: {name}.npy has values that are not bools")
     return np.frombuffer(body, dtype)

@@ -1,4 +1,4 @@
-"""Circuits from circuits: smoothing, conditioning."""
+"""Transforms of circuits: smoothing and conditioning."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from semprola.errors import LabelError, UnsatisfiableError
 
 
 def smooth(circuit: Circuit, variables: npt.NDArray[np.bool_] | None = None) -> Circuit:
-    """An equivalent circuit in which every branch of every sum mentions the same labels, and the root all of them.
+    """An equivalent circuit in which all branches of each sum mention the same labels, and the root all labels.
 
     A branch that leaves a label free gets ``(v or not v)``; one in which a zero-suppressed label is false gets
-    ``not v``. The result has no zero-suppressed variables left among those smoothed.
+    ``not v``. The smoothed variables are no longer zero-suppressed.
 
     Args:
         circuit: any circuit.
-        variables: which variables to smooth, one bool each; by default all labels.
+        variables: one bool per variable, whether to smooth it; by default all labels are smoothed.
     """
     chosen = np.arange(circuit.num_variables) < circuit.num_labels if variables is None else variables
     gap_start, gap_variables, root_gap = gaps(circuit, chosen)
@@ -55,13 +55,13 @@ def smooth(circuit: Circuit, variables: npt.NDArray[np.bool_] | None = None) -> 
 
 
 _GAP_WORDS = 1 << 23
-"""Words of bit sets held at a time while gaps are looked for."""
+"""Words of bit sets held at a time during the search for gaps."""
 
 
 def gaps(
     circuit: Circuit, variables: npt.NDArray[np.bool_]
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """The variables that each branch of a sum leaves unmentioned though a sibling mentions them.
+    """The variables that each branch of a sum does not mention although a sibling does.
 
     Returns:
         offsets [edges + 1] and variables, a CSR list over all edges (empty for edges of products), and the
@@ -76,7 +76,7 @@ def gaps(
     counts = np.zeros(circuit.num_edges + 1, dtype=np.int64)
     found = [np.zeros(0, np.int64)]
     step = max(1, _GAP_WORDS // scope.shape[1])
-    for begin in range(0, len(edges), step):  # in parts: all edges at once would take more memory than the circuit
+    for begin in range(0, len(edges), step):  # all edges at once would take more memory than the circuit
         part = edges[begin : begin + step]
         missing = scope[parents[part]] & ~scope[circuit.children[part]] & chosen
         touched = np.flatnonzero(missing.any(axis=1))
@@ -89,7 +89,7 @@ def gaps(
 
 
 def mentions_all(circuit: Circuit, variables: npt.NDArray[np.bool_]) -> bool:
-    """Whether the root mentions all of some variables."""
+    """Whether the root mentions all of these variables."""
     return not np.any(variables & ~root_scope(circuit))
 
 

@@ -1,4 +1,4 @@
-"""Vtrees: full binary trees over the variables, the skeleton that a structured circuit respects."""
+"""Vtrees: full binary trees over the variables, whose splits a structured circuit respects."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Ints = npt.NDArray[np.int32]
 
 
 class Vtree:
-    """A full binary tree whose leaves are variables; a variable order is the right-linear case.
+    """A full binary tree whose leaves are variables; a right-linear one is a variable order.
 
     Nodes are numbered children first, the root last. ``variable[n]`` is the variable of a leaf, -1 for inner nodes.
 
@@ -46,7 +46,7 @@ class Vtree:
 
     @classmethod
     def balanced(cls, order: Iterable[int]) -> Vtree:
-        """A vtree of least depth with the variables in this order from left to right."""
+        """A vtree of minimal depth with the variables in this order from left to right."""
         variables = list(order)
         left, right, variable = _leaves(variables)
         level = list(range(len(variables)))
@@ -69,7 +69,7 @@ class Vtree:
         Each variable is decided before the subtrees below it, and the subtrees of one variable are independent.
 
         Args:
-            parent: for each variable the variable above it, -1 for roots.
+            parent: the variable above each variable; -1 for roots.
         """
         count = len(parent)
         children: list[list[int]] = [[] for _ in range(count)]
@@ -254,7 +254,7 @@ class Vtree:
             and np.array_equal(np.sort(self.variable[leaf]), np.arange((count + 1) // 2))
         )
         if not ok:
-            raise ValueError("not a vtree: children come first, each node has one parent, each variable one leaf")
+            raise ValueError("not a vtree: children come first, each node has one parent, and each variable one leaf")
 
 
 def _leaves(variables: Iterable[int]) -> tuple[list[int], list[int], list[int]]:

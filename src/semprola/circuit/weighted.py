@@ -1,4 +1,4 @@
-"""The weight of a constraint: the sum, over its models, of the product of the weights of their literals."""
+"""The weighted count of a constraint: each model weighs the product of its literals' weights."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def weighted_count(circuit: Circuit, weights: Mapping[str, tuple[Any, Any]], exa
 
     Args:
         circuit: decomposable and deterministic.
-        weights: for each variable the weights of its negative and its positive literal; 1 and 1 unless given.
-        exact: whether to compute with fractions; otherwise with floating-point numbers, each scaled by a power of two
-            of its own, so that they neither overflow nor vanish.
+        weights: the weights of the negative and the positive literal of each variable; 1 and 1 by default.
+        exact: whether to compute with fractions. Otherwise floats are used, each with its own power of two as a scale,
+            so that they neither overflow nor vanish.
 
     Returns:
-        A Fraction; or, unless `exact`, a float, or a Decimal where the value is too large or too small for a float.
+        A Fraction if `exact`; otherwise a float, or a Decimal if the value is too large or too small for a float.
 
     Raises:
         LabelError: a name is not a variable of the circuit.
@@ -47,8 +47,8 @@ def weighted_count(circuit: Circuit, weights: Mapping[str, tuple[Any, Any]], exa
         if name not in known:
             raise LabelError(f"{name!r} is not a variable of the circuit")
     pairs = [tuple(map(Fraction, weights.get(name, (1, 1)))) for name in circuit.variables]
-    # What a branch does not mention contributes no + yes, or no alone where it is zero-suppressed. Divided by that it
-    # contributes 1 and can be left out; where that is 0, the variable is spelled out first.
+    # A variable that a branch does not mention contributes no + yes, or only no if it is zero-suppressed. After
+    # division by that number it contributes 1 and can be left out; where the number is 0, spell the variable out first.
     absent = [no if zero else no + yes for (no, yes), zero in zip(pairs, circuit.zero_suppressed.tolist(), strict=True)]
     vanishing = np.array([value == 0 for value in absent], dtype=bool)
     if vanishing.any():
@@ -69,7 +69,7 @@ def weighted_count(circuit: Circuit, weights: Mapping[str, tuple[Any, Any]], exa
 
 
 def _number(mantissa: float, exponent: int) -> float | Decimal:
-    """mantissa · 2^exponent, as a decimal number where a float would overflow, vanish or lose digits."""
+    """mantissa · 2^exponent, as a Decimal if a float would overflow, vanish or lose digits."""
     if mantissa == 0 or sys.float_info.min_exp <= exponent <= sys.float_info.max_exp:
         return math.ldexp(mantissa, exponent)
     with localcontext() as context:
@@ -100,7 +100,7 @@ def _sum(circuit: Circuit, weights: list[tuple[Fraction, Fraction]]) -> Fraction
 
 
 def _scaled_sum(circuit: Circuit, weights: list[tuple[Fraction, Fraction]]) -> tuple[float, int]:
-    """As a mantissa and a power of two, which every node has of its own."""
+    """The sum as a mantissa and a power of two; every node has its own power."""
     mantissa = np.zeros(circuit.num_nodes)
     exponent = np.zeros(circuit.num_nodes, np.int64)
     table = [[_scaled(no), _scaled(yes)] for no, yes in weights]
@@ -112,7 +112,7 @@ def _scaled_sum(circuit: Circuit, weights: list[tuple[Fraction, Fraction]]) -> t
     for level in levels(circuit):
         m, e = mantissa[level.children], exponent[level.children]
         product = circuit.kind[level.nodes] == PRODUCT
-        # a product of a few mantissas of at least one half cannot vanish before its exponent is taken out
+        # products as sums of logarithms: many mantissas below 1 cannot make the product vanish
         logs = np.add.reduceat(np.log2(np.where(m == 0, 1, np.abs(m))), level.starts)
         signs = np.multiply.reduceat(np.sign(m), level.starts)
         powers = np.add.reduceat(e, level.starts)

@@ -18,7 +18,7 @@ from semprola.logic.formula import Formula
 from semprola.logic.leaf import Leaf
 from semprola.logic.messages import brief
 
-# More variables than any compiler takes; a number beyond it in a header is a mistake or an attack on memory.
+# More than any compiler can handle; a larger number in a header is a mistake or an attack on memory.
 MAX_VARIABLES = 10_000_000
 
 # Bytes of literal values held at a time during evaluation.
@@ -26,16 +26,16 @@ _BLOCK_BYTES = 1 << 26
 
 
 class Cnf(Leaf):
-    """A conjunction of clauses over the variables 1..n, whose labels are "1".."n", used or not.
+    """A conjunction of clauses over the variables 1..n; its labels are "1".."n", including unused ones.
 
-    Literals are as in DIMACS: variable v is ``v``, its negation ``-v``.
+    Literals are written as in DIMACS: ``v`` is variable v, ``-v`` its negation.
 
     Attributes:
         num_vars: the number n of declared variables.
-        literals: all clauses one after the other, int32 ``[literals]``, read-only.
+        literals: the concatenated clauses, int32 ``[literals]``, read-only.
         offsets: clause i is ``literals[offsets[i]:offsets[i + 1]]``, int64 ``[clauses + 1]``, read-only.
         weights: the weight of each literal that has one, exact.
-        show: the variables to project on, or None when the file names none.
+        show: the variables to project on, or None if there is no projection.
 
     Example:
         >>> cnf = Cnf(3, [[1, -2], [2, 3]])
@@ -69,7 +69,7 @@ class Cnf(Leaf):
 
         Args:
             num_vars: the number of variables.
-            clauses: each a sequence of literals; an empty one makes the formula unsatisfiable.
+            clauses: each a sequence of literals; an empty clause makes the formula unsatisfiable.
             weights: weights of literals.
             show: variables to project on.
 
@@ -106,7 +106,7 @@ class Cnf(Leaf):
 
     @property
     def clauses(self) -> list[list[int]]:
-        """The clauses as lists of literals, made anew at each access."""
+        """The clauses as lists of literals, rebuilt on each access."""
         flat, ends = self.literals.tolist(), self.offsets.tolist()
         return [flat[start:end] for start, end in pairwise(ends)]
 
@@ -116,7 +116,7 @@ class Cnf(Leaf):
         return len(self.offsets) - 1
 
     def to_formula(self) -> Formula:
-        """Return the same constraint built from atoms; variables in no clause are then not among its labels.
+        """Return the same constraint built from atoms; its labels leave out variables that occur in no clause.
 
         Example:
             >>> Cnf(2, [[1, -2], [2]]).to_formula()
@@ -125,7 +125,7 @@ class Cnf(Leaf):
         return And(self.clause_formulas())
 
     def clause_formulas(self) -> Iterator[Formula]:
-        """The clauses one after the other, each as a formula."""
+        """Yield the clauses as formulas."""
         flat, ends = self.literals.tolist(), self.offsets.tolist()
         for start, end in pairwise(ends):
             yield Or([Bool(str(v)) if v > 0 else ~Bool(str(-v)) for v in flat[start:end]])
@@ -137,7 +137,7 @@ class Cnf(Leaf):
         return self._names
 
     def evaluate_columns(self, columns: Mapping[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
-        """Say which rows satisfy every clause."""
+        """Return which rows satisfy every clause."""
         truth = np.ones(rows, dtype=bool)
         if self.num_clauses == 0:
             return truth
@@ -154,8 +154,8 @@ class Cnf(Leaf):
         return truth
 
     def to_circuit(self) -> NoReturn:
-        """Refuse: there is no direct construction, clauses need a general compiler."""
-        raise PropertyError("a CNF has no direct construction as a circuit; compile it by semprola.compiler")
+        """Refuse: clauses need a general compiler."""
+        raise PropertyError("a CNF has no direct construction as a circuit; compile it with semprola.compile")
 
     def describe(self) -> str:
         """Return the numbers of variables and clauses."""
@@ -166,7 +166,7 @@ class Cnf(Leaf):
         return self._digest
 
     def __reduce__(self) -> str | tuple[Any, ...]:
-        """Pickle the arrays; what is derived from them is made again."""
+        """Pickle the arrays; what is derived from them is computed again."""
         return Cnf.from_arrays, (self.num_vars, self.literals, self.offsets, dict(self.weights), self.show)
 
     def _store(

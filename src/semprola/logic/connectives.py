@@ -12,10 +12,10 @@ from semprola.errors import LabelError
 from semprola.logic.formula import FALSE, TRUE, Formula, Kind, Operand, as_formula, intern_node
 from semprola.logic.messages import brief
 
-# What may stand in the list of a counting constraint: a string is the name of an atom.
+# What a counting constraint counts; a string is the name of an atom.
 Counted: TypeAlias = Operand | str
 
-# Bounds beyond this are refused; no list is as long, and their decimal text could be of any length.
+# Larger bounds are refused: no list is that long, and there is no limit to how long their text could be.
 MAX_BOUND = 10**18
 
 
@@ -43,7 +43,7 @@ def Bools(names: str | Iterable[str]) -> tuple[Formula, ...]:
     """Return several atoms at once.
 
     Args:
-        names: one string of names separated by spaces or commas, or an iterable of names taken as they are.
+        names: one string of names separated by spaces or commas, or an iterable of names, used as they are.
 
     Example:
         >>> Bools("cat dog")
@@ -56,7 +56,7 @@ def Bools(names: str | Iterable[str]) -> tuple[Formula, ...]:
 
 
 def And(*args: Operand | Iterable[Operand]) -> Formula:
-    """Return the conjunction of all arguments, or of the items of one iterable; of none: true.
+    """Return the conjunction of all arguments, or of the items of one iterable; ``true`` if there are none.
 
     Example:
         >>> And(Bool(f"x{i}") for i in range(3))
@@ -66,7 +66,7 @@ def And(*args: Operand | Iterable[Operand]) -> Formula:
 
 
 def Or(*args: Operand | Iterable[Operand]) -> Formula:
-    """Return the disjunction of all arguments, or of the items of one iterable; of none: false.
+    """Return the disjunction of all arguments, or of the items of one iterable; ``false`` if there are none.
 
     Example:
         >>> Or(Bool("a"), Bool("b"))
@@ -76,7 +76,7 @@ def Or(*args: Operand | Iterable[Operand]) -> Formula:
 
 
 def Xor(*args: Operand | Iterable[Operand]) -> Formula:
-    """Return the parity of all arguments, or of the items of one iterable: true when an odd number of them is true.
+    """Return the parity of all arguments, or of the items of one iterable: true if an odd number of them are true.
 
     Example:
         >>> Xor(*Bools("a b c")).evaluate({"a": 1, "b": 1, "c": 1})
@@ -119,8 +119,8 @@ def exactly(k: int, xs: Iterable[Counted]) -> Formula:
     """Return "exactly k of these are true", as one node.
 
     Args:
-        k: how many; more than there are items is legal and unsatisfiable.
-        xs: formulas, or names of atoms; an item that stands there twice counts twice.
+        k: how many; a k above the number of items is legal but unsatisfiable.
+        xs: formulas, or names of atoms; an item that is listed twice counts twice.
 
     Raises:
         ValueError: k is not an integer of at least 0.
@@ -207,7 +207,7 @@ def _counted(caller: str, xs: Iterable[Counted]) -> tuple[Formula, ...]:
 
 def _bound(caller: str, k: object) -> int:
     if isinstance(k, bool) or not isinstance(k, int | np.integer) or not 0 <= k < MAX_BOUND:
-        raise ValueError(f"{caller}: the number must be an integer from 0 to below 10^18, got {brief(k)}")
+        raise ValueError(f"{caller}: the number must be an integer of at least 0 and below 10^18, got {brief(k)}")
     return int(k)
 
 

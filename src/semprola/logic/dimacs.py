@@ -1,7 +1,7 @@
-"""DIMACS CNF files: reading with errors that name the line, and writing.
+"""DIMACS CNF files: reading, with errors that name the line, and writing.
 
-The dialects read: plain DIMACS, SATLIB (a ``%`` ends the clauses), and the model-counting competition's
-``c p weight LITERAL WEIGHT 0`` and ``c p show VARIABLE ... 0``.
+Three dialects are read: plain DIMACS, SATLIB (a ``%`` ends the clauses), and that of the model-counting competition
+(``c p weight LITERAL WEIGHT 0`` and ``c p show VARIABLE ... 0``).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from semprola.errors import FormatError
 from semprola.logic.cnf import MAX_VARIABLES, Cnf
 from semprola.logic.messages import brief
 
-# A compressed file can unpack to any size; beyond this it is refused.
+# A compressed file can unpack to any size; anything larger is refused.
 _MAX_BYTES = 1 << 31
 
 _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".xz": lzma.open, ".bz2": bz2.open}
@@ -35,12 +35,12 @@ def from_dimacs(source: str | os.PathLike[str], *, strict: bool = True) -> Cnf:
     """Read a formula in conjunctive normal form.
 
     Args:
-        source: a path (also of a ``.gz``, ``.xz`` or ``.bz2`` file), or the text itself: a string that contains a
-            line break or begins with ``p cnf`` or ``c``.
-        strict: whether a number of clauses other than the declared one is an error.
+        source: a path (``.gz``, ``.xz`` and ``.bz2`` files are unpacked), or the text itself: an empty string, or one
+            that contains a line break or begins with ``p cnf`` or ``c`` and a space.
+        strict: whether it is an error if the number of clauses differs from the declared one.
 
     Returns:
-        The formula; its labels are "1".."n" for all n declared variables, also those in no clause.
+        The formula; its labels are "1".."n" for all n declared variables, including those in no clause.
 
     Raises:
         FormatError: the file cannot be read, or its content is wrong; the message names the line.
@@ -77,7 +77,7 @@ def to_dimacs(cnf: Cnf) -> str:
 
 
 def write_dimacs(cnf: Cnf, path: str | os.PathLike[str]) -> None:
-    """Write the formula as a DIMACS file; at no moment does the path hold half a file.
+    """Write the formula as a DIMACS file; the path never holds half a file.
 
     Args:
         cnf: what to write.
@@ -111,7 +111,7 @@ def _contents(path: str) -> IO[str]:
         ) from None
     if len(data) > _MAX_BYTES:
         raise FormatError(f"{_one_line(path)}: more than 2 GiB of text; no compiler would finish on it")
-    # Comments may be in any encoding; everything that matters is ASCII and is checked to be.
+    # Comments may be in any encoding; everything else must be ASCII, which is checked.
     return io.StringIO(data.decode("latin-1"))
 
 
@@ -153,7 +153,7 @@ class _Reader:
 
     def _read_header(self, words: list[str]) -> None:
         if self.header is not None:
-            self._fail("a second 'p' line; a file has one")
+            self._fail("a second 'p' line; a file has only one")
         numbers = [int(word) for word in words[2:] if re.fullmatch(r"[0-9]{1,18}", word)]
         if words[1:2] != ["cnf"] or len(words) != 4 or len(numbers) != 2:
             self._fail(f"expected 'p cnf VARIABLES CLAUSES', got {brief(' '.join(words))}")
@@ -216,11 +216,11 @@ class _Reader:
         num_vars, num_clauses = self.header
         if len(self.literals) != self.ends[-1]:
             self.line = clause_line
-            self._fail("the clause that begins here is not ended by 0")
+            self._fail("the clause that begins here does not end with 0")
         found = len(self.ends) - 1
         if self.strict and found != num_clauses:
             self._fail(f"the header declares {num_clauses} clauses, but there are {found}; strict=False allows it")
-        # These lines may come before the header, so that their range is known only now.
+        # These lines may come before the header, so their range can only be checked now.
         for literal, line in [*((k, line) for k, (_, line) in self.weights.items()), *(self.show or {}).items()]:
             if abs(literal) > num_vars:
                 self.line = line

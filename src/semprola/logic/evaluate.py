@@ -19,18 +19,18 @@ from semprola.logic.messages import brief
 
 Column = NDArray[np.bool_]
 
-# One byte per node and row is held at a time; rows are taken in blocks so that this stays below 64 MiB.
+# Evaluation holds one byte per node and row; taking the rows in blocks keeps this below 64 MiB.
 _BLOCK_BYTES = 1 << 26
 
 
 def evaluate(formula: Formula, rows: Any, labels: Sequence[str] | None = None) -> Any:
-    """Say whether an assignment, or each row of an array, satisfies the formula; see ``Formula.evaluate``."""
+    """Return whether an assignment, or each row of an array, satisfies the formula; see ``Formula.evaluate``."""
     if isinstance(rows, Mapping):
         if labels is not None:
             raise TypeError("labels= names the columns of an array; a mapping carries its own names")
         return _evaluate_mapping(formula, rows)
     if is_named(rows) and labels is None:
-        # a data frame: its columns are found by name, and those that the formula does not mention are left out
+        # a data frame: find its columns by name, and leave out those that the formula does not mention
         columns = {str(name): name for name in getattr(rows, "columns", ())}
         wanted = [name for name in formula.labels() if name in columns]
         labels = _column_names(formula, wanted)
@@ -50,7 +50,7 @@ def evaluate_columns(formula: Formula, columns: Mapping[str, Column], rows: int)
 
     Args:
         formula: what to evaluate.
-        columns: for every label of the formula its value in each row, ``[rows]``.
+        columns: the value of every label of the formula in each row, ``[rows]``.
         rows: the number of rows.
 
     Returns:
@@ -175,7 +175,7 @@ def _checked_bits(rows: Any, names: tuple[str, ...], own: bool) -> Any:
         raise LabelError(f"expected rows of {len(names)} values or a mapping from names to values, got a single value")
     if width != len(names):
         whose = "the formula has" if own else "labels= names"
-        hint = "; name the columns by labels=" if own else ""
+        hint = "; name the columns with labels=" if own else ""
         raise LabelError(f"the rows have {width} columns, but {whose} {len(names)}{hint}")
     ones = rows == 1
     valid = ones | (rows == 0)
@@ -193,7 +193,7 @@ def _refuse_first_bad(rows: Any, valid: Any, names: tuple[str, ...]) -> None:
 
 
 def _is_tensor(value: Any) -> bool:
-    # torch is not imported here; its tensors are known by what they can do.
+    # torch is not imported here; tensors are recognised by their methods.
     return all(hasattr(value, method) for method in ("detach", "cpu", "numpy", "new_tensor"))
 
 

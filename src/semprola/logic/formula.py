@@ -1,7 +1,7 @@
 """The formula itself: an immutable, structurally shared node, its operators and its traversals.
 
 Formulas are hash-consed: building the same thing twice gives the same object, so equality is identity and costs
-nothing. No method recurses, so a chain of 10^5 connectives is as good as a wide conjunction of as many.
+nothing. No method recurses, so a chain of 10^5 connectives works as well as one conjunction of 10^5 operands.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ class Formula:
         order: list[Formula] = []
         seen: set[Formula] = set()
         begun: list[Formula] = []
-        # None says that the operands of the node begun last have all been visited.
+        # None means that all operands of the node begun last have been visited.
         pending: list[Formula | None] = [self]
         while pending:
             node = pending.pop()
@@ -128,16 +128,16 @@ class Formula:
     @overload
     def evaluate(self, rows: Any, labels: Sequence[str] | None = None) -> Any: ...
     def evaluate(self, rows: Any, labels: Sequence[str] | None = None) -> Any:
-        """Say whether an assignment, or each row of an array, satisfies the formula.
+        """Return whether an assignment, or each row of an array, satisfies the formula.
 
         Args:
             rows: a mapping from names to 0/1 or a data frame (names that the formula does not mention are ignored), or
                 an array, tensor or nested list of 0/1 of shape ``[..., labels]``.
-            labels: the names of the columns; the formula's own ``labels()`` unless given.
+            labels: the names of the columns; by default the formula's own ``labels()``.
 
         Returns:
-            A bool for a mapping and for a single row; otherwise a bool array of shape ``[...]``; a bool tensor on the
-            same device when a tensor was given.
+            A bool for a mapping or a single row; otherwise a bool array of shape ``[...]``, or for a tensor a bool
+            tensor on the same device.
 
         Raises:
             LabelError: a label has no value, or the number of columns is wrong.
@@ -156,10 +156,10 @@ class Formula:
         """Replace atoms by formulas or by truth values, all at once.
 
         Args:
-            replacements: what to put for each name; names that the formula does not mention are ignored.
+            replacements: what replaces each name; names that the formula does not mention are ignored.
 
         Returns:
-            The new formula, not simplified; parts that are not touched are shared with this one.
+            The new formula, not simplified; it shares untouched parts with this one.
 
         Raises:
             PropertyError: a name belongs to a part that was not built from atoms (such as a DIMACS file).
@@ -293,17 +293,17 @@ class Formula:
         return _from_records, (records,)
 
 
-# What the operators accept beside a formula.
+# What the operators accept: a formula or a truth value.
 Operand: TypeAlias = Formula | bool | np.bool_
 
 
 def intern_node(
     kind: Kind, args: tuple[Formula, ...] = (), name: str = "", bounds: tuple[int, int] = (0, 0)
 ) -> Formula:
-    """Return the one node of this kind with these operands, making it when there is none yet.
+    """Return the one node of this kind with these operands; create it if there is none yet.
 
     Args:
-        kind: what the node is; the caller answers for the number of operands.
+        kind: what the node is; the caller makes sure that the number of operands is right.
         args: the operands.
         name: the label of an atom.
         bounds: the bounds of a cardinality node.
@@ -326,7 +326,7 @@ def intern_node(
 
 
 def as_formula(value: object) -> Formula | None:
-    """Return a formula or a truth value as a formula, anything else as None."""
+    """Return a formula or truth value as a formula, and None for anything else."""
     if isinstance(value, Formula):
         return value
     if isinstance(value, bool | np.bool_):
@@ -345,7 +345,7 @@ def _renew_lock() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    # A thread that held the lock does not exist in the forked child, which would wait for it for ever.
+    # The thread that held the lock does not exist in a forked child, which would wait for it forever.
     os.register_at_fork(after_in_child=_renew_lock)
 
 TRUE = intern_node(Kind.TRUE)

@@ -1,4 +1,4 @@
-"""Constraints that are not built from connectives: the base class of families made elsewhere."""
+"""Constraints that are not built from connectives: the base class of families."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ class Reader:
 
     Attributes:
         start: the state before the first label; states are hashable, and equal ones behave the same.
-        step: the state after the label at a position has the value 0 or 1; None if no model is left.
-        accept: whether a state after the last label is a model.
+        step: ``step(state, position, value)`` is the state after the label at this position has taken the value 0 or
+            1, or None if no model is left.
+        accept: whether the state after the last label means that the labels read are a model.
     """
 
     start: Any
@@ -31,10 +32,10 @@ class Reader:
 
 
 class Leaf(Formula, ABC):
-    """A formula of kind CUSTOM: opaque to logic, but combined by ``& | ~ ^ >>`` like any other.
+    """A formula of kind CUSTOM: opaque to logic, but combined with ``& | ~ ^ >>`` like any other.
 
     A subclass keeps what it needs in its own attributes, set once in ``__init__`` and never changed, and implements
-    the five methods below. Two leaves of the same class with equal ``key()`` are the same formula.
+    the five abstract methods below. Two leaves of the same class with equal ``key()`` are the same formula.
 
     Example:
         >>> class Even(Leaf):
@@ -62,7 +63,7 @@ class Leaf(Formula, ABC):
     __slots__ = ()
 
     def __new__(cls: type[_Self], *args: object, **kwargs: object) -> _Self:
-        """Make an empty leaf, so that subclasses need not call ``super().__init__``."""
+        """Make an empty leaf; subclasses need not call ``super().__init__``."""
         leaf = object.__new__(cls)
         leaf._kind = Kind.CUSTOM
         leaf._args = ()
@@ -77,15 +78,15 @@ class Leaf(Formula, ABC):
 
     @property
     def given(self) -> tuple[str, ...]:
-        """Those of ``labels()`` that are inputs x by default: variables of the constraint without a probability."""
+        """The ``labels()`` that are inputs x by default: variables of the constraint without a probability."""
         return ()
 
     @abstractmethod
     def evaluate_columns(self, columns: Mapping[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
-        """Say which rows satisfy the constraint, without using any circuit.
+        """Return which rows satisfy the constraint, without using any circuit.
 
         Args:
-            columns: for each label (and perhaps others) its value in every row, ``[rows]``.
+            columns: the value of each label in every row, ``[rows]``; there may be other columns, too.
             rows: the number of rows.
 
         Returns:
@@ -99,39 +100,39 @@ class Leaf(Formula, ABC):
     def circuit_within(self, budget: Any) -> object:
         """Return what ``to_circuit`` does, within a ``semprola.compiler.budget.Budget``.
 
-        A leaf whose construction can take long overrides this, and calls ``budget.check`` now and then.
+        A leaf whose construction can take long overrides this and calls ``budget.check`` from time to time.
         """
         return self.to_circuit()
 
     def as_rules(self) -> tuple[Formula, ...] | None:
-        """Return formulas whose conjunction is the constraint, if they are a good way of writing it beside others.
+        """Return formulas whose conjunction is the constraint, if that helps to compile it together with others.
 
-        Every back end knows formulas; a family that is none of them is a black box to some.
+        Every back end understands formulas; a family that offers none is a black box to some of them.
         """
         return None
 
     def as_clauses(self) -> tuple[tuple[int, ...], ...] | None:
-        """Return clauses that say the same, if they are few.
+        """Return equivalent clauses, if there are few.
 
-        A literal is the place of a label in ``labels()``, counted from 1, and negative for its negation.
+        A literal is the position of a label in ``labels()``, counted from 1; it is negative for a negated label.
         """
         return None
 
     def reader(self, order: Sequence[str]) -> Reader | None:
-        """Return a state machine that reads the labels in any order, if there is a small one.
+        """Return a state machine that reads the labels in this order, if there is a small one.
 
         Args:
-            order: ``labels()`` in the order of reading.
+            order: the ``labels()`` in any order.
         """
         return None
 
     @abstractmethod
     def describe(self) -> str:
-        """Return a short text such as ``hierarchy(5 labels)``: how the leaf is printed, also inside formulas."""
+        """Return a short text such as ``hierarchy(5 labels)``: how the leaf is printed, alone and inside formulas."""
 
     @abstractmethod
     def key(self) -> Hashable:
-        """Return what tells this leaf from others of its class; cheap to hash, such as a digest made once."""
+        """Return what distinguishes this leaf from others of its class; cheap to hash, such as a stored digest."""
 
     def __eq__(self, other: object) -> bool:
         """Compare by class and key."""
@@ -143,5 +144,5 @@ class Leaf(Formula, ABC):
         """Hash by class and key."""
         return hash((type(self), self.key()))
 
-    # A leaf has no operands, so the ordinary way of pickling (its attributes) does not recurse.
+    # A leaf has no operands, so pickling its attributes in the ordinary way does not recurse.
     __reduce__: Any = object.__reduce__

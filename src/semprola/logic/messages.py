@@ -1,10 +1,10 @@
-"""What error messages share."""
+"""Helpers for error messages."""
 
 from __future__ import annotations
 
 
 def brief(value: object, width: int = 60) -> str:
-    """Return a value as one line of at most ``width`` characters, whatever it is.
+    """Return any value as one line of at most ``width`` characters.
 
     Example:
         >>> brief([1, 2])
@@ -14,6 +14,6 @@ def brief(value: object, width: int = 60) -> str:
     """
     try:
         text = " ".join(repr(value).split())
-    except Exception:  # a foreign repr may fail, as does that of an integer of more than 4,300 digits
+    except Exception:  # a foreign repr may fail; so does that of an integer with more than 4,300 digits
         text = f"a value of type {type(value).__name__}"
     return text if len(text) <= width else f"{text[: width - 3]}..."

@@ -17,10 +17,11 @@ from semprola.logic.syntax import CONNECTIVES, CONSTANTS, FUNCTIONS, NEGATIONS, 
 def parse(text: str) -> Formula:
     """Read a formula.
 
-    From tight to loose: ``! ~ not``, ``& && and``, ``^ xor``, ``| || or``, ``-> =>`` (to the right),
-    ``<-> <=> iff``; the constants ``true`` and ``false``; ``exactly(2, a, b, c)``, ``at_most``, ``at_least``,
-    ``one_hot(a, b)`` and ``count(lo, hi, a, b, c)`` over any formulas. Names are letters, digits, ``_``, ``.`` and
-    ``:`` of any script; other labels stand in quotes, as in ``"01/01/03"``. ``#`` starts a comment.
+    The operators, from tightest to loosest: ``! ~ not``, ``& && and``, ``^ xor``, ``| || or``, ``-> =>`` (groups to
+    the right), ``<-> <=> iff``. The constants are ``true`` and ``false``. The functions ``exactly(2, a, b, c)``,
+    ``at_most``, ``at_least``, ``one_hot(a, b)`` and ``count(lo, hi, a, b, c)`` take any formulas. A name consists of
+    letters and digits of any script, ``_``, ``.`` and ``:``; other labels need quotes, as in ``"01/01/03"``. ``#``
+    starts a comment.
 
     Args:
         text: the formula, on one line or several.
@@ -49,7 +50,7 @@ class _Token(NamedTuple):
 
 
 class _Open(NamedTuple):
-    """What waits on the stack: an operator for its right side, or a parenthesis (precedence 0) for its end."""
+    """An item waiting on the stack: an operator for its right side, or a parenthesis (precedence 0) for its end."""
 
     precedence: int
     position: int
@@ -60,7 +61,7 @@ class _Open(NamedTuple):
 
 
 class _Parser:
-    """Precedence climbing with an explicit stack, so that nesting is bounded by memory only."""
+    """Precedence climbing with an explicit stack: only memory limits the nesting."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -82,7 +83,7 @@ class _Parser:
                 wants_operand = self._read_operator(token)
 
     def _read_operand(self, token: _Token) -> bool:
-        """Take one token where a formula must begin; return whether one must still begin."""
+        """Read one token where a formula must begin; return whether one must still begin."""
         if token.type == "quoted":
             self.operands.append(Bool(token.text))
             return False
@@ -103,7 +104,7 @@ class _Parser:
         self._fail("expected a formula", token)
 
     def _read_operator(self, token: _Token) -> bool:
-        """Take one token after a complete formula; return whether another formula must follow."""
+        """Read one token after a complete formula; return whether another formula must follow."""
         kind = CONNECTIVES.get(token.text) if token.type == "symbol" else None
         if kind is not None:
             # Implication groups to the right: an equal operator on the stack must wait.
@@ -116,7 +117,7 @@ class _Parser:
                 self._fail(f"{token.text!r} without an opening '(' before it", token, found=False)
             if token.text == ",":
                 if not self.stack[-1].function:
-                    self._fail(f"expected ')' or an operator; ',' belongs inside {_function_list()}", token)
+                    self._fail("expected ')' or an operator", token, f"; only {_function_list()} take commas")
                 return True
             self._close()
             return False
@@ -131,7 +132,7 @@ class _Parser:
         """Read ``name(`` and its leading numbers; return whether a formula must follow."""
         if name.text not in FUNCTIONS:
             self._fail(
-                f"unknown function {brief(name.text)}; known are {_function_list()}; quote a name with '('",
+                f"unknown function {brief(name.text)}; the functions are {_function_list()}; quote a name with '('",
                 name,
                 found=False,
             )
@@ -163,7 +164,7 @@ class _Parser:
 
     def _next(self) -> _Token:
         token = self.tokens[self.index]
-        # The end token is never passed, so that looking ahead is always possible.
+        # The index never moves past the end token, so it is always possible to look ahead.
         self.index += token.type != "end"
         return token
 
@@ -214,7 +215,7 @@ _CHARACTER_HINTS = {
     "{": "; group with '(' and ')'",
     "*": "; conjunction is '&'",
     "+": "; disjunction is '|'",
-    "…": "; the text was cut off when printed, str(formula) gives all of it",
+    "…": "; the text was cut off when printed; str(formula) gives all of it",
 }
 
 
@@ -225,7 +226,7 @@ def _tokens(text: str) -> list[_Token]:
         space = _SPACE.match(text, end)
         position = space.end() if space else end
         if position == len(text):
-            # Where something is missing is right after what was last read, not after comments and blank lines.
+            # An error about something missing points right behind the last token, not behind comments and blank lines.
             tokens.append(_Token("end", "", end if tokens else 0))
             return tokens
         token, end = _token_at(text, position)
@@ -270,7 +271,7 @@ _HALF_WINDOW = 36
 
 
 def _error(text: str, position: int, message: str) -> ParseError:
-    """Return the error with the place, the line of the text and a caret below it."""
+    """Return the error with its position, the line of text and a caret below it."""
     start = text.rfind("\n", 0, position) + 1
     stop = text.find("\n", position)
     line = text[start : stop if stop >= 0 else len(text)].rstrip("\r")

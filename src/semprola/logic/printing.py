@@ -1,4 +1,4 @@
-"""Formulas as text: infix, with no more parentheses than the parser needs to read the same structure back."""
+"""Formulas as text: infix, with only the parentheses that the parser needs to read the same structure back."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ from semprola.logic.formula import Formula, Kind
 from semprola.logic.syntax import ATOM_PRECEDENCE, PRECEDENCE, SYMBOL, quote
 
 REPR_CHARACTERS = 2_000
-# A formula shares its parts, its text does not: n nodes can need 2^n tokens.
+# A formula shares its parts but its text cannot: n nodes can need 2^n tokens.
 MAX_TOKENS = 1_000_000
 
-# Text still to be written: a literal piece, or a formula with the least precedence that needs no parentheses.
+# Text still to be written: a literal piece, or a formula with the lowest precedence that needs no parentheses.
 _Pending: TypeAlias = str | tuple[Formula, int]
 
 
 def full_text(formula: Formula) -> str:
-    """Return the whole text, cut off with ``…`` and the number of nodes only beyond a million tokens."""
+    """Return the whole text; beyond a million tokens, cut it off with ``…`` and the number of nodes."""
     return _write(formula, max_characters=None)
 
 
 def abbreviated_text(formula: Formula) -> str:
-    """Return the text, cut off with ``…`` and the number of nodes beyond about 2,000 characters."""
+    """Return the text; beyond about 2,000 characters, cut it off with ``…`` and the number of nodes."""
     return _write(formula, max_characters=REPR_CHARACTERS)
 
 
@@ -58,7 +58,7 @@ def _parts(node: Formula) -> list[_Pending]:
     precedence = PRECEDENCE[kind]
     if kind is Kind.NOT:
         return [SYMBOL[kind], (node._args[0], precedence)]
-    # The parser groups `->` to the right and all else to the left; an operand on the other side needs parentheses.
+    # The parser groups `->` to the right and all others to the left; an operand on the other side needs parentheses.
     parts: list[_Pending] = []
     bare = len(node._args) - 1 if kind is Kind.IMPLIES else 0
     for index, arg in enumerate(node._args):

@@ -14,7 +14,7 @@ from semprola.logic.formula import Formula, Kind, as_formula
 from semprola.logic.messages import brief
 
 MOST_INSTANCES = 2_000_000
-"""A rule with more instances than this is refused: no compiler would take it."""
+"""A rule with more instances than this is refused: no compiler could handle it."""
 
 _OPEN = re.compile(r"\?(\w+)")
 
@@ -44,11 +44,11 @@ class Variable:
 
 
 class Predicate:
-    """A name that, applied to items, is the atom ``"name(item,item)"``.
+    """A predicate: applied to items, it returns the atom ``"name(item,item)"``.
 
     Args:
         name: what the atoms are called.
-        arity: how many items it takes; any number unless given.
+        arity: how many items it takes; by default any number.
 
     Example:
         >>> smokes = Predicate("smokes")
@@ -62,7 +62,7 @@ class Predicate:
         self.name, self.arity = name, arity
 
     def __call__(self, *items: Any) -> Formula:
-        """Return the atom of these items."""
+        """Return the atom for these items."""
         if self.arity is not None and len(items) != self.arity:
             raise LabelError(f"predicate {self.name!r} takes {self.arity} items, got {len(items)}")
         return Bool(f"{self.name}({','.join(_text(item) for item in items)})")
@@ -77,10 +77,10 @@ def forall(*args: Any, where: Callable[..., bool] | None = None) -> Formula:
     Args:
         args: one or more domains (iterables) and a function that takes an item of each and returns a formula; or a
             mapping from each :class:`Variable` to its domain, and a formula over atoms of predicates.
-        where: says which combinations count; all of them unless given. It gets what the function gets.
+        where: called with one item of each domain; returns whether this combination counts. By default all count.
 
     Raises:
-        LabelError: the domains do not fit the rule, or a variable is bound to none.
+        LabelError: the domains do not fit the rule, or a variable has no domain.
 
     Example:
         >>> smokes, friends = Predicate("smokes"), Predicate("friends")
@@ -114,12 +114,12 @@ def _instances(caller: str, args: tuple[Any, ...], where: Callable[..., bool] | 
         raise LabelError(f"{caller}: the rule must be a function of the items or a formula, not {brief(rule)}")
     expected = _positional(rule)
     if expected is not None and expected != len(domains):
-        raise LabelError(f"{caller}: the rule takes {expected} items, but there are {len(domains)} domains")
+        raise LabelError(f"{caller}: the rule takes {expected} items, but the number of domains is {len(domains)}")
     made = []
     for items in _combinations(caller, domains, where):
         formula = as_formula(rule(*items))
         if formula is None:
-            raise LabelError(f"{caller}: the rule must return a formula, which it does not for {brief(items)}")
+            raise LabelError(f"{caller}: the rule must return a formula, but does not for {brief(items)}")
         made.append(formula)
     return made
 
@@ -132,7 +132,7 @@ def _bound(caller: str, domains: list[Any], rule: Formula, where: Callable[..., 
     for atom in open_atoms:
         for name in _OPEN.findall(atom):
             if name not in names:
-                raise LabelError(f"{caller}: variable {name!r} of {brief(atom)} is bound to no domain")
+                raise LabelError(f"{caller}: variable {name!r} of {brief(atom)} has no domain")
     made = []
     for items in _combinations(caller, list(domains[0].values()), where):
         value = dict(zip(names, items, strict=True))
@@ -160,7 +160,7 @@ def _combinations(caller: str, domains: list[Any], where: Callable[..., bool] | 
 
 
 def _positional(rule: Callable[..., Any]) -> int | None:
-    """How many items a function takes; None if that is open."""
+    """How many items a function takes; None if that can vary."""
     try:
         parameters = inspect.signature(rule).parameters.values()
     except (TypeError, ValueError):

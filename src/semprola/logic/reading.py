@@ -1,6 +1,6 @@
-"""A formula read through an algebra: negations moved down to the labels, then "both" and "either" from the leaves up.
+"""A formula evaluated in an algebra: negations move down to the labels, then values combine from the leaves up.
 
-Fuzzy losses, normal forms and counts of terms differ in nothing but the algebra.
+Fuzzy losses, normal forms and counts of terms differ only in the algebra.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from semprola.logic.formula import Formula, Kind
 
 Value = TypeVar("Value")
 Signed = tuple[Formula, bool]
-"""A node, or (False) its negation."""
+"""A node and a sign: True for the node itself, False for its negation."""
 
 
 class Algebra(Protocol[Value]):
-    """What a formula is read as."""
+    """The values of constants and labels, and how values combine."""
 
     @property
     def true(self) -> Value:
-        """The value of a constant that always holds."""
+        """The value of the constant "true"."""
 
     @property
     def false(self) -> Value:
-        """The value of a constant that never holds."""
+        """The value of the constant "false"."""
 
     def literal(self, name: str, positive: bool) -> Value:
         """The value of a label, or of its negation."""
@@ -39,13 +39,13 @@ class Algebra(Protocol[Value]):
 def read(formula: Formula, algebra: Algebra[Value], leaf: Callable[[Formula, bool], Value]) -> Value:
     """The value of a formula.
 
-    Each distinct node is read at most twice: as itself, and as its negation where a negation reaches it. Exclusive or,
-    equivalence and counting are spelled out by deciding one operand after the other.
+    Each distinct node is read at most twice: as itself, and negated where a negation reaches it. Exclusive or,
+    equivalence and counting are spelled out operand by operand.
 
     Args:
         formula: any formula.
-        algebra: what to read it as.
-        leaf: the value of a family, or (False) of its negation.
+        algebra: what to evaluate it in.
+        leaf: the value of a family (True) or of its negation (False).
 
     Example:
         >>> from semprola.logic import parse
@@ -75,7 +75,7 @@ def read(formula: Formula, algebra: Algebra[Value], leaf: Callable[[Formula, boo
 
 
 def _needed(node: Formula, positive: bool) -> list[Signed]:
-    """What the value of a node, or of its negation, is made from."""
+    """The parts that make up the value of a node, or of its negation."""
     kind, args = node.kind, node.args
     if kind is Kind.NOT:
         return [(args[0], not positive)]
@@ -87,7 +87,7 @@ def _needed(node: Formula, positive: bool) -> list[Signed]:
 
 
 class _Reading(Generic[Value]):
-    """Values of nodes and of negated nodes, from those of their operands."""
+    """Computes the values of nodes and negated nodes from those of their operands."""
 
     def __init__(self, algebra: Algebra[Value], leaf: Callable[[Formula, bool], Value]) -> None:
         self.algebra, self.leaf = algebra, leaf
@@ -116,7 +116,7 @@ class _Reading(Generic[Value]):
         return algebra.both(parts) if conjunction else algebra.either(parts)
 
     def _parity(self, args: Sequence[Formula], odd: bool) -> Value:
-        """An odd (or even) number of operands holds, two values at a time from the left."""
+        """The value of "an odd (or even) number of operands hold", built operand by operand from the left."""
         both, either = self.algebra.both, self.algebra.either
         yes, no = self.found[args[0], True], self.found[args[0], False]
         for part in args[1:]:
@@ -125,8 +125,8 @@ class _Reading(Generic[Value]):
         return yes if odd else no
 
     def _counted(self, args: Sequence[Formula], allowed: list[bool]) -> Value:
-        """Value of: the number of operands that hold is one of those allowed."""
-        # what is decided already stays a bool, so that constants do not reach the algebra
+        """The value of "the number of operands that hold is one of those allowed"."""
+        # what is already decided stays a bool: constants do not reach the algebra
         level: list[tuple[Value | None, bool]] = [(None, each) for each in allowed]
         for part in reversed(args):
             yes, no = self.found[part, True], self.found[part, False]

@@ -31,7 +31,7 @@ def substitute(formula: Formula, replacements: Mapping[str, Operand | int]) -> F
 
 def to_nnf(formula: Formula) -> Formula:
     """Push negations down to the leaves; see ``Formula.to_nnf``."""
-    # Each node with its negation: both are needed below xor and iff, and making both keeps the size linear.
+    # Each node and its negation: xor and iff need both, and making both at once keeps the size linear.
     done: dict[Formula, tuple[Formula, Formula]] = {}
     for node in formula.nodes():
         pairs = [done[arg] for arg in node.args]
@@ -103,6 +103,6 @@ def _untouched(leaf: Leaf, values: Mapping[str, Formula]) -> Formula:
             if name in values:
                 raise PropertyError(
                     f"cannot substitute label {name!r} inside {brief(leaf)}, which is not built from atoms; "
-                    "conjoin the condition by & or condition the compiled circuit instead"
+                    "conjoin the condition with & or condition the compiled circuit instead"
                 )
     return leaf

@@ -21,7 +21,7 @@ def simplify(formula: Formula, check: Callable[[], None] | None = None) -> Formu
 
     Args:
         formula: any formula.
-        check: called now and then; may raise to stop.
+        check: called from time to time; may raise an exception to stop.
     """
     for _ in range(_MAX_ROUNDS):
         simpler = _simplify_once(formula, check)
@@ -44,7 +44,7 @@ def _simplify_once(formula: Formula, check: Callable[[], None] | None) -> Formul
 
 
 def _absorbed(nodes: list[Formula]) -> set[Formula]:
-    """Return the nodes that merge into their one user; a shared node stays, or flattening could square the size."""
+    """Return the nodes to merge into their only parent; flattening shared ones could square the size, so they stay."""
     uses = Counter(arg for node in nodes for arg in node.args)
     return {
         arg
@@ -150,7 +150,7 @@ def _fold_iff(left: Formula, right: Formula) -> Formula:
 
 
 def _are_opposite(left: Formula, right: Formula) -> bool:
-    # Both are simplified, so that `not not x` and the negation of a constant do not occur.
+    # Both are simplified, so `not not x` and the negation of a constant do not occur.
     if left is TRUE or left is FALSE:
         return right is (FALSE if left is TRUE else TRUE)
     return (left.kind is Kind.NOT and left.args[0] == right) or (right.kind is Kind.NOT and right.args[0] == left)
@@ -175,7 +175,7 @@ def _fold_count(args: list[Formula], lo: int, hi: int) -> Formula:
 
 
 def _drop_settled(args: list[Formula]) -> tuple[list[Formula], int]:
-    """Take out constants and pairs x, ~x; return what remains and how many of those taken out are true."""
+    """Remove constants and pairs x, ~x; return what remains and how many of the removed are true."""
     certain = 0
     positions: dict[Formula, list[int]] = {}
     kept: list[Formula | None] = []

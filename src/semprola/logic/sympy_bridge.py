@@ -67,7 +67,7 @@ def to_sympy(formula: Formula) -> Any:
         try:
             done[node] = _expression(sympy, node, [done[part] for part in parts])
         except RecursionError:
-            raise SemprolaError("the formula is too deep for SymPy, which works by recursion") from None
+            raise SemprolaError("the formula is nested too deeply for SymPy, which recurses") from None
         stack.pop()
     return done[formula]
 
@@ -94,8 +94,8 @@ def _formula(sympy: Any, node: Any, parts: list[Formula]) -> Formula:
         if isinstance(node, kind):
             return make(*parts)
     raise FormatError(
-        f"from_sympy: {brief(str(node))} is no Boolean connective or symbol; give an expression of And, Or, Not, Xor, "
-        "Implies, Equivalent and ITE over symbols"
+        f"from_sympy: {brief(str(node))} is neither a Boolean connective nor a symbol; use And, Or, Not, Xor, Implies, "
+        "Equivalent and ITE over symbols"
     )
 
 
@@ -108,10 +108,10 @@ def _expression(sympy: Any, node: Formula, parts: list[Any]) -> Any:
     if isinstance(node, Cnf):
         return parts[0]
     if kind is Kind.CUSTOM:
-        raise PropertyError(f"to_sympy: {brief(node)} is not built from connectives and has no form in SymPy")
+        raise PropertyError(f"to_sympy: {brief(node)} is not built from connectives, so SymPy cannot express it")
     if kind is Kind.CARDINALITY:
         return _count(sympy, parts, *node.bounds)
-    # SymPy sorts and simplifies what it builds, which takes time that grows quickly; the structure is kept instead
+    # by default SymPy sorts and simplifies what it builds, which soon takes too long: keep the structure instead
     makers = {
         Kind.NOT: sympy.Not,
         Kind.AND: sympy.And,
@@ -124,7 +124,7 @@ def _expression(sympy: Any, node: Formula, parts: list[Any]) -> Any:
 
 
 def _count(sympy: Any, parts: list[Any], lo: int, hi: int) -> Any:
-    """Whether lo to hi of the parts hold, as nested choices, one for each part and number of true ones before it."""
+    """Write "lo to hi of the parts hold" as nested ITEs, one per part and number of true parts before it."""
     states = [sympy.true if lo <= k <= hi else sympy.false for k in range(len(parts) + 1)]
     for part in reversed(parts):
         states = [

@@ -7,7 +7,7 @@ import unicodedata
 
 from semprola.logic.formula import Kind
 
-# From loose to tight; everything that is not listed binds like an atom.
+# From loosest to tightest; everything else binds like an atom.
 PRECEDENCE = {Kind.IFF: 1, Kind.IMPLIES: 2, Kind.OR: 3, Kind.XOR: 4, Kind.AND: 5, Kind.NOT: 6}
 ATOM_PRECEDENCE = 7
 
@@ -24,7 +24,7 @@ CONNECTIVES = {
     **dict.fromkeys(("<->", "<=>", "iff"), Kind.IFF),
 }
 CONSTANTS = {"true": Kind.TRUE, "True": Kind.TRUE, "false": Kind.FALSE, "False": Kind.FALSE}
-# Each counting function with how many numbers come before its formulas.
+# How many numbers precede the formulas of each counting function.
 FUNCTIONS = {"exactly": 1, "at_most": 1, "at_least": 1, "one_hot": 0, "count": 2}
 
 _RESERVED = frozenset({"not", "and", "or", "xor", "iff", *CONSTANTS, *FUNCTIONS})
@@ -36,7 +36,7 @@ UNESCAPES = {"\\": "\\", '"': '"', "'": "'", "n": "\n", "r": "\r", "t": "\t"}
 
 
 def name_end(text: str, start: int) -> int:
-    """Return where the unquoted name that begins at ``start`` ends; ``start`` itself when there is none.
+    """Return the end of the unquoted name that begins at ``start``, or ``start`` if there is none.
 
     A name is a letter, digit or underscore of any script, then more of these, dots, colons and combining marks.
     """
@@ -50,7 +50,7 @@ def name_end(text: str, start: int) -> int:
 
 
 def quote(name: str) -> str:
-    """Return a label as the parser reads it: bare where that is possible, else in double quotes.
+    """Return a label as the parser reads it: bare if possible, otherwise in double quotes.
 
     Example:
         >>> print(quote("cat"), quote("01/01/03"), quote("true"))
