@@ -122,7 +122,7 @@ def test_data_frames_are_matched_by_name(library: str) -> None:
         model().fit(X, frames.DataFrame({name: labels[name] for name in ("cat", "animal")}))
     with pytest.raises(sp.LabelError, match="y has the column 'bird', which is not a label"):
         model().fit(X, frames.DataFrame({**labels, "bird": labels["cat"]}))
-    with pytest.raises(sp.LabelError, match="the constraint speaks of 'animal', which is not listed"):
+    with pytest.raises(sp.LabelError, match="the constraint mentions 'animal', which is not listed"):
         SPLClassifier(RULES).fit(X, frames.DataFrame({name: labels[name] for name in ("cat", "dog")}))
 
 
@@ -191,7 +191,7 @@ def test_classes_in_one_column() -> None:
         ({"constraint": "cat ->"}, "expected"),
         ({"constraint": 3}, "a constraint is a formula, its text"),
         ({"labels": ["cat", "dog"]}, "y has 3 columns, but there are 2 labels"),
-        ({"labels": ["cat", "dog", "bird"]}, "the constraint speaks of 'animal'"),
+        ({"labels": ["cat", "dog", "bird"]}, "the constraint mentions 'animal'"),
     ],
 )
 def test_bad_options(options: dict[str, Any], message: str) -> None:

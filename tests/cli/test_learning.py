@@ -214,7 +214,7 @@ def test_explanations_are_what_the_distribution_says(run: Any) -> None:
             ["--labels", "cat,dog"],
             "the rules speak of 'animal', a column that is not in --labels: add it there, and if you",
         ),
-        (["--rules", "cat -> bird"], "the constraint speaks of 'bird', which is not listed"),
+        (["--rules", "cat -> bird"], "the constraint mentions 'bird', which is not listed"),
         (["--labels", ","], "--labels names no column"),
         (["--ignore", "colour"], "there is no column 'colour'"),
         (["--ignore", "weight,noise,place"], "there is no column left to predict from"),

@@ -1,4 +1,4 @@
-"""The cache on disk: hits across processes, survives damage, kills and crowds, and stays within its size."""
+"""The cache on disk: it works across processes, survives damage, kills and concurrent use, and keeps to its size."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if in another process."""
+    """Act as if in another process."""
     monkeypatch.setattr(cache, "memory", cache.Memory())
 
 
@@ -117,7 +117,7 @@ class TestDamage:
             elif how == "text":
                 data = bytearray(b"not a circuit")
             path.write_bytes(data)
-        if how == "other":  # a sound entry under a wrong name
+        if how == "other":  # a valid entry under a wrong name
             other.save(entries(folder)[0])
             other.save(entries(folder)[1])
         again = sp.compile("(a | b) & (b | c)")
@@ -142,7 +142,7 @@ class TestDamage:
 
 
 class TestSize:
-    def test_the_longest_unused_go_first(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_least_recently_used_go_first(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         sp.compile("a0 | b")
         size = cache.usage().bytes
         monkeypatch.setenv("SEMPROLA_CACHE_BYTES", str(int(size * 3.5)))
@@ -195,7 +195,7 @@ class TestProcesses:
         assert made == [1, 4, 6] * 8
 
     def test_killed_at_any_moment_it_stays_right(self, folder: Path) -> None:
-        """A process that compiles one thing after the other is killed 50 times at random moments."""
+        """A process that keeps compiling is killed 50 times at random moments."""
         work = (
             "cache.WORTH_SECONDS = 0.0\n"
             "while True:\n"

@@ -1,4 +1,4 @@
-"""`compile`: agrees with brute force, keeps labels as asked, stays within its budget."""
+"""`compile` agrees with brute force, keeps the labels asked for, and stays within its budget."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ class TestLabels:
     @pytest.mark.parametrize(
         ("arguments", "message"),
         [
-            ({"labels": ["a"]}, r"speaks of 'b' \(and 1 more\), which is not listed: add it to labels="),
+            ({"labels": ["a"]}, r"mentions 'b' \(and 1 more\), which is not listed: add it to labels="),
             ({"labels": ["a", "b", "c", "a"]}, "labels lists 'a' twice"),
             ({"labels": ["a", "b", "c"], "given": ["c"]}, "'c' is both a label and given"),
             ({"labels": ["a", "b", 3]}, "labels must be strings, not int: 3"),
@@ -115,7 +115,7 @@ class TestLabels:
         as_labels = compile(circuit, labels=["b", "a"])
         assert as_labels.given == ()
         assert as_labels.satisfied([[0, 0], [0, 1], [1, 0], [1, 1]]).tolist() == [True, False, True, True]
-        with pytest.raises(LabelError, match="speaks of 'b'"):
+        with pytest.raises(LabelError, match="mentions 'b'"):
             compile(circuit, labels=["a"])
 
     def test_a_zero_suppressed_circuit(self) -> None:
@@ -198,7 +198,7 @@ class TestBudget:
             ({"progress": 3}, "progress must be None, True or a function"),
         ],
     )
-    def test_what_is_no_budget(self, arguments: dict[str, Any], message: str) -> None:
+    def test_invalid_budgets(self, arguments: dict[str, Any], message: str) -> None:
         with pytest.raises(ValueError, match=message):
             compile("a", **arguments)
 
@@ -260,7 +260,7 @@ def _hard() -> Formula:
 
 
 class TestFamiliesWithFacts:
-    """A family of which some labels are fixed needs no compiler: its own circuit is conditioned."""
+    """A family with some labels fixed needs no compiler: its own circuit is conditioned."""
 
     def test_agrees_with_the_definition(self) -> None:
         tree = sp.constraints.hierarchy([("a", "b"), ("c", "b"), ("d", "c")])

@@ -1,4 +1,4 @@
-"""Contradictions are named: against brute force, for formulas, families and mixtures, small and large."""
+"""Errors name contradictions: compared with brute force, for formulas, families and mixtures, small and large."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ C = sp.constraints
 
 
 def smallest_size(rules: Sequence[Formula], labels: Sequence[str]) -> int | None:
-    """The size of a smallest contradictory set of rules, by trying all; None if the rules have a model."""
+    """The size of a smallest contradictory set of rules, found by trying all; None if the rules have a model."""
     rows = np.array(list(itertools.product([0, 1], repeat=len(labels))))
     broken = np.array([~rule.evaluate(rows, labels=labels) for rule in rules])
     for size in range(1, len(rules) + 1):
@@ -35,7 +35,7 @@ def has_model(rules: Sequence[Formula], labels: Sequence[str]) -> bool:
 
 
 def random_rules(rng: random.Random, labels: list[str]) -> list[Formula]:
-    """Formulas and families side by side, most often contradictory."""
+    """A mix of formulas and families, contradictory in most cases."""
     rules: dict[Formula, None] = {}
     while len(rules) < rng.randint(4, 9):
         kind = rng.randrange(5)

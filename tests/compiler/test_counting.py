@@ -1,4 +1,4 @@
-"""A lone counting constraint is written down directly."""
+"""A single counting constraint is built directly."""
 
 from __future__ import annotations
 

@@ -21,14 +21,14 @@ needs_native = pytest.mark.skipif(native_library() is None, reason="the native m
 
 @pytest.fixture(params=["python", pytest.param("native", marks=needs_native)])
 def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Each test that asks for it runs once with each implementation."""
+    """Runs a test once with each implementation."""
     if request.param == "python":
         monkeypatch.setattr(decomposition, "native_library", lambda: None)
     return str(request.param)
 
 
 def simulate(order: Sequence[int], cliques: Sequence[Sequence[int]]) -> dict[int, set[int]]:
-    """The bag of each variable, by eliminating in a graph as the definition says."""
+    """The bag of each variable, found by eliminating it from a graph as in the definition."""
     graph = nx.Graph()
     graph.add_nodes_from(order)
     for clique in cliques:
@@ -115,7 +115,7 @@ def test_five_thousand_variables(backend: str) -> None:
 
 
 def sparse_edges(num_vars: int) -> list[tuple[int, int]]:
-    """A long ribbon: each variable sees some of the thirty before it."""
+    """A long ribbon: each variable is a neighbour of some of the thirty before it."""
     rng = random.Random(0)
     return [(v, v - rng.randint(1, 30)) for v in range(30, num_vars) for _ in range(3)]
 

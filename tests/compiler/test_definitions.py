@@ -1,4 +1,4 @@
-"""Defined variables: found only where they are determined, and counted without changing a count."""
+"""Defined variables: they are found only if they are determined, and leaving them out does not change a count."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from semprola.logic import Cnf
 
 
 def gates(rng: random.Random, variables: int) -> list[list[int]]:
-    """Some definitions, of variables by earlier or later ones, and some other clauses."""
+    """Some definitions of variables by others, and some other clauses."""
     clauses: list[list[int]] = []
     for _ in range(rng.randint(0, variables)):
         name, *inputs = rng.sample(range(1, variables + 1), rng.randint(2, min(4, variables)))
@@ -123,7 +123,7 @@ class TestLeavingOut:
         assert part.model_count() == whole.model_count()
 
     def test_only_defined_ones(self) -> None:
-        with pytest.raises(sp.LabelError, match="speaks of '2'"):
+        with pytest.raises(sp.LabelError, match="mentions '2'"):
             sp.compile(Cnf(2, [[1, 2]]), labels=["1"])
         with pytest.raises(sp.LabelError, match="topdown"):
             sp.compile(Cnf(3, [[-3, 1], [-3, 2], [3, -1, -2]]), labels=["1", "2"], backend="sdd")

@@ -14,7 +14,7 @@ from semprola.errors import CompilationBudgetError, UnsatisfiableError
 
 
 def _from_models(models, count, *, zero_suppressed, order, given=0):
-    """A diagram whose state is the set of models that agree so far: the least that any state machine can know."""
+    """A diagram whose states are the sets of models that agree so far, which works for any set of models."""
     names = [f"x{v}" for v in range(count)]
 
     def step(state, position, value):
@@ -57,7 +57,7 @@ def test_any_set_of_models(zero_suppressed, given):
 
 
 def _is_lean(circuit):
-    """No node without use, no sum or product of one child, no literal twice, no forced chain of products."""
+    """No unused node, no sum or product with one child, no repeated literal, no chain of products."""
     counts = np.diff(circuit.child_start)
     assert not np.any((circuit.kind == 2) & (counts < 2))
     assert not np.any((circuit.kind == 1) & (counts == 1))
@@ -105,12 +105,12 @@ def test_time_budget_is_kept():
 
 
 @pytest.mark.parametrize("limits", [{"max_nodes": 0}, {"max_nodes": 1.5}, {"max_nodes": True}, {"timeout": 0}])
-def test_senseless_budgets(limits):
+def test_invalid_budgets(limits):
     with pytest.raises(ValueError, match=next(iter(limits))):
         Budget(**limits)
 
 
-def test_progress_is_told():
+def test_progress_is_reported():
     seen = []
     budget = Budget(progress=seen.append).part("counting")
     decision_diagram(["a", "b", "c"], 0, lambda s, _, v: s + v, lambda _: True, budget=budget)

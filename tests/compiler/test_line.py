@@ -1,4 +1,4 @@
-"""Rules followed along one order: machines against truth tables, rosters against an independent count."""
+"""Rules followed along one order: machines match truth tables, and rosters match an independent count."""
 
 from __future__ import annotations
 
@@ -155,7 +155,7 @@ def order_of(major: str) -> list[str]:
 
 
 def counted(limits: dict[int, int], weights: dict[tuple[int, int], int], heavy: int, bound: int) -> int:
-    """Rosters by a dynamic programme over days: how often each limited nurse worked, and the heavy nurse's load."""
+    """Count rosters by dynamic programming over days, on each limited nurse's shifts and the heavy nurse's load."""
     ways = Counter({((0,) * len(limits), 0): 1})
     for day in range(DAYS):
         after: Counter[tuple[tuple[int, ...], int]] = Counter()

@@ -1,4 +1,4 @@
-"""Vtree choice: what is a clique, lines for long counts, vtrees of families kept."""
+"""Choice of vtrees: cliques, linear orders for long counts, and vtrees of families, which are kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every back end agrees with brute force, and `auto` takes the right one and says why."""
+"""Every back end agrees with brute force, and `auto` chooses the right one and says why."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def wide() -> Any:
 
 
 def test_the_same_circuit_whatever_the_load() -> None:
-    """Two processes, one of which is slowed down between all steps, make the same circuit."""
+    """Two processes make the same circuit even if one of them is slowed down between all steps."""
     script = """
 import sys, time
 import semprola as sp

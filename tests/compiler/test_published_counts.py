@@ -1,4 +1,4 @@
-"""Published counts of constraints written as formulas and files, through `sp.compile` as a user would."""
+"""Published counts of constraints written as formulas and files, compiled with `sp.compile` as a user would."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def test_grid_paths(oeis: Any, shared_data: Path) -> None:
 
 
 def test_ganak(shared_data: Path) -> None:
-    """What the comments of the files say that their counter must answer."""
+    """The comments in the files say what their counter must answer."""
     checked = 0
     for path in sorted((shared_data / "oracles" / "ganak_tests").glob("*.cnf")):
         text = path.read_text()
@@ -142,7 +142,7 @@ def test_ganak(shared_data: Path) -> None:
 
 
 def literal_weights(cnf: Any) -> dict[str, tuple[Fraction, Fraction]]:
-    """Both weights of every variable; of one that is missing, the rest to 1, as the counter does."""
+    """Both weights of every variable; a missing one is 1 minus the other, as for the counter."""
     pairs = {}
     for v in range(1, cnf.num_vars + 1):
         no, yes = cnf.weights.get(-v), cnf.weights.get(v)
@@ -153,7 +153,7 @@ def literal_weights(cnf: Any) -> dict[str, tuple[Fraction, Fraction]]:
 
 def competition(shared_data: Path) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = json.loads((shared_data / "oracles" / "mc2022_counts.json").read_text())
-    # what takes long belongs to benchmarks/compile_competition.py
+    # slow ones are in benchmarks/compile_competition.py
     slow = {"track1_002", "track1_073", "track1_077", "track1_083", "track2_002", "track2_005", "track2_011"}
     return [row for row in rows if row["name"].removeprefix("mc2022_") not in slow]
 
@@ -171,7 +171,7 @@ def test_competition(shared_data: Path) -> None:
 
 @needs_native
 def test_weighted_competition(shared_data: Path) -> None:
-    """Weighted counts by the engine: log Z of independent labels, times what their odds leave out."""
+    """Weighted counts by the engine: log Z of independent labels, plus the normalisers that their odds leave out."""
     weighted = [row for row in competition(shared_data) if row["weighted"]]
     for row in weighted:
         cnf = sp.from_dimacs(shared_data / "oracles" / "mc2022" / f"{row['name']}.cnf.gz")

@@ -1,4 +1,4 @@
-"""The PySDD back end on what it must be good at: hierarchies, counting, parity, families combined with rules."""
+"""The PySDD back end on what it must do well: hierarchies, counting, parity, families combined with rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The PySDD process: what comes back is right, and nothing that happens to it reaches the user's process."""
+"""The PySDD process: its answers are right, and nothing that happens to it affects the user's process."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="needs POSIX signals and f
 
 
 def random_step(program: Program, rng: random.Random, variables: int, size: int) -> tuple[int, np.ndarray]:
-    """A random step and its value on every assignment, computed with it."""
+    """A random step and its value on every assignment, computed alongside."""
     rows = np.array(list(itertools.product([False, True], repeat=variables)))
     pool = [(program.literal(v + 1), rows[:, v]) for v in range(variables)]
     for _ in range(size):

@@ -1,4 +1,4 @@
-"""Distinct keys piece by piece: the same as numpy finds at once, and it can be stopped."""
+"""Distinct keys found piece by piece equal those of numpy, and the search can be stopped."""
 
 from __future__ import annotations
 

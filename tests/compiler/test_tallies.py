@@ -1,4 +1,4 @@
-"""Contradictions of numbers: what the flow names has no model; where it can see everything, it misses nothing."""
+"""Contradictions of numbers: rules that the flow names have no model; if it sees everything, it misses nothing."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def test_what_is_named_has_no_model(seed: int) -> None:
 
 @pytest.mark.parametrize("seed", range(40))
 def test_disjoint_demands_and_nested_limits_are_decided(seed: int) -> None:
-    """Rows ask, columns and halves of columns limit: there is a model exactly if the flow finds no shortage."""
+    """Rows demand, columns and parts of columns limit: there is a model exactly if the flow finds no shortage."""
     rng = random.Random(seed)
     rows, columns = 3, 4
     at = {(r, c): f"x{r}{c}" for r in range(rows) for c in range(columns)}
@@ -56,7 +56,7 @@ def test_what_is_read_as_a_number() -> None:
 
 
 def test_a_large_roster_is_refused_at_once() -> None:
-    """Hopeless for clauses: 60 shifts, 20 nurses, at most two each."""
+    """60 shifts, 20 nurses, at most two shifts each: hopeless for clauses."""
     one = [sp.one_hot([f"n{n}d{d}" for n in range(20)]) for d in range(60)]
     few = [sp.constraints.cardinality([f"n{n}d{d}" for d in range(60)], at_most=2) for n in range(20)]
     with pytest.raises(sp.UnsatisfiableError) as caught:

@@ -1,4 +1,4 @@
-"""The top-down compiler against brute force, published counts and its own promises."""
+"""The top-down compiler compared with brute force, published counts and its own promises."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ needs_oracles = pytest.mark.skipif(not ORACLES.is_dir(), reason="the oracle file
 
 @pytest.fixture(params=["python", pytest.param("native", marks=needs_native)])
 def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Each test that asks for it runs once with each implementation."""
+    """Runs a test once with each implementation."""
     if request.param == "python":
         monkeypatch.setattr(topdown, "native_library", lambda: None)
     return str(request.param)
@@ -46,7 +46,7 @@ def children_of(circuit: Ddnnf, node: int) -> list[int]:
 
 
 def model_count(circuit: Ddnnf, num_vars: int) -> int:
-    """Exact count with Python integers; a variable that a node does not mention counts twice."""
+    """Exact count with Python integers; each variable that a node does not mention doubles its count."""
     counts: list[int] = []
     scopes: list[int] = []  # bit sets
     for node in range(circuit.num_nodes):
@@ -195,8 +195,8 @@ def test_random_larger_formulas() -> None:
 
 @needs_native
 def test_many_components_under_one_decision() -> None:
-    # Blocks that fall apart once the selector is set, some of them unsatisfiable on one side: the case in which a
-    # careless cache keeps results that depend on a sibling.
+    # Blocks become independent once the selector is set, and some are unsatisfiable on one side. Here a careless cache
+    # would keep results that depend on a sibling.
     rng = random.Random(2)
     for _ in range(60):
         clauses: list[list[int]] = []
@@ -245,7 +245,7 @@ def test_same_input_same_circuit(backend: str) -> None:
 
 
 def tseitin(rng: random.Random, inputs: int, gates: int) -> tuple[int, list[list[int]]]:
-    """A random circuit of and / xor gates, its last gate asserted; gates are variables inputs + 1 and on."""
+    """A random circuit of and / xor gates with its last gate asserted; gates are the variables after the inputs."""
     clauses: list[list[int]] = []
     for gate in range(inputs + 1, inputs + gates + 1):
         a, b = (rng.choice([-1, 1]) * v for v in rng.sample(range(1, gate), 2))
@@ -354,7 +354,7 @@ def test_long_chain() -> None:
 
 
 def model_count_small_scopes(circuit: Ddnnf) -> int:
-    """Count modulo 2^61 - 1 with scope sizes only: bit sets of 50,000 variables would be slow."""
+    """Count modulo 2^61 - 1 from scope sizes alone: bit sets of 50,000 variables would be slow."""
     modulus = 2**61 - 1
     counts, sizes = [], []
     for node in range(circuit.num_nodes):
@@ -409,8 +409,9 @@ def test_memory_budget(backend: str) -> None:
 
 @needs_native
 def test_components_are_forgotten_before_memory_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All components together need more than the budget: some are forgotten and searched again, nothing is lost."""
-    monkeypatch.setattr("semprola.compiler.budget._resident", lambda: None)  # so small that other tests would show
+    """If all components together exceed the budget, some are forgotten and searched again; nothing is lost."""
+    # the budget is so small that memory left over from other tests would matter
+    monkeypatch.setattr("semprola.compiler.budget._resident", lambda: None)
     clauses = random_cnf(random.Random(3), 60, 170, (3,))
 
     def compiled(memory: int | None) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""Clauses for any formula: the same models once the auxiliary variables are left out, which the labels determine."""
+"""Clauses for any formula: without the auxiliary variables, which the labels determine, the models are the same."""
 
 from __future__ import annotations
 

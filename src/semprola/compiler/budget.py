@@ -1,4 +1,4 @@
-"""What a compilation may use, and how it tells what it is doing: one budget for compiler, families and processes."""
+"""Limits and progress reports of a compilation: one budget for the compiler, families and child processes."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from semprola.errors import CompilationBudgetError
 Resource = Literal["time", "nodes", "memory"]
 
 MOST_NODES = 8_000_000
-"""Nodes before reduction that a family's construction makes unless told otherwise: about two gigabytes."""
+"""The default limit on the nodes that a family's construction makes before reduction: about two gigabytes."""
 
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 _QUIET_SECONDS, _PATIENT_SECONDS, _LINE_SECONDS = 1.0, 4.0, 30.0
-"""When a terminal asked for it, and when nobody did, a long compilation says so; then a line every so often."""
+"""Seconds before a compilation reports that it takes long (progress=True, progress=None), and between two lines."""
 _REPORT_SECONDS = 0.1
 _WEIGH_SECONDS = 0.02
-_BYTES_A_NODE = 8
-"""What a construction holds at the very least per node; what it really holds is weighed where the system tells."""
+_BYTES_PER_NODE = 8
+"""The least that a construction holds per node; what it really holds is measured where the system allows it."""
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a compilation is.
+    """How far a compilation has got.
 
     Attributes:
         phase: what it is doing.
         nodes: how many nodes it holds.
-        seconds: for how long it has run.
-        details: further numbers that a back end can tell, such as the decisions of a search.
+        seconds: how long it has been running.
+        details: further numbers that a back end reports, such as the decisions of a search.
     """
 
     phase: str
@@ -50,18 +50,18 @@ class Budget:
 
     Args:
         timeout: seconds, or None.
-        max_nodes: nodes of the result, and nodes that may be held at any one time; or None.
+        max_nodes: the most nodes that the result, and the compiler at any time, may have; or None.
         memory: bytes, a text such as "2GB" or "512 MiB", or None.
-        progress: True (a line on a terminal after a second), None (the same once it takes long, elsewhere a line now
-            and then), False (silence) or a function of a :class:`Progress`.
+        progress: True shows a line on a terminal after a second. None does so after a few seconds, and without a
+            terminal prints a line from time to time. False is silent. A function is called with a :class:`Progress`.
 
     Attributes:
         max_decisions: steps that a search may take, or None; running out of them counts as running out of nodes.
-        what: what is being made, as errors name it.
-        tried: the back ends that have been started, as errors name them.
+        what: what is being compiled, for error messages.
+        tried: the back ends that have been started, for error messages.
 
     Raises:
-        ValueError: an argument is not of this kind.
+        ValueError: an argument has the wrong form.
 
     Example:
         >>> Budget(memory="2GB").memory
@@ -102,45 +102,45 @@ class Budget:
 
     @property
     def seconds_left(self) -> float | None:
-        """Seconds until the time is up; None without a limit."""
+        """Seconds until the time is up; None if there is no limit."""
         return None if self.timeout is None else max(0.0, self.timeout - self.seconds)
 
     def part(self, what: str, advice: str = "", most: int | None = MOST_NODES) -> Budget:
-        """The same budget for one construction inside a compilation: the same clock and limits, errors of its own.
+        """The budget for one construction within a compilation: it shares clock and limits but has its own errors.
 
         Args:
-            what: the constraint that is built, as errors name it.
+            what: the constraint that is being built, for error messages.
             advice: what to try when the budget runs out.
-            most: nodes that it may have if the budget sets no limit, or a higher one.
+            most: the most nodes it may have, unless the budget allows fewer.
         """
         made = copy.copy(self)
         made.what, made._advice, made._is_part = what, advice, True
-        by_memory = None if self.memory is None else max(1, self.memory // _BYTES_A_NODE)
+        by_memory = None if self.memory is None else max(1, self.memory // _BYTES_PER_NODE)
         bounds = [bound for bound in (self.max_nodes, by_memory, most) if bound is not None]
         made.max_nodes = min(bounds, default=None)
         made._by_memory = made.max_nodes is not None and made.max_nodes == by_memory != self.max_nodes
         return made
 
     def limited(self, most: int, decisions: int | None = None) -> Budget:
-        """The same budget with at most this many nodes, and steps of a search, for an attempt that may fail."""
+        """The same budget with at most this many nodes and search steps, for an attempt that may fail."""
         made = copy.copy(self)
         made.max_decisions = decisions
         made.max_nodes = most if self.max_nodes is None else min(most, self.max_nodes)
         return made
 
     def within(self, seconds: float) -> Budget:
-        """The same budget with at most so many seconds from now, for a step that may be left out."""
+        """The same budget with at most this many seconds from now, for a step that can be skipped."""
         made = copy.copy(self)
         until = self.seconds + seconds
         made.timeout = until if self.timeout is None else min(until, self.timeout)
         return made
 
     def check(self, phase: str, nodes: int = 0) -> None:
-        """Report progress and stop if anything is used up.
+        """Report progress, and stop if anything is used up.
 
         Args:
-            phase: what is being done ("compiling with PySDD"), or for a part where it is ("label 'x'").
-            nodes: how many nodes there are by now.
+            phase: what is being done ("compiling with PySDD"), or for a part how far it has got ("label 'x'").
+            nodes: how many nodes there are so far.
 
         Raises:
             CompilationBudgetError: time, nodes or memory ran out.
@@ -150,11 +150,11 @@ class Budget:
             raise self.error("memory" if self._by_memory else "nodes", nodes)
 
     def checker(self, phase: str, nodes: int = 0) -> Callable[[], None]:
-        """`check` with these arguments, for a step that is told what to call now and then."""
+        """`check` with these arguments, for a step that takes a function to call from time to time."""
         return lambda: self.check(phase, nodes)
 
     def watch(self, phase: str, nodes: int = 0, details: Mapping[str, int] | None = None) -> None:
-        """As `check`, where nodes include garbage, so that only whoever makes them can tell when they are too many."""
+        """Like `check`, but without a limit on nodes: here they include garbage, and the back end has to count them."""
         self._phase, self._nodes = phase, nodes
         shown = f"building {self.what} ({phase})" if self._is_part else phase
         self._reporter.report(shown, nodes, self.seconds, details or {})
@@ -186,7 +186,7 @@ class Budget:
 
         Args:
             resource: what ran out.
-            nodes: how many nodes there were; by default as many as were last reported.
+            nodes: how many nodes there were; by default the number last reported.
             decisions: how many steps a search had taken.
         """
         count = self._nodes if nodes is None else nodes
@@ -231,10 +231,10 @@ class Budget:
 
 
 class _Reporter:
-    """Tells whoever listens, a new phase at once, else a few times a second.
+    """Reports a new phase at once, and progress within a phase a few times per second.
 
-    Nobody who waits is left in the dark: unless told to be silent, it says on standard error that a compilation takes
-    long, and goes on in place on a terminal, elsewhere with a line now and then.
+    Unless it is silent, it says on standard error that a compilation takes long. On a terminal it keeps one line up to
+    date; elsewhere it prints a line from time to time.
     """
 
     def __init__(self, listener: bool | Callable[[Progress], None] | None) -> None:
@@ -271,7 +271,7 @@ class _Reporter:
 
 
 class _Scale:
-    """How much this process has grown, where the system tells; looked at not too often."""
+    """How much this process has grown, if the system can tell; not measured too often."""
 
     def __init__(self) -> None:
         self._size = _resident()
@@ -285,7 +285,7 @@ class _Scale:
 
 
 def _resident() -> int | None:
-    """Bytes of memory that this process holds, where the system says so."""
+    """Bytes of memory that this process holds; None if the system cannot tell."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

@@ -1,7 +1,7 @@
-"""Circuits that were compiled before: in the memory of this process, and on disk for all processes.
+"""Previously compiled circuits: in the memory of this process, and on disk for all processes.
 
-An entry on disk is a file named after what was compiled. It appears whole or not at all, it is checked whenever it is
-read, and a damaged one is thrown away, so that whatever a killed process leaves behind does no harm.
+The name of a file on disk is a hash of what was compiled. A file appears complete or not at all, it is checked whenever
+it is read, and damaged files are deleted, so whatever a killed process leaves behind does no harm.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from semprola.compiler.backends.topdown.native import native_library
 from semprola.errors import FormatError
 
 WORTH_SECONDS = 0.2
-"""What took longer to compile is kept on disk."""
+"""A circuit is kept on disk if compiling it took longer than this."""
 
 _LAYOUT = 1
 _REMEMBERED_CIRCUITS, _REMEMBERED_NODES = 128, 5_000_000
@@ -43,13 +43,13 @@ class Usage(NamedTuple):
 
 
 def usage() -> Usage:
-    """Where the cache on disk is, how many circuits it holds and in how many bytes."""
+    """The location of the cache on disk, and how many circuits and bytes it holds."""
     entries = _entries()
     return Usage(folder(), len(entries), sum(size for _, size, _ in entries))
 
 
 def clear() -> Usage:
-    """Remove every circuit from the cache on disk and from this process; returns what was removed."""
+    """Remove all circuits from the cache on disk and from this process; return what was removed from disk."""
     removed = usage()
     memory.forget()
     for path in _files():
@@ -59,7 +59,7 @@ def clear() -> Usage:
 
 
 def folder() -> Path:
-    """Where circuits are kept: ``SEMPROLA_CACHE`` if set, else the place for caches of this system."""
+    """Where circuits are kept: ``SEMPROLA_CACHE`` if set, otherwise the system's usual place for caches."""
     chosen = os.environ.get("SEMPROLA_CACHE")
     if chosen:
         return Path(chosen).expanduser()
@@ -73,7 +73,7 @@ def folder() -> Path:
 
 
 class Memory:
-    """The circuits of this process, the longest unused forgotten first."""
+    """The circuits of this process; the least recently used are forgotten first."""
 
     def __init__(self) -> None:
         self._lock = Lock()
@@ -89,7 +89,7 @@ class Memory:
             return circuit
 
     def keep(self, key: Any, circuit: Circuit) -> None:
-        """Keep a circuit, and forget old ones if there are too many."""
+        """Keep a circuit; forget old ones if there are too many."""
         with self._lock:
             replaced = self._circuits.pop(key, None)
             self._circuits[key] = circuit
@@ -100,7 +100,7 @@ class Memory:
                 self._nodes -= self._circuits.popitem(last=False)[1].num_nodes
 
     def forget(self) -> None:
-        """Forget all."""
+        """Forget all circuits."""
         with self._lock:
             self._circuits.clear()
             self._nodes = 0
@@ -113,9 +113,9 @@ class Entry:
     """One place in the cache on disk.
 
     Args:
-        digest: of the constraint.
+        digest: the digest of the constraint.
         labels, given: the variables of the circuit.
-        options: what else decides on the result.
+        options: whatever else affects the result.
     """
 
     def __init__(self, digest: str, labels: tuple[str, ...], given: tuple[str, ...], *options: str) -> None:
@@ -125,7 +125,7 @@ class Entry:
         self.path = folder() / self.key[:2] / f"{self.key}.sp"
 
     def load(self) -> Circuit | None:
-        """The circuit, or None if there is none that can be believed; a damaged one is removed."""
+        """The circuit, or None if there is no valid one; a damaged file is removed."""
         try:
             data = self.path.read_bytes()
         except OSError:
@@ -133,18 +133,18 @@ class Entry:
         try:
             circuit = storage.loads(data, str(self.path))
             if circuit.info.get("key") != self.key or (circuit.labels, circuit.given) != (self.labels, self.given):
-                raise FormatError(f"{self.path}: not what its name says")
+                raise FormatError(f"{self.path}: its content does not match its name")
         except FormatError:
             with contextlib.suppress(OSError):
                 self.path.unlink()
             return None
         about = {name: value for name, value in circuit.info.items() if name != "key"}
         with contextlib.suppress(OSError):
-            os.utime(self.path)  # the longest unused entry goes first
+            os.utime(self.path)  # the least recently used entry goes first
         return circuit.with_info({**about, "cached": "on disk"})
 
     def keep(self, circuit: Circuit) -> None:
-        """Write the circuit; a disk that is full or read-only is no reason to fail."""
+        """Write the circuit; a full or read-only disk is no reason to fail."""
         data = storage.dumps(circuit.with_info({**circuit.info, "key": self.key}))
         if len(data) > _most_bytes() // 2:
             return
@@ -155,13 +155,13 @@ class Entry:
 
     @contextlib.contextmanager
     def lock(self, waiting: Callable[[], None]) -> Iterator[None]:
-        """Hold this place, so that a second process waits for the first instead of doing the same work.
+        """Lock this entry, so that a second process waits for the first instead of doing the same work.
 
-        The lock goes with the process that holds it, however that ends. Where there are no such locks both work, and
-        the last one to finish writes the same circuit again.
+        The lock disappears with the process that holds it, however that ends. On systems without such locks both
+        processes work, and the last to finish writes the same circuit again.
 
         Args:
-            waiting: called again and again while another process holds the place; may raise to stop.
+            waiting: called repeatedly while another process holds the lock; may raise an exception to stop.
         """
         path = self.path.with_suffix(".lock")
         handle = None
@@ -194,7 +194,7 @@ def _locked(path: Path, waiting: Callable[[], None]) -> int | None:
                 except BlockingIOError:
                     waiting()
                     time.sleep(_WAIT_SECONDS)
-            # the last holder removes the file: a lock on a file without a name locks nobody out
+            # the last holder removes the file, and a lock on a file without a name locks nobody out
             if os.path.samestat(os.fstat(handle), os.stat(path)):
                 return handle
             os.close(handle)
@@ -211,7 +211,7 @@ def _locked(path: Path, waiting: Callable[[], None]) -> int | None:
 @functools.lru_cache(maxsize=1)
 def _software() -> tuple[object, ...]:
     """Everything about this installation that may change a result."""
-    # while the code is worked on it changes and the version does not
+    # during development the code changes but the version does not
     sources = sorted(Path(__file__).parent.parent.rglob("*.py"))
     files = tuple((source.name, source.stat().st_size, source.stat().st_mtime_ns) for source in sources)
     return (__version__, storage.VERSION, _LAYOUT, native_library() is not None, *files)
@@ -227,7 +227,7 @@ def _files() -> list[Path]:
 
 
 def _entries() -> list[tuple[float, int, Path]]:
-    """When each entry was last used, and its size; the longest unused first."""
+    """The last use, size and path of each entry, the least recently used first."""
     found = []
     for path in _files():
         with contextlib.suppress(OSError):
@@ -251,7 +251,7 @@ def _evict() -> None:
 
 
 def _most_bytes() -> int:
-    """The size to which the cache on disk may grow."""
+    """The largest size of the cache on disk."""
     try:
         return max(0, int(os.environ["SEMPROLA_CACHE_BYTES"]))
     except (KeyError, ValueError):

@@ -1,4 +1,4 @@
-"""The top-down back end: clauses in, a decision-DNNF out."""
+"""The top-down back end: from clauses to a decision-DNNF."""
 
 from __future__ import annotations
 
@@ -44,17 +44,17 @@ def encoded(components: Sequence[Sequence[Formula]], budget: Budget) -> Encoding
 
 
 def assertions(rules: Sequence[Formula], budget: Budget) -> tuple[Encoding, list[list[tuple[int, ...]]]]:
-    """Shared definitions, and the clauses of each rule by itself; families are spelled out where they can be."""
+    """Shared definitions, and the clauses of each rule; families are spelled out where possible."""
     spelled = [_spelled_out(rule) for rule in rules]
     return encode_apart(spelled, _needed_circuits(spelled, budget), budget)
 
 
 def refute(components: Sequence[Sequence[Formula]], budget: Budget) -> None:
-    """See whether a conjunction has a model at all, which is far easier than to compile it.
+    """Check whether a conjunction has a model at all, which is far easier than compiling it.
 
     Raises:
         UnsatisfiableError: it has none.
-        CompilationBudgetError: the budget did not suffice to find out.
+        CompilationBudgetError: the budget was too small to find out.
     """
     encoding = encoded(components, budget)
     everything = range(1, encoding.num_vars + 1)
@@ -62,7 +62,7 @@ def refute(components: Sequence[Sequence[Formula]], budget: Budget) -> None:
 
 
 def _needed_circuits(conjuncts: Sequence[Formula], budget: Budget) -> dict[Formula, Circuit | None]:
-    """The circuits of families, but for conjuncts that are a few clauses."""
+    """The circuits of families, except for conjuncts that are just a few clauses."""
     short = (isinstance(conjunct, Leaf) and conjunct.as_clauses() is not None for conjunct in conjuncts)
     return leaf_circuits(itertools.compress(conjuncts, (not is_short for is_short in short)), budget)
 
@@ -75,8 +75,8 @@ def _spelled_out(rule: Formula) -> Formula:
 def compile_clauses(num_vars: int, clauses: Clauses, budget: Budget, projected_out: Sequence[int] = ()) -> Ddnnf:
     """A decision-DNNF of clauses within a budget.
 
-    Auxiliary variables are quantified, not decided: every sum of the circuit then shows the label that it decides,
-    and its determinism can be seen without knowing where the circuit came from.
+    Auxiliary variables are quantified, not decided. Every sum of the circuit then shows the label that it decides on,
+    so its determinism can be checked without knowing how the circuit was made.
     """
     return compile_cnf(num_vars, clauses, budget, projected_out=projected_out, determined=False)
 
@@ -98,13 +98,13 @@ def circuit_of(made: Ddnnf, names: Sequence[str], variables: npt.NDArray[np.int6
 def compile_to_count(cnf: Cnf, budget: Budget, keep: Iterable[int] = ()) -> Circuit:
     """A circuit with as many models as the CNF, over some of its variables.
 
-    Variables that are a conjunction or disjunction of others are left out: they change no count, and saying what they
-    are can take a circuit that is exponentially larger.
+    Variables that are a conjunction or disjunction of others are left out: they do not change the count, and a circuit
+    that includes them can be exponentially larger.
 
     Args:
         cnf: the clauses.
         budget: what may be used.
-        keep: variables that stay, since their value matters: those with a weight.
+        keep: variables that must stay because their value matters, such as those with a weight.
 
     Example:
         >>> compile_to_count(Cnf(3, [[-3, 1], [-3, 2], [3, -1, -2]]), Budget()).variables
@@ -117,7 +117,7 @@ def compile_to_count(cnf: Cnf, budget: Budget, keep: Iterable[int] = ()) -> Circ
 
 
 def are_defined(cnf: Cnf, variables: Iterable[int]) -> bool:
-    """Whether the other variables determine these: each is a conjunction or disjunction, and none goes in a circle.
+    """Whether the other variables determine these: each is a conjunction or disjunction, without circular definitions.
 
     Example:
         >>> are_defined(Cnf(3, [[-3, 1], [-3, 2], [3, -1, -2]]), [3]), are_defined(Cnf(2, [[1, 2]]), [2])
@@ -128,7 +128,7 @@ def are_defined(cnf: Cnf, variables: Iterable[int]) -> bool:
 
 
 def compile_without(cnf: Cnf, hidden: Iterable[int], budget: Budget) -> Circuit:
-    """A circuit over the other variables of a CNF, for variables that those determine.
+    """A circuit of a CNF without some variables, which the others must determine.
 
     Example:
         >>> compile_without(Cnf(3, [[-3, 1], [-3, 2], [3, -1, -2]]), [3], Budget()).variables
@@ -142,10 +142,10 @@ def compile_without(cnf: Cnf, hidden: Iterable[int], budget: Budget) -> Circuit:
 
 
 def compile_projected(cnf: Cnf, budget: Budget) -> Circuit:
-    """The circuit over the variables that a DIMACS file shows, the others existentially quantified.
+    """The circuit over the variables that a DIMACS file shows; the others are existentially quantified.
 
     Args:
-        cnf: its labels; without a `c p show` line, all of them are kept.
+        cnf: the clauses; without a `c p show` line, all variables are kept.
         budget: what may be used.
 
     Example:

@@ -1,11 +1,11 @@
 """Which rules of an unsatisfiable constraint contradict each other, in the user's own words.
 
-Rules become clauses under a switch each; a solver says which switches cannot be on together. Of these, rules are left
-out as long as the rest has no model: what remains is a contradiction of which every rule is needed. Then smaller ones
-are looked for: any assignment breaks some rule of every contradiction, so that a smallest set that meets all rules
+The clauses of each rule get a switch, and a solver says which switches cannot be on together. Rules are dropped from
+this set as long as the rest has no model; what remains is a contradiction in which every rule is needed. The search for
+smaller ones uses that any assignment breaks some rule of every contradiction: a smallest set that contains some rule
 broken by each assignment seen so far is either a smallest contradiction or has a model, which is the next assignment.
-Contradictions about numbers are hard for such a solver: they are looked for by a flow first, and where that does not
-see them and the solver gives up, the rules are followed along one order.
+Contradictions about numbers are hard for such a solver. A flow looks for them first; if it finds none and the solver
+gives up, the rules are followed along one variable order.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ from semprola.logic.messages import brief
 
 _SECONDS = 8.0
 _MOST_RULES, _MOST_FOLLOWED = 30_000, 500
-"""Rules beyond which no contradiction is looked for, and none along an order."""
+"""With more rules than this there is no search for a contradiction, or none along an order."""
 _MOST_STATES = 400_000
 _SHOWN, _WIDTH = 8, 160
 _MANY = 400
-"""So many rules are solved before anything is compiled."""
+"""With at least this many rules, the solver runs before anything is compiled."""
 _MOST_BESIDE_NUMBERS = 1_000
-"""Labels of rules up to which a contradiction of numbers goes to the solver, which may find a smaller one."""
+"""Up to this many labels in all rules, the solver looks for a contradiction smaller than one of numbers."""
 _MOST_FLOWS = 400_000
-"""Rules times labels up to which each rule of a contradiction of numbers is left out once, to see that it is needed."""
+"""Up to this many rules times labels, each rule of a contradiction of numbers is left out to see if it is needed."""
 _EARLY_CONFLICTS, _BESIDE_NUMBERS = 200, 4
-"""Conflicts before such a solver gives up; and how much less effort a smaller contradiction is worth beside one of
-numbers."""
+"""Conflicts before an early search gives up; and the factor by which the effort for a smaller contradiction shrinks if
+one of numbers is already known."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Contradiction:
 
     Attributes:
         rules: the rules, as they were written.
-        minimal: whether the others of them can hold once any one is left out.
+        minimal: whether the rest has a model if any one of them is left out.
         smallest: whether no smaller set of rules is contradictory.
     """
 
@@ -55,7 +55,7 @@ class Contradiction:
 
 
 def explained(constraint: Formula, budget: Budget) -> UnsatisfiableError:
-    """The error for a constraint that has no model: it names rules that contradict each other.
+    """The error for a constraint without a model, which names rules that contradict each other.
 
     Example:
         >>> from semprola.logic import parse
@@ -67,10 +67,10 @@ def explained(constraint: Formula, budget: Budget) -> UnsatisfiableError:
 
 
 def refuted_early(constraint: Formula, budget: Budget) -> UnsatisfiableError | None:
-    """The error for a constraint without a model where that can be seen before anything is compiled, else None.
+    """The error for a constraint without a model if that can be seen before anything is compiled, otherwise None.
 
-    Numbers that contradict each other are seen by a flow; many rules go to a solver of clauses first, families left
-    out that are no short clauses.
+    A flow finds numbers that contradict each other. If there are many rules, they go to a clause solver, except for
+    families that cannot be written as clauses at once.
 
     Example:
         >>> from semprola.logic import parse
@@ -102,7 +102,7 @@ def _refuted(constraint: Formula, rules: Sequence[Formula], budget: Budget) -> U
 
 @contextlib.contextmanager
 def _uncollected() -> Iterator[None]:
-    """Without the collector of cycles: there are none here, and looking for them among many rules takes long."""
+    """Pause the garbage collector: there are no cycles here, and looking for them among many rules takes long."""
     enabled = gc.isenabled()
     gc.disable()
     try:
@@ -113,7 +113,7 @@ def _uncollected() -> Iterator[None]:
 
 
 def _is_plain(rule: Formula) -> bool:
-    """Whether clauses for a rule are written at once: no family in it, or one that is spelled out."""
+    """Whether a rule can be written as clauses at once: it contains no family, or is one that can be spelled out."""
     if isinstance(rule, Leaf):
         return type(rule).as_rules is not Leaf.as_rules or rule.as_clauses() is not None
     return not any(isinstance(part, Leaf) for part in (rule.nodes() if _is_deep(rule) else rule.args))
@@ -131,13 +131,13 @@ def _numbers(rules: Sequence[Formula], budget: Budget) -> list[int] | None:
 def _within(
     rules: Sequence[Formula], budget: Budget, numbers: list[int] | None, search: CoreSearch | None = None
 ) -> Contradiction | None:
-    """A contradiction, if it is found in the time that an explanation may take."""
+    """A contradiction, if one is found in the time that an explanation may take."""
     if not 1 < len(rules) <= _MOST_RULES:
         return None
     try:
         return _named(rules, budget.within(_SECONDS), numbers, search)
     except CompilationBudgetError:
-        return None  # how it cannot hold is not known, that it cannot is
+        return None  # it is unknown why the constraint has no model, but certain that it has none
 
 
 def _error(constraint: Formula, rules: Sequence[Formula], found: Contradiction | None) -> UnsatisfiableError:
@@ -168,7 +168,7 @@ def written_rules(constraint: Formula) -> list[Formula]:
 
 
 def contradiction(rules: Sequence[Formula], budget: Budget) -> Contradiction | None:
-    """Rules that contradict each other; None if that is not found out with a bounded effort, or there are none.
+    """Rules that contradict each other; None if there are none, or none are found with limited effort.
 
     Args:
         rules: formulas; their conjunction has no model.
@@ -186,7 +186,7 @@ def contradiction(rules: Sequence[Formula], budget: Budget) -> Contradiction | N
 def _named(
     rules: Sequence[Formula], budget: Budget, numbers: list[int] | None, search: CoreSearch | None
 ) -> Contradiction | None:
-    """A contradiction; that of numbers, and the rules in a solver, are used if they are there already."""
+    """A contradiction; a known contradiction of numbers, and a solver with the rules, are used if there are any."""
     if numbers is not None and sum(len(rule.labels()) for rule in rules) > _MOST_BESIDE_NUMBERS:
         return Contradiction(tuple(rules[i] for i in _fewer(rules, numbers, budget)), False, False)
     search = search or CoreSearch(rules, budget)
@@ -203,7 +203,7 @@ def _named(
 
 
 def _fewer(rules: Sequence[Formula], core: list[int], budget: Budget) -> list[int]:
-    """Rules whose numbers contradict each other, without those that the flow does not need."""
+    """The rules of a contradiction of numbers, without those that the flow does not need."""
     if len(core) * sum(len(rules[i].labels()) for i in core) > _MOST_FLOWS:
         return core
     for i in list(core):
@@ -215,7 +215,7 @@ def _fewer(rules: Sequence[Formula], core: list[int], budget: Budget) -> list[in
 
 
 def _by_states(rules: Sequence[Formula], budget: Budget) -> Contradiction | None:
-    """A contradiction found by following rules along an order: left out kind by kind, then half by half."""
+    """A contradiction found by following rules along an order; they are left out kind by kind, then half by half."""
 
     certain = True
 
@@ -240,7 +240,7 @@ def _by_states(rules: Sequence[Formula], budget: Budget) -> Contradiction | None
 
 
 def _kinds(rules: Sequence[Formula]) -> dict[tuple[object, ...], set[int]]:
-    """Rules that look alike: of one kind, with as many labels and the same bounds."""
+    """Rules that look alike: the same kind, number of labels and bounds."""
     kinds: dict[tuple[object, ...], set[int]] = {}
     for i, rule in enumerate(rules):
         bounds = rule.bounds if rule.kind is Kind.CARDINALITY else ()

@@ -1,4 +1,4 @@
-"""Which rules contradict each other, by a solver that can switch every rule on and off."""
+"""Finds rules that contradict each other, with a solver that can switch each rule on and off."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _Test = Callable[[list[bool]], bool]
 _CONFLICTS = 1_500
 _ROUNDS = 4
 _FEW, _MOST_TOGETHER = 12, 2_000_000
-"""Up to so many clauses are looked at one by one to see whether a rule holds; up to so many literals all at once."""
+"""To see whether a rule holds, up to this many clauses are checked one by one, and up to this many literals at once."""
 _MOST_FLIPS = 400
-"""A rule of more labels is not looked at label by label."""
+"""The labels of a rule are not flipped one by one if there are more."""
 MOST_WORK = 100_000
-"""Labels of rules times assignments that are looked at in search of a smaller contradiction."""
+"""The effort of a search for a smaller contradiction: labels of rules times assignments."""
 
 
 class CoreSearch:
-    """Rules under switches in one solver.
+    """One solver for all rules, each under its own switch.
 
     Args:
         rules: formulas.
@@ -53,7 +53,7 @@ class CoreSearch:
         self._tests = [self._test(i) for i in range(len(rules))]
 
     def first(self, conflicts: int = _CONFLICTS) -> list[int] | None:
-        """Any contradiction that takes at most so many conflicts, made smaller by solving it again."""
+        """Any contradiction found within this many conflicts, made smaller by solving it again."""
         core = list(range(len(self.rules)))
         for _ in range(_ROUNDS):
             smaller = self.core_of(core, conflicts)
@@ -63,14 +63,14 @@ class CoreSearch:
         return core
 
     def core_of(self, chosen: Sequence[int], conflicts: int = _CONFLICTS) -> list[int] | None:
-        """A contradictory part of some rules; None if there is none, or it takes too long."""
+        """Rules among those chosen that contradict each other; None if there are none, or it takes too long."""
         if self.solver.solve([self.switch[i] for i in chosen], conflicts) is not False:
             return None
         offset = self.switch[0]
         return [literal - offset for literal in self.solver.core]
 
     def without_needless(self, core: list[int]) -> tuple[list[int], bool]:
-        """A contradiction of which every rule is needed, and whether that is certain."""
+        """A contradiction in which every rule is needed, and whether that is certain."""
         needed: set[int] = set()
         certain = True
         for i in list(core):
@@ -89,7 +89,7 @@ class CoreSearch:
         return core, certain
 
     def smallest(self, core: list[int], most: int = MOST_WORK) -> tuple[list[int], bool]:
-        """A contradiction of the fewest rules if it is found with a bounded effort, and whether it is proven."""
+        """The smallest contradiction found with limited effort, and whether it is proven to be the smallest."""
         if len(core) == len(self.rules):
             return core, True
         broken: list[frozenset[int]] = []
@@ -108,7 +108,7 @@ class CoreSearch:
         return core, False
 
     def _broken_by(self, model: list[bool], kept: set[int]) -> frozenset[int]:
-        """Rules that an assignment breaks, once labels are changed where that breaks fewer, and none of `kept`."""
+        """The rules that an assignment breaks, after flipping labels to break fewer rules, but none of `kept`."""
         broken = {i for i, test in enumerate(self._tests) if not test(model)}
         for _ in range(_ROUNDS):
             before = len(broken)
@@ -130,7 +130,11 @@ class CoreSearch:
         return frozenset(broken)
 
     def _rotate(self, first: int, core: Sequence[int], needed: set[int]) -> None:
-        """Find further rules that are needed: change one label of a model of all but one; only another is broken."""
+        """Find further rules that are needed.
+
+        Start from a model that breaks only the first rule. If flipping one label makes it break only another rule, that
+        rule is needed, too.
+        """
         inside = set(core)
         stack = [(first, self.solver.model[: self.labels + 1])]
         while stack:
@@ -144,7 +148,7 @@ class CoreSearch:
                 model[v] = not model[v]
 
     def _test(self, i: int) -> _Test:
-        """Whether a rule holds under values of the labels."""
+        """A function that says whether a rule holds for values of the labels."""
         rule, clauses, variables = self.rules[i], self.asserted[i], self._variables[i]
         direct = all(abs(literal) <= self.labels for clause in clauses for literal in clause)
         if direct and len(clauses) <= _FEW:
@@ -157,7 +161,7 @@ class CoreSearch:
             return lambda model: lowest <= sum(map(model.__getitem__, variables)) <= highest
         longest = max(map(len, clauses), default=0)
         if direct and longest and longest * len(clauses) <= _MOST_TOGETHER:
-            # short clauses are filled up with their first literal
+            # short clauses are padded with their first literal
             table = np.array([[*clause, *clause[:1] * (longest - len(clause))] for clause in clauses])
             return lambda model: bool((np.array(model)[np.abs(table)] == (table > 0)).any(axis=1).all())
         names = rule.labels()
@@ -165,7 +169,7 @@ class CoreSearch:
 
 
 def _hitting_set(sets: Sequence[frozenset[int]], most: int) -> list[int] | None:
-    """A smallest set that meets all sets, in the order of its numbers; None if it has more than `most` members."""
+    """A smallest set that meets all sets, sorted; None if it has more than `most` members."""
     for size in range(most + 1):
         found = _hit(sets, size)
         if found is not None:
@@ -174,7 +178,7 @@ def _hitting_set(sets: Sequence[frozenset[int]], most: int) -> list[int] | None:
 
 
 def _hit(sets: Sequence[frozenset[int]], size: int) -> list[int] | None:
-    # depth first; the smallest set that is not met yet is branched on
+    # depth first, branching on the smallest set that is not met yet
     stack: list[tuple[int, ...]] = [()]
     while stack:
         chosen = stack.pop()
@@ -188,7 +192,7 @@ def _hit(sets: Sequence[frozenset[int]], size: int) -> list[int] | None:
 
 
 def _disjoint(sets: Iterable[frozenset[int]]) -> int:
-    """How many disjoint sets there are at least: as many members are needed to meet all."""
+    """A number of disjoint sets: at least this many members are needed to meet all sets."""
     seen: set[int] = set()
     count = 0
     for members in sorted(sets, key=len):

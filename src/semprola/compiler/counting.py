@@ -1,4 +1,4 @@
-"""Counting constraints over distinct labels, written down directly: one node for each place and number seen so far."""
+"""Counting constraints over distinct labels, built directly: one node per position and number counted so far."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def counted_literals(formula: Formula) -> tuple[tuple[str, ...], tuple[bool, ...
 
 
 def counting_circuit(names: Sequence[str], signs: Sequence[bool], lo: int, hi: int, budget: Budget) -> Circuit:
-    """Between lo and hi of some literals hold, as a decision diagram in their order.
+    """The circuit of "between lo and hi of these literals hold", as a decision diagram in their order.
 
     Args:
         names: distinct labels.
@@ -50,7 +50,7 @@ def counting_circuit(names: Sequence[str], signs: Sequence[bool], lo: int, hi: i
     """
     builder = CircuitBuilder(names)
     true = builder.true()
-    # beyond `last` nothing changes: there are too many already, or enough
+    # beyond `last` nothing changes: there are already too many, or enough
     last = hi + 1 if hi < len(names) else lo
     below = [true if lo <= seen <= hi else FALSE for seen in range(last + 1)]
     for place in range(len(names) - 1, -1, -1):

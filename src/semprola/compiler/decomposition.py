@@ -1,7 +1,7 @@
-"""Elimination orders of the graph in which variables of one clause are neighbours, and what follows from them.
+"""Elimination orders of the graph in which variables of one clause are neighbours, and their trees of bags.
 
-An elimination order gives a tree decomposition: eliminating a variable joins its remaining neighbours to a clique, its
-bag. The width is the size of the largest bag; circuits guided by the order are at worst exponential in it.
+An elimination order gives a tree decomposition: eliminating a variable turns its remaining neighbours into a clique,
+its bag. The width is the size of the largest bag; at worst, circuits guided by the order are exponential in it.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ def elimination_order(
 
     Args:
         num_vars: variables are 0 … num_vars - 1.
-        cliques: sets of variables that are neighbours of each other, e.g. the variables of each clause.
-        method: eliminate next the variable that adds the fewest edges, or the one with the fewest neighbours.
-        tries: attempts; the first breaks ties by number, the others at random (always in the same way).
-        seconds: no new attempt is begun after that; the first one is always completed.
-        check: called now and then; may raise to stop.
+        cliques: sets of variables that are all neighbours of each other, e.g. the variables of each clause.
+        method: which variable is next: the one that adds the fewest edges, or the one with the fewest neighbours.
+        tries: attempts; the first breaks ties by number, the others at random (but reproducibly).
+        seconds: no new attempt starts after this time; the first one is always completed.
+        check: called from time to time; may raise an exception to stop.
 
     Returns:
-        [num_vars] the variables, first eliminated first.
+        [num_vars] the variables in the order of elimination.
 
     Raises:
         FormatError: a variable or an option is out of range.
@@ -68,9 +68,9 @@ def elimination_order(
 def plain_order(
     num_vars: int, cliques: Iterable[Sequence[int]], method: Method, check: Callable[[], None] | None = None
 ) -> list[int]:
-    """As `elimination_order`, once and without the native module: the same on every machine.
+    """Like `elimination_order`, but with one attempt and without the native module: the same on every machine.
 
-    Ties take the variable with the fewest neighbours left, and of these the last: a path is eliminated from its end.
+    Ties go to the variable with the fewest neighbours left, then to the last one: a path is eliminated from its end.
 
     Example:
         >>> plain_order(4, [(0, 1), (1, 2), (1, 3)], "min-fill")
@@ -85,7 +85,7 @@ def plain_order(
 def narrow_width(
     num_vars: int, cliques: Iterable[Sequence[int]], most: int, check: Callable[[], None] | None = None
 ) -> int | None:
-    """The width of a quickly found order if it is at most `most`, else None, without going further than needed.
+    """The width of a quickly found order, or None as soon as it exceeds `most`.
 
     Example:
         >>> cycle = [(0, 1), (1, 2), (2, 3), (3, 0)]
@@ -108,7 +108,7 @@ def width(
     """The size of the largest bag of an elimination order.
 
     Args:
-        order: every variable once, first eliminated first.
+        order: every variable once, in the order of elimination.
         cliques, check: as for `elimination_order`.
 
     Returns:
@@ -129,10 +129,10 @@ def bucket_tree(
     cliques: Iterable[Sequence[int]],
     check: Callable[[], None] | None = None,
 ) -> npt.NDArray[np.int32]:
-    """The tree of bags: the parent of a variable is the first eliminated of its neighbours at its elimination.
+    """The tree of bags: the parent of a variable is the member of its bag that is eliminated first.
 
     Args:
-        order: every variable once, first eliminated first.
+        order: every variable once, in the order of elimination.
         cliques, check: as for `elimination_order`.
 
     Returns:
@@ -155,10 +155,10 @@ def bucket_tree(
 def _bags(
     order: npt.NDArray[np.integer] | Sequence[int], cliques: Iterable[Sequence[int]], check: Callable[[], None]
 ) -> Iterator[tuple[int, list[int]]]:
-    """Each variable with its bag, by position in the order; in the order of elimination.
+    """Each variable with its bag, in the order of elimination; bags are sorted in this order, too.
 
-    Only the first member of a bag needs to learn of the others: when it is eliminated they are its neighbours, and it
-    hands them on. So no clique is ever written out.
+    Only the first member of a bag needs to know the others: when it is eliminated, it passes them on to the first of
+    its own bag. So no clique is ever written out.
     """
     variables = [int(v) for v in order]
     n = len(variables)
@@ -246,7 +246,7 @@ def _python_order(
 def primal_graph(
     num_vars: int, sets: Iterable[Sequence[int]], check: Callable[[], None] | None = None
 ) -> list[set[int]]:
-    """The neighbours of each variable: all that are with it in some set."""
+    """The neighbours of each variable: all that share a set with it."""
     graph: list[set[int]] = [set() for _ in range(num_vars)]
     for members in watched(sets, check):
         for v in members:
@@ -259,7 +259,7 @@ def primal_graph(
 def _greedy(
     graph: list[set[int]], method: Method, tie: Sequence[float], limit: int, check: Callable[[], None]
 ) -> tuple[list[int], int] | None:
-    """One greedy elimination, of equals the lowest tie first, and its width; None as soon as that is the limit."""
+    """One greedy elimination, with ties broken by `tie`, and its width; None as soon as that reaches the limit."""
     neighbours = [set(s) for s in watched(graph, check)]
 
     def cost(v: int) -> int:
@@ -290,7 +290,7 @@ def _greedy(
         for u in bag:
             new = bag - neighbours[u] - {u}
             if new and method == "min-fill":
-                # An outsider that sees both ends of a new edge has one fill edge less.
+                # An outsider that sees both ends of a new edge needs one fill edge less.
                 for w in new:
                     touched |= neighbours[u] & neighbours[w]
             neighbours[u] |= new

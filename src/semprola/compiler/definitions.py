@@ -1,7 +1,7 @@
-"""Variables that the others determine, and clauses without them: for counting, where only the number of models matters.
+"""Finds and removes variables that the others determine: for counting, where only the number of models matters.
 
-A circuit over all variables has to say what a defined variable is, and for hundreds of definitions with shared inputs
-that can be exponentially long. The number of models does not depend on it.
+A circuit over all variables has to express every definition, which can take exponential size if there are hundreds of
+definitions with shared inputs. The number of models does not depend on them.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from semprola.circuit.builder import watched
 Clause = frozenset[int]
 
 _MOST_RESOLVENTS = 400
-"""Pairs of clauses that are tried for one variable; one that has more stays."""
+"""A variable with more pairs of clauses to resolve is kept."""
 
 
 def defined_variables(
@@ -21,12 +21,12 @@ def defined_variables(
 ) -> list[int]:
     """Variables that are the conjunction or disjunction of other literals in every model.
 
-    Together they are determined by the variables that are left: no definition goes round in a circle.
+    The remaining variables determine all of them: no definition is circular.
 
     Args:
         clauses: DIMACS literals.
-        candidates: the variables to look at, in the order of preference.
-        check: called now and then; may raise to stop.
+        candidates: the variables to look at, in order of preference.
+        check: called from time to time; may raise an exception to stop.
 
     Example:
         >>> defined_variables([(-3, 1), (-3, 2), (3, -1, -2)], [1, 2, 3])
@@ -41,7 +41,7 @@ def defined_variables(
     inputs: dict[int, set[int]] = {}
     for variable in watched(candidates, check):
         for literal in (variable, -variable):
-            # the clause says that one of the others holds if the literal does not, the pairs that none holds if it does
+            # the clause: if the literal is false, one of the others holds; the pairs: if it is true, none of them does
             found = next(
                 (
                     clause
@@ -60,17 +60,17 @@ def defined_variables(
 def without(
     clauses: Iterable[Sequence[int]], hidden: Iterable[int], check: Callable[[], None] | None = None
 ) -> tuple[list[tuple[int, ...]], list[int]]:
-    """Clauses that say the same of the other variables, with as many hidden ones eliminated as makes them no longer.
+    """Clauses with the same models over the other variables; hidden variables are eliminated if that adds no clauses.
 
     Eliminating a variable replaces its clauses by all their resolvents, which is existential quantification.
 
     Args:
         clauses: DIMACS literals.
-        hidden: variables that may go.
-        check: called now and then; may raise to stop.
+        hidden: variables to eliminate.
+        check: called from time to time; may raise an exception to stop.
 
     Returns:
-        The clauses, and the hidden variables that are still in them.
+        The clauses, and the hidden variables that were not eliminated.
 
     Example:
         >>> without([(-3, 1), (-3, 2), (3, -1, -2), (1, 2)], [3])
@@ -116,7 +116,7 @@ def without(
 
 
 def _reaches(variable: int, start: set[int], inputs: dict[int, set[int]]) -> bool:
-    """Whether a variable is among those on which some others depend, however far."""
+    """Whether some variables depend on a variable, directly or indirectly."""
     seen, stack = set(start), list(start)
     while stack:
         v = stack.pop()
@@ -129,6 +129,6 @@ def _reaches(variable: int, start: set[int], inputs: dict[int, set[int]]) -> boo
 
 
 def _resolvent(a: Clause, b: Clause, variable: int) -> Clause | None:
-    """What two clauses say without a variable, None if nothing."""
+    """The resolvent of two clauses on a variable; None if it always holds."""
     joined = (a - {variable}) | (b - {-variable})
     return None if any(-literal in joined for literal in joined) else joined

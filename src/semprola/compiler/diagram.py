@@ -1,8 +1,8 @@
-"""The one decision-diagram builder: from a state machine over the variables to a reduced diagram to a circuit.
+"""The builder of decision diagrams: from a state machine over the variables to a reduced diagram and a circuit.
 
-A family says how a state changes when the next variable gets a value; equal states at the same place are one node.
-The diagram is then reduced from the last variable up and written out as a circuit. A node of a zero-suppressed
-variable becomes ``low or (v and high)``, that of any other ``(not v and low) or (v and high)``.
+A family says how a state changes when the next variable gets a value; equal states at the same position are one node.
+The diagram is then reduced from the last variable up and written as a circuit. A node of a zero-suppressed variable
+becomes ``low or (v and high)``, any other node ``(not v and low) or (v and high)``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Ids = npt.NDArray[np.int64]
 State = TypeVar("State", bound=Hashable)
 
 _CHUNK = 4096
-"""States between two looks at the budget."""
+"""The budget is checked once per this many states."""
 
 
 def decision_diagram(
@@ -43,10 +43,11 @@ def decision_diagram(
     Args:
         labels: names of the labels.
         start: the state before the first variable; states are hashable, and equal ones behave the same.
-        transition: the state after the variable at a position of the order takes value 0 or 1, None if none can be.
-        accept: whether a state after the last variable is a model.
+        transition: ``transition(state, position, value)`` is the state after the variable at this position of the order
+            has taken the value 0 or 1, or None if no model is left.
+        accept: whether a state after the last variable is accepted as a model.
         given: names of the given variables; they are never zero-suppressed.
-        order: the variables (indices into labels, then given) in the order of reading; as listed by default.
+        order: the variables (indices into labels, then given) in the order of reading; by default as listed.
         zero_suppressed: whether a label that a branch does not mention is false there (otherwise it is free).
         budget: limits on nodes and seconds.
 
@@ -72,7 +73,7 @@ def decision_diagram(
 
 @dataclass(frozen=True)
 class Levels:
-    """An unreduced diagram, one entry a level: the index, in the next level, of each node's successors; -1 is none."""
+    """An unreduced diagram, one entry per level: the index of each node's successor in the next level, or -1."""
 
     low: list[npt.NDArray[np.int32]]
     high: list[npt.NDArray[np.int32]]
@@ -80,12 +81,12 @@ class Levels:
 
 
 class Expansion(Generic[State]):
-    """The states that can be reached, one level after the other, so that several can take turns.
+    """The reachable states of a state machine, level by level; several expansions can take turns.
 
     Args:
         start, transition, accept: the state machine (see `decision_diagram`).
         names: the variables in the order of reading.
-        budget: limits; the error names the variable after which there are most states.
+        budget: limits; the error names the variable after which there are the most states.
     """
 
     def __init__(
@@ -132,7 +133,7 @@ class Expansion(Generic[State]):
         self._current = list(successors)
 
     def levels(self) -> Levels:
-        """All levels; reads what is left."""
+        """All levels, after reading the remaining variables."""
         while not self.finished:
             self.advance()
         accepted = np.fromiter((self.accept(state) for state in self._current), np.bool_, len(self._current))
@@ -160,42 +161,42 @@ def reduce_levels(
 
 
 def smallest_diagram(levels: Levels, names: Sequence[str], budget: Budget, inputs: Collection[str] = ()) -> Circuit:
-    """The circuit of an unreduced diagram, binary or zero-suppressed.
+    """The circuit of an unreduced diagram, binary or zero-suppressed, whichever is smaller.
 
     Args:
         levels: the diagram.
         names: the variables in the order of reading.
         budget: limits on nodes and seconds.
-        inputs: those of them that are never zero-suppressed; they are the given variables of the circuit.
+        inputs: the variables that are given variables of the circuit; they are never zero-suppressed.
     """
     labels = [name for name in names if name not in inputs]
     given = [name for name in names if name in inputs]
     index = {name: v for v, name in enumerate([*labels, *given])}
     order = [index[name] for name in names]
     made = [_reduced(levels, Diagram(labels, given, suppressed, budget), order) for suppressed in (True, False)]
-    # in a circuit a node of a zero-suppressed diagram is a sum and a product, any other a sum and two products
+    # in a circuit, a node of a zero-suppressed diagram is a sum and a product, any other node a sum and two products
     diagram, root = made[0] if 2 * made[0][0].num_nodes <= 3 * made[1][0].num_nodes else made[1]
     return diagram.circuit(root, order)
 
 
 def _reduced(levels: Levels, diagram: Diagram, order: Sequence[int]) -> tuple[Diagram, int]:
-    """Fill an empty diagram; returns it and the id of its root."""
+    """Fill an empty diagram; return it and the id of its root."""
     ids = np.where(levels.accepted, TRUE_ID, FALSE_ID)
     for position in range(len(order) - 1, -1, -1):
-        below = np.append(ids, FALSE_ID)  # index -1 is no state at all
+        below = np.append(ids, FALSE_ID)  # index -1 means no state
         ids = diagram.add(order[position], below[levels.low[position]], below[levels.high[position]])
         diagram.budget.check("the reduction", diagram.num_nodes)
     return diagram, int(ids[0]) if len(ids) else FALSE_ID
 
 
 class Diagram:
-    """A reduced decision diagram under construction, from the last variable up; ids 0 and 1 are false and true.
+    """A reduced decision diagram, built from the last variable up; ids 0 and 1 are false and true.
 
     Args:
         labels: names of the labels.
         given: names of the given variables.
-        zero_suppressed: whether labels follow the zero-suppressed rule.
-        budget: limits, and the constraint as errors name it.
+        zero_suppressed: whether labels are zero-suppressed.
+        budget: limits, and the name of the constraint for error messages.
     """
 
     def __init__(self, labels: Sequence[str], given: Sequence[str], zero_suppressed: bool, budget: Budget) -> None:
@@ -207,14 +208,14 @@ class Diagram:
         self._high: list[Ids] = []
 
     def add(self, variable: int, low: Ids, high: Ids) -> Ids:
-        """Add nodes of one variable, all of them at once, after those of every later variable.
+        """Add all nodes of one variable at once, after those of every later variable.
 
         Args:
             variable: the variable that the nodes decide.
             low, high: ids of the successors of each node.
 
         Returns:
-            The id of each node: equal nodes get equal ids, needless ones that of a successor.
+            The id of each node: equal nodes get equal ids, and a redundant node gets the id of its successor.
 
         Raises:
             CompilationBudgetError: the time is up.
@@ -234,7 +235,7 @@ class Diagram:
         """The circuit of the node with this id.
 
         Args:
-            root: an id that `add` returned last, so that every node lies below it.
+            root: an id from the last call of `add`, so that every node lies below it.
             order: all variables in the order of reading.
 
         Raises:

@@ -1,4 +1,4 @@
-"""A name for a constraint that is the same in every process: the hash of its structure."""
+"""A hash of a constraint's structure, which is the same in every process."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from semprola.logic import Formula, Leaf
 
 
 def formula_digest(formula: Formula) -> str | None:
-    """SHA-256 of the structure of a formula; None if it has a part that cannot be described in a stable way.
+    """SHA-256 of the structure of a formula; None if a part of it has no stable description.
 
-    Such a part is a family from outside this package: its code may change without its key.
+    An example is a family from outside this package: its code may change while its key stays the same.
 
     Example:
         >>> from semprola.logic import parse
@@ -40,8 +40,8 @@ def formula_digest(formula: Formula) -> str | None:
 
 
 def _stable(value: Hashable) -> bytes | None:
-    """A key as a digest of its parts, each with its type; None if a part is of a type whose text may vary."""
-    # a pre-order walk with a count in front of every collection, so that no two keys give the same text
+    """A digest of the parts of a key and their types; None if the text of a part's type may vary."""
+    # a pre-order walk with a count in front of every collection: no two keys give the same text
     pending: list[object] = [value]
     sha = hashlib.sha256()
     while pending:

@@ -14,18 +14,18 @@ from semprola.compiler.sorting import distinct
 Ids = npt.NDArray[np.int64]
 
 FALSE_ID, TRUE_ID = 0, 1
-"""The two nodes that every diagram has."""
+"""The ids of the two constant nodes of every diagram."""
 
 _CHECK_EVERY = 16384
 
 
 class Emitter:
-    """Writes a reduced diagram as circuit arrays: shared products once, chains of forced literals as one product.
+    """Writes a reduced diagram as circuit arrays: products are shared, chains of forced literals become one product.
 
     Args:
         variable, low, high: the variable and the two successors of each node, children first; entries 0 and 1, which
             stand for false and true, are not read.
-        suppressed: for each variable whether it is zero-suppressed.
+        suppressed: whether each variable is zero-suppressed.
 
     Attributes:
         kind, literal, arity, children: the nodes of the circuit, after `run`.
@@ -33,7 +33,7 @@ class Emitter:
 
     def __init__(self, variable: Ids, low: Ids, high: Ids, suppressed: npt.NDArray[np.bool_]) -> None:
         self.variable, self.low, self.high, self.suppressed = variable, low, high, suppressed
-        # arrays and not lists: a fraction of the memory, and numpy takes them as they are
+        # arrays take a fraction of the memory of lists, and numpy reads them directly
         self.kind = array("b")
         self.literal = array("i")
         self.arity = array("i")
@@ -44,7 +44,7 @@ class Emitter:
         self._pending: dict[int, list[int]] = {}
 
     def run(self, root: int, check: Callable[[], None]) -> None:
-        """Write everything below a node, which must be the last one; `check` is called now and then, to stop it."""
+        """Write everything below a node, which must be the last one; `check` may raise an exception to stop."""
         inlined, suppressed = self._inlined(root, check), self.suppressed.tolist()
         image = self._image = [-1, -1]
         for node, v, low, high in self._nodes(root, check):
@@ -71,7 +71,7 @@ class Emitter:
             yield from zip(range(first, end), *columns, strict=True)
 
     def _inlined(self, root: int, check: Callable[[], None]) -> bytes:
-        """Nodes that are one literal and a successor, and part of one product only: that product takes them in."""
+        """Nodes that are just a literal and a successor, and part of only one product: they are merged into it."""
         count = len(self.variable)
         zero = self.suppressed[self.variable]
         zero[:2] = False
@@ -102,7 +102,7 @@ class Emitter:
         return self._leaf(0) if child == TRUE_ID else self._image[child]
 
     def _parts(self, child: int) -> list[int]:
-        """What a product with this successor has as children beside its literal, last variable first."""
+        """The children of a product with this successor, besides its literal; the last variable comes first."""
         pending = self._pending.pop(child, None)
         if pending is not None:
             return pending

@@ -1,4 +1,4 @@
-"""Puts circuits over disjoint variables together, under new labels: no recompilation, no loop over nodes."""
+"""Conjoins circuits over disjoint variables under new labels, without recompiling or looping over nodes."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ def join_circuits(
     """The conjunction of circuits that share no variable; variables that none of them mentions are free.
 
     Args:
-        parts: circuits, their variables found by name among labels and given.
-        facts: variables with a fixed value, in none of the parts.
+        parts: the circuits; their variables are found by name among labels and given.
+        facts: variables with a fixed value; they occur in none of the parts.
         labels, given: the variables of the result.
-        info: how it was made.
+        info: how the result was made.
 
     Example:
         >>> from semprola.circuit import CircuitBuilder
@@ -52,10 +52,10 @@ def join_circuits(
 
 
 def join_vtrees(parts: Sequence[tuple[Vtree, npt.NDArray[np.int64]]], others: Sequence[int]) -> Vtree | None:
-    """One vtree over all variables: the parts side by side, the other variables above them.
+    """One vtree over all variables, with the parts side by side and the other variables above them.
 
     Args:
-        parts: vtrees and the new names of their variables.
+        parts: vtrees and the new numbers of their variables.
         others: further variables.
 
     Returns:
@@ -96,7 +96,7 @@ def _without_suppressed(part: Circuit, given: frozenset[str]) -> Circuit:
 def _arrays(
     parts: Sequence[Circuit], renames: Sequence[npt.NDArray[np.int64]], fixed: Mapping[int, bool]
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-    """Kind, literal, child_start and children: the parts one after the other, the facts, one product over all."""
+    """Kind, literal, child_start and children: first the parts, then the facts, then a product of all."""
     kinds, literals, counts, children = [], [], [], []
     top: list[int] = []
     size = 0

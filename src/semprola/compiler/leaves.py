@@ -1,4 +1,4 @@
-"""The circuits of families inside a formula, built within what is left of the budget."""
+"""The circuits of families inside a formula, built within the rest of the budget."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def leaf_circuit(leaf: Leaf, budget: Budget) -> Circuit | None:
 
 
 def leaf_circuits(conjuncts: Iterable[Formula], budget: Budget) -> dict[Formula, Circuit | None]:
-    """The circuit of every family among the parts of some formulas; None for one that has no model."""
+    """The circuit of every family inside these formulas; None for a family without a model."""
     circuits: dict[Formula, Circuit | None] = {}
     for conjunct in conjuncts:
         for node in conjunct.nodes():

@@ -1,4 +1,4 @@
-"""The number of models of a constraint, without a circuit of all its variables where that is not needed."""
+"""The number of models of a constraint; it need not compile a circuit over all variables."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ def count(
     memory: int | str | None = None,
     progress: bool | Callable[[Progress], None] | None = None,
 ) -> int:
-    """The number of label vectors that satisfy a constraint; exact, 0 if there is none.
+    """The exact number of label vectors that satisfy a constraint; 0 if there are none.
 
     Args:
         constraint: a formula, its text, a family, a DIMACS file read by :func:`semprola.from_dimacs`, or a circuit.
-        labels: what is counted over; by default every variable of the constraint. Labels that it does not mention
-            count twice.
-        backend: what compiles it, see :func:`semprola.compile`.
-        timeout: seconds that it may take.
-        max_nodes: nodes that the compiler may make.
-        memory: bytes that the compiler may use, or a text such as "2GB".
+        labels: the labels of the vectors; by default every variable of the constraint. Each label that it does not
+            mention doubles the count.
+        backend: what compiles it; see :func:`semprola.compile`.
+        timeout: the most seconds that it may take.
+        max_nodes: the most nodes that the compiler may make.
+        memory: the most bytes that the compiler may use, or a text such as "2GB".
         progress: see :func:`semprola.compile`.
 
     Raises:

@@ -1,8 +1,8 @@
-"""Chooses the vtree over which a formula is compiled: its quality decides the size of the result.
+"""Chooses the vtree for compiling a formula; its quality decides the size of the result.
 
-Variables that occur together should be close: the primal graph joins them, an elimination order of small width
-untangles it, and the order's bucket tree, each variable above what depends on it, is the vtree. Counting constraints
-are small along a line, so they enter the graph as a path and not as a clique.
+Variables that occur together should be close. The primal graph joins them, an elimination order of small width
+untangles it, and the bucket tree of this order is the vtree. Counting constraints are small along a line, so they enter
+the graph as a path instead of a clique.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from semprola.compiler.decomposition import bucket_tree, plain_order, primal_gra
 from semprola.logic import Formula, Kind
 
 _SMALL = 12
-"""A part with at most this many variables is a clique of the primal graph; a larger one is seen through."""
+"""A part with at most this many variables is a clique of the primal graph; a larger one contributes its parts."""
 _LONG = 64
-"""A counting constraint over more than this asks for a linear order: on a tree, its states multiply."""
+"""A counting constraint over more variables needs a linear order: on a tree, its states multiply."""
 _MIN_FILL = 600
-"""Up to this many variables, elimination is by fill-in; beyond, by degree."""
+"""Up to this many variables are eliminated by fill-in; more of them by degree."""
 
 
 def choose_vtree(
@@ -34,9 +34,9 @@ def choose_vtree(
     Args:
         conjuncts: formulas that must all hold.
         names: all variables of the conjuncts; the vtree's leaves are their indices.
-        circuits: circuits of the custom leaves among the conjuncts' parts; the largest one's vtree is kept, and the
-            other variables are put next to those that they meet.
-        check: called now and then; may raise to stop.
+        circuits: circuits of the families inside the conjuncts; the vtree of the largest one is kept, and the other
+            variables are placed next to those that they occur with.
+        check: called from time to time; may raise an exception to stop.
 
     Example:
         >>> from semprola.logic import parse
@@ -55,15 +55,15 @@ def choose_vtree(
 
 
 def narrow_line(conjuncts: Sequence[Formula], names: Sequence[str], found: Sequence[int]) -> list[int]:
-    """The better of two variable orders: the one found, or the variables as they are named.
+    """The better of two variable orders: the one found, or that of the names.
 
     Args:
         conjuncts: formulas that must all hold.
-        names: all their variables, as they are named.
+        names: all their variables.
         found: an order, as indices of names.
 
     Returns:
-        The order that fewer of the conjuncts' parts reach across, at its worst place.
+        The order whose worst position is crossed by fewer parts of the conjuncts.
     """
     index = {name: v for v, name in enumerate(names)}
     cliques = [[index[name] for name in clique] for clique in primal_cliques(conjuncts)]
@@ -81,12 +81,12 @@ def narrow_line(conjuncts: Sequence[Formula], names: Sequence[str], found: Seque
 
 
 def has_long_count(conjuncts: Iterable[Formula]) -> bool:
-    """Whether a counting constraint among the parts is so long that a linear order is best."""
+    """Whether a counting constraint inside the conjuncts is so long that a linear order is best."""
     return any(_is_long(node) for conjunct in conjuncts for node in _counting_parts(conjunct))
 
 
 def primal_cliques(conjuncts: Iterable[Formula], check: Callable[[], None] | None = None) -> list[tuple[str, ...]]:
-    """Sets of variables that should be close, for the parts of the conjuncts; `check` may raise to stop."""
+    """Sets of variables that should be close to each other; `check` may raise an exception to stop."""
     cliques: dict[tuple[str, ...], None] = {}
     for conjunct in watched(conjuncts, check):
         for clique in _cliques(conjunct):
@@ -95,7 +95,7 @@ def primal_cliques(conjuncts: Iterable[Formula], check: Callable[[], None] | Non
 
 
 def _cliques(conjunct: Formula) -> Iterable[tuple[str, ...]]:
-    """A small formula is one clique; of a large one, its small parts, and a path from part to part."""
+    """A small formula is one clique; a large one gives its small parts and a path from part to part."""
     small: dict[Formula, tuple[str, ...] | None] = {}
     first: dict[Formula, str | None] = {}
     for node in conjunct.nodes():
@@ -135,7 +135,7 @@ def _is_long(node: Formula) -> bool:
 
 
 def _around(circuit: Circuit, index: Mapping[str, int], cliques: Sequence[Sequence[int]]) -> Vtree:
-    """The circuit's own vtree with every other variable put right after the last one that it meets."""
+    """The circuit's own vtree; every other variable comes right after the last variable that it occurs with."""
     base = circuit.vtree or Vtree.right_linear(range(circuit.num_variables))
     own = [index[name] for name in circuit.variables]
     after: dict[int, list[int]] = {}
@@ -143,7 +143,7 @@ def _around(circuit: Circuit, index: Mapping[str, int], cliques: Sequence[Sequen
     near = primal_graph(len(index), cliques)
     waiting = [v for v in range(len(index)) if v not in placed]
     while waiting:
-        # whoever meets placed variables goes behind the last of them; if nobody does, the first goes to the end
+        # variables that occur with placed ones go behind the last of these; if none do, the first goes to the end
         ready = [v for v in waiting if near[v] & placed.keys()] or waiting[:1]
         found = {v: max(near[v] & placed.keys() or placed.keys(), key=placed.__getitem__) for v in ready}
         for v, anchor in found.items():

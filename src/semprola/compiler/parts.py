@@ -1,4 +1,4 @@
-"""A constraint taken apart: what needs no general compiler is settled here, the rest is grouped by shared variables."""
+"""Takes a constraint apart: parts that need no general compiler are built here, the rest is grouped by variables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from semprola.logic.simplify import simplify
 
 @dataclass
 class Parts:
-    """A conjunction taken apart: nothing in one field shares a variable with anything else."""
+    """A conjunction taken apart: no two facts, circuits or components share a variable."""
 
     facts: dict[str, bool] = field(default_factory=dict)
     circuits: list[Circuit] = field(default_factory=list)
@@ -26,9 +26,9 @@ class Parts:
 
 
 def conjuncts_of(formula: Formula, check: Callable[[], None] | None = None) -> list[Formula]:
-    """Formulas whose conjunction is the formula: conjunctions, negated disjunctions and clause lists taken apart.
+    """Formulas whose conjunction is the formula: conjunctions, negated disjunctions and clause lists are taken apart.
 
-    `check` is called now and then, and may raise to stop.
+    `check` is called from time to time and may raise an exception to stop.
     """
     found: dict[Formula, None] = {}
     seen: set[tuple[Formula, bool]] = set()
@@ -58,12 +58,12 @@ def conjuncts_of(formula: Formula, check: Callable[[], None] | None = None) -> l
 
 
 def split(conjuncts: Sequence[Formula], budget: Budget, direct: bool) -> Parts:
-    """Group conjuncts that share variables, and settle the groups that need no compiler.
+    """Group conjuncts that share variables, and build the groups that need no compiler.
 
     Args:
         conjuncts: formulas that must all hold.
         budget: what may be used.
-        direct: whether what is not a family may be settled here too, instead of by the back end that was asked for.
+        direct: whether to build not only families here, but also other parts that the chosen back end could compile.
     """
     parts = Parts()
     check = budget.checker("grouping the rules")
@@ -79,7 +79,7 @@ def split(conjuncts: Sequence[Formula], budget: Budget, direct: bool) -> Parts:
         if not others:
             parts.facts |= facts
         elif circuit is not None:
-            # a family with some of its labels fixed: no need to compile, its own circuit is conditioned
+            # a family with some labels fixed needs no compiler: condition its own circuit
             parts.circuits.append(circuit.condition(facts) if facts else circuit)
             parts.facts |= {name: value for name, value in facts.items() if name in circuit.given}
         elif (spelled := _spelled_out(group)) is not None:
@@ -90,7 +90,7 @@ def split(conjuncts: Sequence[Formula], budget: Budget, direct: bool) -> Parts:
 
 
 def _spelled_out(group: Sequence[Formula]) -> list[Formula] | None:
-    """A group with its families written as formulas, so that they join the others in any order; None if none can."""
+    """A group with its families written as formulas, which are compiled with the others; None if none can be."""
     rules: dict[Formula, tuple[Formula, ...] | None] = {
         conjunct: conjunct.as_rules() for conjunct in group if isinstance(conjunct, Leaf)
     }

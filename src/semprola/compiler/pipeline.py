@@ -22,9 +22,9 @@ from semprola.logic import Cnf, Formula, Leaf, parse
 from semprola.logic.simplify import simplify
 
 _MOST_LITERALS = 200_000
-"""Longer clause lists are not searched for definitions once the budget has run out."""
+"""Longer clause lists are not searched for definitions after the budget has run out."""
 _QUICK = 40
-"""A formula of at most this many nodes is compiled without asking whether another process does the same."""
+"""A formula of at most this many nodes is compiled without checking whether another process does the same."""
 
 
 def compile(
@@ -38,38 +38,38 @@ def compile(
     cache: bool = True,
     progress: bool | Callable[[Progress], None] | None = None,
 ) -> Circuit:
-    """Compile a constraint to a circuit that can be counted, enumerated and put at the end of a network.
+    """Compile a constraint to a circuit that you can count, enumerate and put at the end of a network.
 
     Args:
         constraint: a formula, its text, a family of ``semprola.constraints``, or a circuit (which is not compiled
-            again, only put under other labels).
+            again but only gets new labels).
         labels: names of the output variables, in the column order of y; by default all variables of the constraint
-            that are not given, in order of first appearance. Labels that it does not mention are free. Of a CNF,
-            variables that the listed ones define (as conjunctions or disjunctions) may be left out, which can make
+            that are not given, in order of first appearance. Labels that the constraint does not mention are free. For
+            a CNF, you may leave out variables that the others define (as conjunctions or disjunctions), which can make
             the circuit exponentially smaller.
         given: names of the input variables x; by default those that the families in the constraint, or the circuit,
             declare as inputs.
-        backend: "auto" (families directly, the rest by whichever of the next three is best for it), "line" (all rules
-            followed together along one variable order), "topdown" (our own compiler of clauses; its circuits have no
-            vtree), "sdd" (PySDD), "bdd" or "zdd" (oxidd, the extra ``bdd``), or a compiler of yours by path, such as
+        backend: "auto" (families directly, the rest by the best of the next three), "line" (follows all rules together
+            along one variable order), "topdown" (our own compiler of clauses; its circuits have no vtree), "sdd"
+            (PySDD), "bdd" or "zdd" (oxidd, the extra ``bdd``), or the path of your own compiler, such as
             "d4:/usr/local/bin/d4", whose results are checked.
-        timeout: seconds that it may take.
-        max_nodes: nodes that the circuit, and the compiler at any one time, may have.
-        memory: bytes that the compiler may use, or a text such as "2GB".
-        cache: whether a circuit compiled before for the same arguments, by this process or (if it took long) by
-            another, may be returned, and this one kept.
-        progress: True for a line on the terminal when it takes more than a second, or a function that is given a
-            :class:`Progress` several times a second. By default, a compilation that takes more than a few seconds says
-            so on standard error; False keeps it silent.
+        timeout: the most seconds that it may take.
+        max_nodes: the most nodes that the circuit, and the compiler at any time, may have.
+        memory: the most bytes that the compiler may use, or a text such as "2GB".
+        cache: whether to return a circuit compiled earlier for the same arguments by this process or, if that took
+            long, by another, and to keep this one.
+        progress: True shows a line on the terminal after a second; a function is called with a :class:`Progress`
+            several times per second. By default, a compilation that takes more than a few seconds says so on standard
+            error; False keeps it silent.
 
     Returns:
         The circuit; ``circuit.info`` says which back end made it, why, and in how many seconds.
 
     Raises:
         LabelError: a variable is in neither labels nor given, in both, or listed twice.
-        UnsatisfiableError: the constraint has no model; the error names rules that contradict each other, and has
+        UnsatisfiableError: the constraint has no model; the error names rules that contradict each other and lists
             them in ``rules``.
-        CompilationBudgetError: time, nodes or memory ran out; its attributes say which, and how far it got.
+        CompilationBudgetError: time, nodes or memory ran out; its attributes say which, and how far the compiler got.
 
     Example:
         >>> circuit = compile("(cat -> animal) & (dog -> animal)")
@@ -107,7 +107,7 @@ def compile(
 def _through_disk(
     constraint: Formula | Circuit, labels: tuple[str, ...], given: tuple[str, ...], backend: str, budget: Budget
 ) -> Circuit:
-    """The circuit from disk if it is there, else compiled, by one process at a time, and put there if it took long."""
+    """The circuit from disk; otherwise one process at a time compiles it, and stores it there if it took long."""
     digest = formula_digest(constraint) if isinstance(constraint, Formula) else None
     if digest is None or not isinstance(constraint, Formula):
         return _compile(constraint, labels, given, backend, budget)
@@ -148,18 +148,18 @@ def _compile(
 def _without(
     constraint: Formula, hidden: list[str], backend: str, budget: Budget
 ) -> tuple[list[Circuit], dict[str, bool], str, str]:
-    """The circuit of a CNF without some variables that others define."""
+    """The circuit of a CNF without some variables, which others define."""
     if not isinstance(constraint, Cnf) or backend not in ("auto", "topdown"):
         raise LabelError(f"backend {backend!r} cannot leave out {hidden[0]!r}: list it, or use backend='topdown'")
     budget.tried.append("topdown")
     made = compile_without(constraint, map(int, hidden), budget)
-    return [made], {}, "topdown", f"topdown: {len(hidden):,} variables are left out that others define"
+    return [made], {}, "topdown", f"topdown: without {len(hidden):,} variables that others define"
 
 
 def _parts(
     constraint: Formula, backend: str, budget: Budget, given: tuple[str, ...]
 ) -> tuple[list[Circuit], dict[str, bool], str, str]:
-    """Circuits and facts whose conjunction is the constraint, and who made them, and why."""
+    """Circuits and facts whose conjunction is the constraint, the back end that made them, and why it was chosen."""
     if isinstance(constraint, Cnf) and backend in ("auto", "topdown"):
         budget.check("choosing a back end")
         reason = prefers_clauses(constraint, budget) if backend == "auto" else "chosen by the caller"
@@ -189,7 +189,7 @@ def _parts(
 
 
 def _about_definitions(cnf: Cnf) -> str:
-    """What to try with clauses of which a circuit over all variables is too large."""
+    """Advice for clauses whose circuit over all variables is too large."""
     if len(cnf.literals) > _MOST_LITERALS:
         return ""
     count = len(defined_variables(cnf.clauses, range(cnf.num_vars, 0, -1)))
@@ -198,7 +198,7 @@ def _about_definitions(cnf: Cnf) -> str:
     return f"; {count:,} of its {cnf.num_vars:,} variables are defined by the others: leave them out of labels="
 
 
-# what is a column and what is an input ------------------------------------------------------------------------------
+# labels and given variables -----------------------------------------------------------------------------------------
 
 
 def _resolve(
@@ -222,14 +222,14 @@ def _resolve(
     if missing and not (isinstance(constraint, Cnf) and are_defined(constraint, map(int, missing))):
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
         raise LabelError(
-            f"the constraint speaks of {missing[0]!r}{more}, which is not listed: add it to labels= (an output) or "
+            f"the constraint mentions {missing[0]!r}{more}, which is not listed: add it to labels= (an output) or "
             "given= (an input)"
         )
     return columns, inputs
 
 
 def _unlisted(constraint: Formula | Circuit, labels: tuple[str, ...], given: tuple[str, ...]) -> list[str]:
-    """The variables of a CNF that are left out, since others define them."""
+    """The variables of a CNF that are left out because others define them."""
     if not isinstance(constraint, Cnf):
         return []
     listed = {*labels, *given}
@@ -237,7 +237,7 @@ def _unlisted(constraint: Formula | Circuit, labels: tuple[str, ...], given: tup
 
 
 def _own_inputs(constraint: Formula | Circuit) -> Iterable[str]:
-    """What a circuit, or the families in a formula, take for inputs unless the caller says otherwise."""
+    """The default inputs of a circuit, or of the families in a formula."""
     if isinstance(constraint, Circuit):
         return constraint.given
     return dict.fromkeys(name for node in constraint.nodes() if isinstance(node, Leaf) for name in node.given)

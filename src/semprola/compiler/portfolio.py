@@ -1,9 +1,9 @@
-"""Which back end makes which part of a constraint, and why.
+"""Chooses the back end for each part of a constraint.
 
-Nobody knows in advance which back end is best, so `auto` tries: each candidate gets a small number of nodes, then ten
-times as many, until one is done; the others are then asked whether they need less than half. What is decided depends
-on the constraint alone, on numbers of nodes and states and never on the clock, so that the same constraint gives the
-same circuit on any machine.
+Nobody knows in advance which back end is best, so `auto` tries them: each candidate gets a small number of nodes, then
+ten times as many, until one finishes; then the others get a chance to do it with half of its nodes. These decisions
+depend only on numbers of nodes and states, never on the clock, so the same constraint gives the same circuit on any
+machine.
 """
 
 from __future__ import annotations
@@ -37,42 +37,41 @@ BACKENDS: dict[str, Backend] = {
     "bdd": compile_bdd,
     "zdd": compile_zdd,
 }
-"""A back end takes groups of conjuncts that share no variable and gives a circuit over their variables."""
+"""A back end takes groups of conjuncts that share no variable and returns a circuit over their variables."""
 
 _SMALL = 30
-"""Up to so many variables every candidate takes milliseconds."""
+"""With at most this many variables, every candidate takes milliseconds."""
 _NARROW, _VERY_NARROW = 12, 5
-"""Up to this width PySDD has a chance, and is quick."""
+"""The widths up to which PySDD has a chance, and is quick."""
 _MOST_RULES, _MOST_VARIABLES = 3000, 1200
-"""Beyond this, looking for an order of all rules takes long, and there is rarely a good one."""
+"""With more rules or variables, finding one order for all rules takes long, and there is rarely a good one."""
 _MOST_MEASURED = 200_000
-"""Literals beyond which even measuring a width takes long."""
+"""With more literals, even measuring a width takes long."""
 _STAGES = (3_000, 30_000, 300_000, 3_000_000)
 _TINY = 60
-"""A circuit of so few nodes is not worth giving up its vtree for a smaller one."""
+"""A circuit with so few nodes should not lose its vtree for a smaller one."""
 _LABORIOUS = 1.25
-"""A search that has taken this many steps per node before it failed is not asked whether it can do better: it takes
-about one where it is good."""
+"""A search that took more steps per node before it failed gets no second chance: a good one takes about one."""
 _PROBE = 500
 _STEPS, _FEW_STEPS = 20, 2_000
-"""Steps that a search may take per node that it may make; and some, if it is only asked whether it can do better."""
+"""Steps per node that a search may take; and the extra steps of a search that only has to beat a known circuit."""
 _WASTE, _SMALL_RESULT = 3, 2_000
-"""How many times the nodes of a small result a search may make on the way."""
+"""For a small result, a search may make this many times as many nodes on the way."""
 _CERTAIN, _LIKELY, _POSSIBLE = 16.0, 28.0, 40.0
-"""Up to so many joint states, as a power of two and as if rules were independent, following them along an order is the
-first choice even for narrow formulas, the first choice for others, and one worth trying."""
+"""Logarithms (base 2) of the number of joint states if rules were independent. Up to these, following the rules along
+an order is the first choice even for very narrow formulas, the first choice for all others, and worth an early try."""
 _REFUTE_SECONDS = 2.0
 _LATE = 300_000
-"""Beyond that, it is tried only when others have failed with so many nodes."""
+"""With more joint states than possible, an order is followed only after the others have failed with so many nodes."""
 _EASY = {"line": 2, "topdown": 2.5, "sdd": 12}
-"""With at most this many nodes per variable, this back end is not asked whether it can do better."""
+"""A circuit with at most this many nodes per variable is kept without trying this back end."""
 _EASY_IF_NARROW = 5
-"""The same for following rules along an order, where rules are so narrow that PySDD was the first choice."""
+"""The same for "line", if the rules are so narrow that PySDD was the first choice."""
 
 
 @dataclass(frozen=True)
 class Made:
-    """A circuit, which back ends made it, and why these."""
+    """Circuits, the back ends that made them, and why these were chosen."""
 
     circuits: list[Circuit]
     backend: str
@@ -80,22 +79,22 @@ class Made:
 
 
 def check_backend(backend: str) -> None:
-    """Refuse a name that is no back end.
+    """Refuse an unknown back end.
 
     Raises:
-        ValueError: it is none.
+        ValueError: there is no back end of this name.
     """
     if not isinstance(backend, str) or not (backend == "auto" or backend in BACKENDS or is_external(backend)):
         known = ", ".join(repr(name) for name in ("auto", *BACKENDS))
-        raise ValueError(f"unknown backend {backend!r}: choose one of {known}, or a compiler of yours as 'd4:/path'")
+        raise ValueError(f"unknown backend {backend!r}: choose one of {known}, or your own compiler as 'd4:/path'")
 
 
 def compile_components(components: Components, backend: str, budget: Budget, inputs: Collection[str] = ()) -> Made:
-    """Compile groups of conjuncts by the back end that is named, or by the best for each.
+    """Compile groups of conjuncts with the named back end, or with the best one for each group.
 
     Args:
         components: groups of conjuncts; no two groups share a variable.
-        backend: "auto", a key of `BACKENDS`, or a compiler outside such as "d4:/path".
+        backend: "auto", a key of `BACKENDS`, or an external compiler such as "d4:/path".
         budget: what may be used.
         inputs: variables that are given.
 
@@ -116,7 +115,7 @@ def compile_components(components: Components, backend: str, budget: Budget, inp
 
 
 def prefers_clauses(cnf: Cnf, budget: Budget) -> str | None:
-    """Why a CNF goes to the top-down compiler as it is, or None if it deserves a closer look.
+    """The reason to send a CNF to the top-down compiler as it is, or None if it deserves a closer look.
 
     Example:
         >>> prefers_clauses(Cnf(3, [[1, 2], [-2, 3]]), Budget()) is None
@@ -151,7 +150,7 @@ def _best(component: Sequence[Formula], budget: Budget, inputs: Collection[str])
 
 
 def _refuse(component: Sequence[Formula], budget: Budget) -> None:
-    """Before much work is done, see whether there is a model at all; not seeing it in time changes nothing."""
+    """Check whether there is a model before doing much work; go on if that takes too long."""
     with contextlib.suppress(CompilationBudgetError):
         refute([component], budget.within(_REFUTE_SECONDS))
     budget.check("choosing a back end")
@@ -159,7 +158,7 @@ def _refuse(component: Sequence[Formula], budget: Budget) -> None:
 
 @dataclass(frozen=True)
 class _Choice:
-    """Back ends worth trying, in the order of trying; what speaks for them; how many variables there are."""
+    """Back ends worth trying, in this order, the reason for them, and what is known about the rules."""
 
     backends: list[str]
     why: str
@@ -178,7 +177,7 @@ class _Trial:
         self._failed: CompilationBudgetError | None = None
 
     def run(self, name: str, most: int | None, steps: int | None = None) -> Circuit:
-        """The circuit of one back end, if it has at most so many nodes, and a search takes at most so many steps."""
+        """The circuit of one back end, within limits on its nodes and the steps of a search."""
         self.budget.tried.append(name)
         if name == "line" and self.choice.line is not None:
             return self.choice.line.compile(self.budget.max_nodes if most is None else most, final=most is None)
@@ -186,7 +185,7 @@ class _Trial:
         return BACKENDS[name]([self.component], budget)
 
     def round(self, most: int | None) -> tuple[Circuit, str] | None:
-        """Let each back end try with so many nodes; once one is done, the others with half of what that one needs."""
+        """Let each back end try with this many nodes; once one succeeds, the others try with half of its nodes."""
         best: tuple[Circuit, str] | None = None
         for name in self.choice.backends:
             if name == "line" and self.choice.bits > _POSSIBLE and most is not None and most < _LATE:
@@ -204,7 +203,7 @@ class _Trial:
         return best
 
     def _better(self, name: str, nodes: int) -> Circuit | None:
-        """The circuit of another back end if it has at most half as many nodes, and there is hope."""
+        """The circuit of another back end if it has at most half as many nodes; None if that is unlikely."""
         unlikely = nodes <= _TINY if name == "topdown" else name == "line" and self.choice.bits > _POSSIBLE
         narrow = name == "line" and self.choice.backends[0] == "sdd"
         easy = _EASY_IF_NARROW if narrow else _EASY.get(name, 0)
@@ -248,7 +247,7 @@ def _choose(component: Sequence[Formula], budget: Budget, inputs: Collection[str
     backends = [name for name, wanted in (("topdown", native), ("sdd", width is not None or not native)) if wanted]
     very_narrow = width is not None and width <= _VERY_NARROW
     if not listed or very_narrow:
-        backends.reverse()  # PySDD is quick there, and its circuits have a vtree
+        backends.reverse()  # PySDD is quick on these, and its circuits have a vtree
     if listed and bits <= (_CERTAIN if very_narrow else _LIKELY):
         backends.insert(0, "line")
     elif listed:
@@ -261,7 +260,7 @@ def _choose(component: Sequence[Formula], budget: Budget, inputs: Collection[str
 def _narrow(
     component: Sequence[Formula], names: Mapping[str, None], check: Callable[[], None]
 ) -> tuple[int | None, str]:
-    """The width if PySDD has a chance (the highest allowed where it is not known), and why or why not."""
+    """The width if PySDD has a chance (the largest such width if it is not measured), and why or why not."""
     if len(names) <= _SMALL:
         return _NARROW, "few"
     if _has_opaque(component):
@@ -277,6 +276,6 @@ def _narrow(
 
 
 def _has_opaque(component: Sequence[Formula]) -> bool:
-    """Whether there is a family among the parts that is small only in an order of its own."""
+    """Whether a family inside the rules is small only in its own order."""
     leaves = {node for part in component for node in part.nodes() if isinstance(node, Leaf)}
     return any(not isinstance(leaf, Cnf) and leaf.reader(leaf.labels()) is None for leaf in leaves)

@@ -1,4 +1,4 @@
-"""Families inside a formula, as and-or graphs: for readings that need both a family and its negation."""
+"""Evaluates the families inside a formula in an algebra, through their circuits and those of their negations."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ Value = TypeVar("Value")
 
 
 class FamilyReader:
-    """Reads families through their circuits, each of which is compiled once, when it is first needed."""
+    """Reads families through their circuits; each circuit is compiled once, when it is first needed."""
 
     def __init__(self) -> None:
         self._circuits: dict[tuple[Formula, bool], Circuit | None] = {}
 
     def through(self, algebra: Algebra[Value]) -> Callable[[Formula, bool], Value]:
-        """What `semprola.logic.reading.read` asks of a family: its value, or that of its negation."""
+        """The `leaf` argument for `semprola.logic.reading.read`: the value of a family or of its negation."""
 
         def value(leaf: Formula, positive: bool) -> Value:
             if (leaf, positive) not in self._circuits:

@@ -1,4 +1,4 @@
-"""A circuit rebuilt along a vtree or a variable order that it does not respect."""
+"""Rebuilds a circuit along a vtree or a variable order that it does not respect."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ def restructure(circuit: Circuit, *, linear: bool, budget: Budget | None = None)
     Args:
         circuit: any circuit.
         linear: whether the vtree is to be a variable order.
-        budget: what it may take, by default five minutes and two million nodes: nobody asked for a compilation, so it
+        budget: what may be used; by default five minutes and two million nodes: nobody asked for a compilation, so it
             must not take forever.
 
     Returns:
         A circuit with the same labels and given variables, in the same order. Its variable order is that of the
-        circuit's own vtree if it has one, else the order in which its literals first appear.
+        circuit's own vtree if it has one, otherwise the order in which its literals first appear.
 
     Raises:
-        PropertyError: the budget does not suffice.
+        PropertyError: the budget runs out.
     """
     program = Program()
     identity = np.arange(circuit.num_variables)
@@ -40,7 +40,7 @@ def restructure(circuit: Circuit, *, linear: bool, budget: Budget | None = None)
         rebuilt = run(program, [root], vtree, circuit.variables, budget or Budget(_SECONDS, _NODES))
     except CompilationBudgetError as exceeded:
         raise PropertyError(
-            f"the circuit does not respect {shape}, and rebuilding it along one took too much ({exceeded.resource}): "
+            f"the circuit does not respect {shape}, and rebuilding it along one ran out of {exceeded.resource}: "
             "compile the constraint with backend='sdd', or use q='factorized'"
         ) from None
     info = {**circuit.info, "restructured": f"rebuilt by PySDD along {shape}, which the circuit did not respect"}

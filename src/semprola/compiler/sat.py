@@ -1,7 +1,7 @@
 """A small conflict-driven solver that says which of its assumptions contradict each other.
 
-It is there to explain: a few thousand clauses, most of them satisfied by propagation alone. It is deterministic, stops
-after a given number of conflicts, and needs no native module.
+It is made for explanations: a few thousand clauses, most of them satisfied by propagation alone. It is deterministic,
+stops after a given number of conflicts, and needs no native module.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ class Solver:
 
     Args:
         num_vars: variables are 1 … num_vars.
-        check: called now and then; may raise to stop.
+        check: called from time to time; may raise an exception to stop.
 
     Attributes:
-        model: after a satisfiable call, the value of each variable; entry 0 means nothing.
+        model: after a satisfiable call, the value of each variable; entry 0 is not used.
         core: after an unsatisfiable call, assumptions that cannot hold together.
 
     Example:
@@ -53,7 +53,7 @@ class Solver:
         self._begun = False
 
     def add(self, literals: Iterable[int]) -> None:
-        """Add a clause; only between calls of `solve`."""
+        """Add a clause, but only between calls of `solve`."""
         self._back(0)
         clause = list(dict.fromkeys(_inner(literal) for literal in literals))
         if any(literal ^ 1 in clause for literal in clause) or any(self._value[literal] == 1 for literal in clause):
@@ -83,7 +83,7 @@ class Solver:
             conflict = self._propagate()
             if conflict is not None:
                 if len(self._starts) < 2:
-                    # level 1 holds the assumptions, level 0 what is always true
+                    # level 1 holds the assumptions, level 0 the literals that are always true
                     self._broken = not self._starts
                     self.core = [_outer(found) for found in self._why(conflict)]
                     return False
@@ -112,7 +112,7 @@ class Solver:
             self._put(literal, None)
 
     def _assume(self, wanted: Sequence[int]) -> int | None:
-        """Put all assumptions on one level; returns one that is false already, if any."""
+        """Put all assumptions on one level; return one that is already false, if any."""
         for literal in wanted:
             if self._value[literal] == -1:
                 return literal
@@ -127,7 +127,7 @@ class Solver:
             heapq.heapify(self._heap)
 
     def _next(self) -> int | None:
-        """The next literal to decide: of the variable that was in most conflicts of late, as it was last."""
+        """The next literal to decide: the variable with the most recent conflicts, with its last value."""
         while self._heap:
             v = heapq.heappop(self._heap)[1]
             if not self._value[2 * v]:
@@ -141,7 +141,7 @@ class Solver:
         self._trail.append(literal)
 
     def _propagate(self) -> list[int] | None:
-        """Assign what follows; returns a clause that is violated, if any."""
+        """Assign what follows; return a violated clause, if any."""
         value, watches, trail = self._value, self._watches, self._trail
         while self._head < len(trail):
             false = trail[self._head] ^ 1
@@ -213,7 +213,7 @@ class Solver:
         heapq.heappush(self._heap, (-self._activity[v], v))
 
     def _why(self, clause: Sequence[int]) -> list[int]:
-        """The assumptions from which it follows that all literals of a clause are false."""
+        """The assumptions that make all literals of a clause false."""
         found = []
         seen = {literal >> 1 for literal in clause}
         for position in range(len(self._trail) - 1, (self._starts[0] if self._starts else len(self._trail)) - 1, -1):

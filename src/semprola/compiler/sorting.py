@@ -1,4 +1,4 @@
-"""Distinct keys of a large array, found piece by piece so that a budget can stop it."""
+"""Finds the distinct keys of a large array piece by piece, so that a budget can stop it."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import numpy.typing as npt
 Keys = npt.NDArray[np.int64]
 
 _AT_ONCE = 1 << 18
-"""Keys that are sorted in one go: some twenty milliseconds."""
+"""Keys that are sorted in one go: about twenty milliseconds."""
 _PARTS = 256
 
 
 def distinct(keys: Keys, check: Callable[[], None]) -> tuple[Keys, Keys, Keys]:
-    """The distinct keys in ascending order, the place of each key among them, and how often each occurs.
+    """The distinct keys in ascending order, the index of each key among them, and how often each occurs.
 
-    The same as ``numpy.unique``, which sorts millions of keys without a chance to stop.
+    The result equals that of ``numpy.unique``, which cannot be stopped while it sorts millions of keys.
 
     Args:
         keys: any integers.
-        check: called between pieces of work; may raise to stop.
+        check: called between pieces of work; may raise an exception to stop.
 
     Example:
         >>> values, place, times = distinct(np.array([7, 3, 7]), lambda: None)

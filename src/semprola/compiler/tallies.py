@@ -1,9 +1,9 @@
-"""Contradictions of numbers: more is asked of some labels than others allow, seen by a flow.
+"""Contradictions of numbers: some rules ask for more labels than others allow, which a flow detects.
 
-Rules that ask for at least so many of disjoint groups of labels are the demand; rules that allow at most so many of
-groups of which any two are disjoint or nested are the supply. A label carries one unit from the rule that asks for it
-through the rules that limit it. If the demand does not get through, a minimum cut names rules whose numbers contradict
-each other (Hall's condition): a solver of clauses would need exponentially many steps to see that.
+Rules that ask for at least some number of labels from disjoint groups are the demand. Rules that allow at most some
+number of labels from groups, any two of which are disjoint or nested, are the supply. A label carries one unit from the
+rule that asks for it through the rules that limit it. If the demand cannot get through, a minimum cut names rules whose
+numbers contradict each other (Hall's condition). A clause solver would need exponentially many steps to see that.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from semprola.compiler.counting import counted_literals
 from semprola.logic import Formula, Kind, Leaf
 
 _MOST_LABELS, _MOST_SPELLED = 50_000, 1_000
-"""Labels of all rules, and of a family that is spelled out, beyond which numbers are not looked at."""
+"""With more labels in all rules, or in a family that would be spelled out, numbers are not considered."""
 
 
 @dataclass(frozen=True)
 class Tally:
-    """One rule read as a number of labels between two bounds.
+    """One rule, or a part of one, as a count of labels with two bounds.
 
     Attributes:
         rule: the number of the rule that it is part of.
-        labels: the labels.
-        lowest: at least so many are on.
-        highest: at most so many are on.
+        labels: the labels that are counted.
+        lowest: at least this many are on.
+        highest: at most this many are on.
     """
 
     rule: int
@@ -36,7 +36,7 @@ class Tally:
 
 
 def tallies(rules: Sequence[Formula]) -> list[Tally]:
-    """What rules say about numbers of labels; other rules are passed over.
+    """The bounds that rules put on numbers of labels; other rules are skipped.
 
     Example:
         >>> from semprola.logic import parse
@@ -57,8 +57,8 @@ def overdemand(listed: Sequence[Tally], check: Callable[[], None] | None = None)
     """Rules whose numbers contradict each other; None if none are found.
 
     Args:
-        listed: what the rules say.
-        check: called now and then; may raise to stop.
+        listed: the tallies of the rules.
+        check: called from time to time; may raise an exception to stop.
 
     Example:
         >>> from semprola.logic import parse
@@ -83,7 +83,7 @@ def _parts(rule: Formula) -> Iterable[Formula]:
 
 
 def _counted(rule: Formula) -> tuple[frozenset[str], int, int] | None:
-    """The labels that a rule counts, and the bounds; all of them labels, or all of them negated."""
+    """The labels that a rule counts, and the bounds; None if it mixes labels and negated labels."""
     counted = counted_literals(rule)
     if counted is not None:
         names, signs = counted
@@ -117,7 +117,7 @@ def _clause(rule: Formula) -> tuple[tuple[str, ...], tuple[bool, ...]] | None:
 
 
 def _demands(listed: Sequence[Tally]) -> Iterable[list[Tally]]:
-    """Disjoint groups of which at least some are asked for: the largest numbers first, then as they were written."""
+    """Sets of disjoint tallies with a lower bound, chosen by largest share, as written, and by most labels."""
     asked = [tally for tally in listed if tally.lowest > 0]
     if not asked or all(tally.highest == len(tally.labels) for tally in listed):
         return
@@ -141,7 +141,7 @@ def _demands(listed: Sequence[Tally]) -> Iterable[list[Tally]]:
 
 
 class _Network:
-    """A flow from demands through labels and the limits around them to a sink, one unit after the other.
+    """A flow from demands through labels and the limits around them to a sink, unit by unit.
 
     Nodes are demands, then limits, then labels, then the sink.
     """
@@ -153,7 +153,7 @@ class _Network:
         self.first_label = len(demand) + len(self.limits)
         self.sink = self.first_label + len(names)
         self.label = {name: self.first_label + v for v, name in enumerate(names)}
-        # `room[a][b]`: how much more can flow from a to b, what flows back included
+        # `room[a][b]`: how much more can flow from a to b, including what can be sent back
         self.room: list[dict[int, int]] = [{} for _ in range(self.sink + 1)]
         for d, tally in enumerate(demand):
             self.room[d].update({self.label[name]: 1 for name in sorted(tally.labels)})
@@ -174,7 +174,7 @@ class _Network:
         return None
 
     def _carry(self, start: int) -> set[int] | None:
-        """Let one more unit flow from a demand; if none can, the nodes that can be reached from it."""
+        """Send one more unit from a demand; if that is impossible, return the nodes that can be reached from it."""
         came = {start: start}
         stack = [start]
         while stack:
@@ -193,10 +193,10 @@ class _Network:
         return set(came)
 
     def _rules(self, reached: set[int]) -> list[int]:
-        """As few demands, and limits around their labels, as are too many for each other."""
+        """The rules of a few demands and limits that contradict each other."""
         count = len(self.demand)
         chosen = [d for d in range(count) if d in reached]
-        # what a demand asks for beyond the labels that no limit holds back
+        # how much a demand asks for beyond the labels that no limit holds back
         asks = {d: self.demand[d].lowest - sum(node not in reached for node in self._labels(d)) for d in chosen}
         while True:
             limits = self._cut(chosen, reached)
@@ -213,7 +213,7 @@ class _Network:
         return [self.label[name] for name in self.demand[d].labels]
 
     def _cut(self, chosen: Sequence[int], reached: set[int]) -> set[int]:
-        """The outermost limits that were reached around the labels of some demands."""
+        """The outermost limits among those reached around the labels of some demands."""
         count = len(self.demand)
         found = set()
         for d in chosen:
@@ -226,7 +226,7 @@ class _Network:
         return found
 
     def _is_outer(self, node: int, other: int) -> bool:
-        """Whether flow goes from a label or limit to another node, and not back."""
+        """Whether the other node is the limit or sink into which a label or limit flows."""
         count = len(self.demand)
         if other == self.sink:
             return True
@@ -234,7 +234,7 @@ class _Network:
 
 
 def _nested(demand: Sequence[Tally], listed: Sequence[Tally]) -> tuple[list[Tally], list[int | None], dict[str, int]]:
-    """Limits any two of which are disjoint or nested, the one around each, and the innermost one around each label."""
+    """Limits that are pairwise disjoint or nested, the next limit around each, and the innermost around each label."""
     wanted = {tally.labels for tally in demand}
     asked = frozenset().union(*wanted)
     limits: list[Tally] = []
@@ -246,7 +246,7 @@ def _nested(demand: Sequence[Tally], listed: Sequence[Tally]) -> tuple[list[Tall
             continue
         inside = tally.labels & asked
         around = {home.get(name) for name in inside}
-        # largest first: nested if all labels have the same limit around them so far
+        # largest first: it is nested if all its labels have the same innermost limit so far
         if len(around) == 1:
             above.append(next(iter(around)))
             limits.append(tally)

@@ -1,4 +1,4 @@
-"""How the PySDD back end gets to its circuit, step by step: for teaching and for finding out why a circuit is large."""
+"""The steps of the PySDD back end, one by one: for teaching, and to find out why a circuit is large."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Step:
     """One step of a compilation.
 
     Attributes:
-        text: the function that this step makes, in terms of the labels.
-        circuit: its circuit.
+        text: the function that this step computes, in terms of the labels.
+        circuit: the circuit of this function.
     """
 
     text: str
@@ -31,9 +31,9 @@ class Step:
 
 
 def trace(rules: Formula | str) -> list[Step]:
-    """Every conjunction, disjunction and negation that the PySDD back end carries out, in its own order.
+    """Every conjunction, disjunction and negation that the PySDD back end computes, in its own order.
 
-    The last step is the whole constraint. All circuits are over all labels and one vtree.
+    The last step is the whole constraint. All circuits have the same labels and vtree.
 
     Args:
         rules: a formula or its text.
@@ -63,7 +63,7 @@ def trace(rules: Formula | str) -> list[Step]:
 
 
 def _needed(program: Program, root: int) -> list[int]:
-    """The steps that do something, in order; literals and constants do not."""
+    """The steps that compute something, in order: not literals or constants."""
     wanted = {root}
     for number in range(root, -1, -1):
         if number in wanted:
@@ -79,7 +79,7 @@ def _parts(program: Program, number: int) -> list[int]:
 
 
 def _text(program: Program, number: int, labels: tuple[str, ...]) -> str:
-    """What a step makes, with parentheses around everything but literals."""
+    """The function of a step, with parentheses around everything but literals."""
     kind, first = program.steps[number][:2]
     if kind == CONSTANT:
         return "true" if first else "false"

@@ -1,7 +1,7 @@
-"""Any constraint as clauses, with auxiliary variables where plain clauses would be too many.
+"""Any constraint as clauses, with auxiliary variables where there would be too many plain clauses.
 
-What is a clause, or a handful of them, is written as such. Everything else is named: an auxiliary variable is made
-equivalent to a part, so that the labels determine its value in every model, and it can be projected out again without
+A part that is a clause, or a handful of them, is written as such. Everything else is named: an auxiliary variable is
+made equivalent to a part. The labels determine its value in every model, so it can be projected out again without
 changing a count.
 """
 
@@ -19,14 +19,14 @@ from semprola.compiler.budget import Budget
 from semprola.logic import Cnf, Formula, Kind, Leaf
 
 _MOST_CLAUSES = 12
-"""A part with more clauses than this is given a name, so that what is above it does not multiply them."""
+"""A part with more clauses than this gets a name, so that the parts above do not multiply them."""
 _MOST_LITERALS = 4096
 _MOST_SUBSETS = 600
 """A counting constraint that needs no more clauses than this without auxiliary variables gets none."""
 _CHECK_EVERY = 4096
 
 _TRUE = 1 << 40
-"""The literal that always holds; its negation never does. Neither reaches a clause."""
+"""The literal that always holds; its negation never does. Neither appears in a clause."""
 
 Clause = tuple[int, ...]
 Clauses = tuple[Clause, ...]
@@ -38,8 +38,8 @@ class Encoding:
     """Clauses over the variables 1 … num_vars.
 
     Attributes:
-        names: the labels; the first variables are theirs, in this order.
-        num_vars: all variables, auxiliary ones included.
+        names: the labels; they are the first variables, in this order.
+        num_vars: the number of variables, including auxiliary ones.
         clauses: DIMACS literals.
     """
 
@@ -49,7 +49,7 @@ class Encoding:
 
     @property
     def auxiliary(self) -> range:
-        """The variables that are no labels; the labels determine them in every model."""
+        """The variables that are not labels; the labels determine them in every model."""
         return range(len(self.names) + 1, self.num_vars + 1)
 
 
@@ -62,7 +62,7 @@ def encode_clauses(
 
     Args:
         conjuncts: formulas that must all hold.
-        circuits: the circuit of every family among their parts, None for one without a model.
+        circuits: the circuit of every family inside them; None for a family without a model.
         budget: what may be used.
 
     Example:
@@ -80,7 +80,7 @@ def encode_clauses(
 def encode_apart(
     rules: Sequence[Formula], circuits: Mapping[Formula, Circuit | None], budget: Budget
 ) -> tuple[Encoding, list[list[Clause]]]:
-    """Definitions that all rules share, which always have a model, and the clauses that assert each rule.
+    """Definitions that all rules share and that always have a model, and the clauses that assert each rule.
 
     Args:
         rules: formulas.
@@ -94,7 +94,7 @@ def encode_apart(
 
 
 class _Encoder:
-    """Formulas, in either sign, as small sets of clauses; no recursion, every part once for each sign."""
+    """Writes formulas and their negations as small sets of clauses: no recursion, and each part once per sign."""
 
     def __init__(self, names: Sequence[str], circuits: Mapping[Formula, Circuit | None], budget: Budget) -> None:
         self.index = {name: v for v, name in enumerate(names, start=1)}
@@ -110,7 +110,7 @@ class _Encoder:
         self.clauses.extend(self.assertion(formula))
 
     def assertion(self, formula: Formula) -> list[Clause]:
-        """Clauses that make a formula hold; names that they use are defined at once, but nothing is asserted."""
+        """Clauses that make a formula hold; only the definitions of the names in them are added."""
         if isinstance(formula, Cnf):
             listed = (_clause(map(self._renumbered, literals)) for literals in formula.clauses)
             return [clause for clause in listed if clause is not None]
@@ -134,7 +134,7 @@ class _Encoder:
         return [clause for literals in found if (clause := _clause(literals)) is not None]
 
     def _plain(self, formula: Formula) -> list[int] | None:
-        """The literals of a formula that is a clause as it stands; most rules are."""
+        """The literals of a formula that is a clause as it stands, like most rules; None if it is not."""
         if formula.kind is Kind.OR:
             parts = [(arg, True) for arg in formula.args]
         elif formula.kind is Kind.IMPLIES:
@@ -144,7 +144,7 @@ class _Encoder:
         return self._literals(parts)
 
     def _literals(self, parts: Iterable[_Goal]) -> list[int] | None:
-        """Formulas in either sign as literals of labels; None if one is more than that."""
+        """Formulas with signs as literals of labels; None if one is more than a literal."""
         literals = []
         for part, sign in parts:
             if part.kind is Kind.NOT:
@@ -212,7 +212,7 @@ class _Encoder:
         return found if positive else _unit(-self._literal(found))
 
     def _either(self, parts: Sequence[Clauses]) -> Clauses:
-        """At least one of several: a clause from each, joined in all ways; what would multiply too much is named."""
+        """At least one of several parts: all unions of one clause from each; parts with too many clauses get a name."""
         sizes = [len(part) for part in parts]
         if 0 in sizes:
             return ()
@@ -226,7 +226,7 @@ class _Encoder:
         return tuple(dict.fromkeys(clause for clause in joined if clause is not None))
 
     def _parity(self, literals: Sequence[int], odd: bool) -> Clauses:
-        """An odd (or even) number of literals: three at a time under a new name, the last few as clauses."""
+        """An odd (or even) number of literals hold: three at a time get a new name, the last few become clauses."""
         rest = [literal for literal in literals if abs(literal) != _TRUE]
         odd ^= sum(literal == _TRUE for literal in literals) % 2 == 1
         while len(rest) > 4:
@@ -241,7 +241,7 @@ class _Encoder:
         return self._equivalent(("xor", *literals), lambda name: _parity([name, *literals], False))
 
     def _count(self, literals: Sequence[int], lo: int, hi: int, most: int) -> Clauses:
-        """Between lo and hi literals hold: clauses over subsets if those are few, else one name for each count."""
+        """Between lo and hi literals hold: clauses over subsets if there are few, otherwise one name per count."""
         certain = sum(literal == _TRUE for literal in literals)
         rest = [literal for literal in literals if abs(literal) != _TRUE]
         lo, hi = lo - certain, min(hi - certain, len(rest))
@@ -255,7 +255,7 @@ class _Encoder:
             below = combinations(rest, len(rest) - lo + 1) if lo > 0 else ()
             found = [_clause(subset) for subset in (*above, *below)]
             return tuple(clause for clause in found if clause is not None)
-        # states[k]: whether the rest is right if k of the literals before it hold; beyond `last` nothing changes
+        # states[k]: the rest fits if k of the literals before it hold; beyond `last` nothing changes
         last = hi + 1 if hi < len(rest) else lo
         states = [_TRUE if lo <= k <= hi else -_TRUE for k in range(last + 1)]
         for place in range(len(rest) - 1, -1, -1):
@@ -322,7 +322,7 @@ class _Encoder:
                 (-test, yes, -name),
                 (test, -no, name),
                 (test, no, -name),
-                # these follow from the others, but unit propagation does not see it
+                # these follow from the others, but unit propagation does not find them
                 (-yes, -no, name),
                 (yes, no, -name),
             ],
@@ -369,7 +369,7 @@ def _union(parts: Sequence[Clauses]) -> Clauses:
 
 
 def _clause(literals: Iterable[int]) -> Clause | None:
-    """A clause without repetitions and literals that never hold; None if it always holds."""
+    """A clause without repetitions or literals that never hold; None if it always holds."""
     kept = dict.fromkeys(literal for literal in literals if literal != -_TRUE)
     if _TRUE in kept or any(-literal in kept for literal in kept):
         return None

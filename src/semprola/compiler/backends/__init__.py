@@ -1,1 +1,1 @@
-"""Back ends: each makes a circuit of groups of conjuncts that share no variable, within a budget."""
+"""Back ends: each compiles groups of conjuncts that share no variable to a circuit, within a budget."""

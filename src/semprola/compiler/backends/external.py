@@ -1,7 +1,7 @@
-"""Compilers that the user has installed, by path: given clauses, asked for a circuit, believed in nothing.
+"""External compilers that the user has installed: they get clauses, and the circuit that they return is not trusted.
 
-A circuit that comes back is parsed, proven decomposable and deterministic, and proven equivalent to the clauses: every
-clause follows from it, and the clauses together with its negation have no model.
+It is parsed, proven to be decomposable and deterministic, and proven to be equivalent to the clauses: every clause
+follows from it, and the clauses together with its negation have no model.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ _COMMANDS = {
     "c2d": ["-in", "{cnf}"],
     "sharpsat-td": ["-dDNNF", "-decot", "1", "-decow", "100", "-tmpdir", "{folder}", "-dDNNF_out", "{nnf}", "{cnf}"],
 }
-"""How each compiler is called; c2d writes beside its input."""
+"""How each compiler is called; c2d writes its output next to its input."""
 _POLL_SECONDS = 0.05
 _BLOCK = 4096
 
 
 def is_external(backend: str) -> bool:
-    """Whether a back end is named as a compiler and its path, such as "d4:/usr/local/bin/d4"."""
+    """Whether a back end is a compiler and its path, such as "d4:/usr/local/bin/d4"."""
     name, colon, path = backend.partition(":")
     return bool(colon and path) and name in _COMMANDS
 
 
 def compile_external(components: Sequence[Sequence[Formula]], backend: str, budget: Budget) -> Circuit:
-    """A circuit made by a compiler outside, and checked here.
+    """A circuit made by an external compiler and checked here.
 
     Args:
         components: groups of conjuncts; no two groups share a variable.
         backend: the kind of compiler and its path, such as "d4:/usr/local/bin/d4".
-        budget: what may be used; the check counts too.
+        budget: what may be used, including the check.
 
     Raises:
         SemprolaError: the program cannot be run or fails.
-        FormatError: what it wrote is no circuit, or not that of the clauses.
+        FormatError: its output is not a circuit, or not equivalent to the clauses.
         UnsatisfiableError: there is no model.
         CompilationBudgetError: the budget ran out.
     """
@@ -72,7 +72,7 @@ def compile_external(components: Sequence[Sequence[Formula]], backend: str, budg
         words = [word.format(cnf=cnf, nnf=nnf, folder=folder) for word in _COMMANDS[name]]
         _run([path, *words], folder, budget, name)
         if not nnf.is_file():
-            raise FormatError(f"{path} wrote no circuit: check that it is {name} and runs by itself")
+            raise FormatError(f"{path} wrote no circuit: check that it is {name} and that it runs on its own")
         variables = [str(v) for v in range(1, encoding.num_vars + 1)]
         try:
             circuit = read_nnf(nnf, labels=variables)
@@ -86,11 +86,11 @@ def compile_external(components: Sequence[Sequence[Formula]], backend: str, budg
 
 
 def entails(circuit: Circuit, clauses: Sequence[Sequence[int]], check: Callable[[], None] | None = None) -> bool:
-    """Whether every model of a decomposable circuit satisfies all clauses of DIMACS literals, exactly.
+    """Whether every model of a decomposable circuit satisfies all clauses of DIMACS literals.
 
-    A clause fails in some model if and only if the circuit can still be true with all its literals false, and in a
-    decomposable circuit that is seen node by node; here for thousands of clauses at a time. `check` is called now and
-    then, and may raise to stop.
+    A clause fails in some model if and only if the circuit can still be true with all literals of the clause false. In
+    a decomposable circuit this can be checked node by node, here for thousands of clauses at a time. `check` is called
+    from time to time and may raise an exception to stop.
 
     Example:
         >>> from semprola.circuit import CircuitBuilder
@@ -104,7 +104,7 @@ def entails(circuit: Circuit, clauses: Sequence[Sequence[int]], check: Callable[
     for first in range(0, len(clauses), _BLOCK):
         block = clauses[first : first + _BLOCK]
         whole = (1 << len(block)) - 1
-        # Python's integers as bit vectors: one bit per clause, set where the node can be true
+        # Python integers as bit vectors: one bit per clause, set if the node can be true
         blocked: dict[int, int] = defaultdict(int)
         for i, clause in enumerate(block):
             for item in clause:
@@ -125,7 +125,7 @@ def _check(circuit: Circuit | None, encoding: Encoding, budget: Budget, path: st
     clauses, count = list(encoding.clauses), encoding.num_vars
     if circuit is not None:
         if not entails(circuit, clauses, lambda: budget.check("checking the circuit", circuit.num_nodes)):
-            raise FormatError(f"{path} wrote a circuit with a model that the constraint forbids: it cannot be used")
+            raise FormatError(f"{path} wrote a wrong circuit: it has a model that the constraint forbids")
         more, root = _definitions(circuit, count)
         clauses += [*more, (-root,)]
         count = max(count, root, circuit.num_nodes + count)
@@ -133,11 +133,11 @@ def _check(circuit: Circuit | None, encoding: Encoding, budget: Budget, path: st
         compile_clauses(count, clauses, budget, projected_out=range(encoding.num_vars + 1, count + 1))
     except UnsatisfiableError:
         return
-    raise FormatError(f"{path} wrote a circuit that lacks a model of the constraint: it cannot be used")
+    raise FormatError(f"{path} wrote a wrong circuit: it lacks a model of the constraint")
 
 
 def _definitions(circuit: Circuit, offset: int) -> tuple[list[tuple[int, ...]], int]:
-    """Clauses that give every inner node a variable equivalent to it, and the literal of the root."""
+    """Clauses that define a variable equivalent to each inner node, and the literal of the root."""
     clauses: list[tuple[int, ...]] = []
 
     def named(node: int, parts: list[int], sign: int) -> int:
@@ -156,7 +156,7 @@ def _definitions(circuit: Circuit, offset: int) -> tuple[list[tuple[int, ...]], 
 
 
 def _projected(circuit: Circuit, encoding: Encoding) -> Circuit:
-    """The circuit without auxiliary variables: the labels determine them, so that no two models become one."""
+    """The circuit without auxiliary variables; the labels determine them, so no two models become one."""
     builder = CircuitBuilder(encoding.names)
     labels = len(encoding.names)
     root = fold(
@@ -169,7 +169,7 @@ def _projected(circuit: Circuit, encoding: Encoding) -> Circuit:
 
 
 def _run(command: Sequence[str], folder: str, budget: Budget, name: str) -> None:
-    """Run a program in its own session, and end all of it when the budget is up or the user stops it."""
+    """Run a program in its own session; end the whole session if the budget runs out or the user stops it."""
     try:
         process = subprocess.Popen(
             command,
@@ -189,11 +189,11 @@ def _run(command: Sequence[str], folder: str, budget: Budget, name: str) -> None
     finally:
         if process.poll() is None:
             _end(process)
-    # d4 and others return codes of their own (10, 20) after success: what counts is what they wrote
+    # d4 and others exit with their own codes (10, 20) after success: what counts is what they wrote
     if process.returncode < 0:
         if budget.memory is not None:
             raise budget.error("memory")
-        raise SemprolaError(f"{command[0]} was ended by {signal.Signals(-process.returncode).name}: try it by itself")
+        raise SemprolaError(f"{command[0]} was ended by {signal.Signals(-process.returncode).name}: run it on its own")
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

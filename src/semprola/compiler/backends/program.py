@@ -1,4 +1,4 @@
-"""Straight-line programs over Boolean functions: what PySDD and oxidd are given to run."""
+"""Straight-line programs over Boolean functions, which PySDD and oxidd run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from semprola.compiler.backends.sdd.worker import LITERAL as VARIABLE
 
 
 class Program:
-    """A straight-line program over Boolean functions, built bottom-up; equal steps are shared, constants folded.
+    """A straight-line program over Boolean functions, built bottom-up; equal steps are shared, constants are folded.
 
     Example:
         >>> program = Program()
@@ -39,7 +39,7 @@ class Program:
         return self.true if value else self.false
 
     def conjoin(self, a: int, b: int) -> int:
-        """Both."""
+        """a and b."""
         if a == b or b == self.true:
             return a
         if a == self.true:
@@ -49,7 +49,7 @@ class Program:
         return self._step(AND, min(a, b), max(a, b))
 
     def disjoin(self, a: int, b: int) -> int:
-        """At least one of the two."""
+        """a or b."""
         if a == b or b == self.false:
             return a
         if a == self.false:
@@ -59,7 +59,7 @@ class Program:
         return self._step(OR, min(a, b), max(a, b))
 
     def negate(self, a: int) -> int:
-        """Not a."""
+        """not a."""
         kind, value = self.steps[a][:2]
         if kind == CONSTANT:
             return self.constant(not value)
@@ -68,7 +68,7 @@ class Program:
         return value if kind == NOT else self._step(NOT, a)
 
     def choose(self, test: int, yes: int, no: int) -> int:
-        """If test then yes else no."""
+        """if test then yes else no."""
         if yes == no:
             return yes
         if self.steps[test][0] == CONSTANT:
@@ -118,7 +118,7 @@ class Program:
 
 
 def request_arrays(program: Program, roots: list[int], vtree: Vtree) -> dict[str, npt.NDArray[np.integer]]:
-    """The program's steps that the roots need, and the vtree; checked, since a C library reads them."""
+    """The steps of the program that the roots need, and the vtree; they are checked, since a C library reads them."""
     table = np.array(program.steps, dtype=np.int32).reshape(-1, 4)
     op, a, b, c = (np.ascontiguousarray(column) for column in table.T)
     uses = [np.isin(op, kinds) for kinds in ((AND, OR, NOT, ITE), (AND, OR, ITE), (ITE,))]

@@ -1,4 +1,4 @@
-"""Formulas as straight-line programs over a vtree chosen for them: what the back ends for SDDs and BDDs share."""
+"""Translates formulas to straight-line programs over a vtree chosen for them, for the SDD and BDD back ends."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def translated(
     Args:
         components: groups of conjuncts; no two groups share a variable.
         budget: what may be used.
-        linear: whether the vtree must be a variable order; there is then one root, the conjunction of all groups.
+        linear: whether the vtree must be a variable order; in this case the only root is the conjunction of all groups.
 
     Returns:
         The program, the steps of the groups, a vtree over all variables, and their names.
@@ -57,13 +57,13 @@ def translated(
         raise UnsatisfiableError("the constraint has no model")
     if linear:
         whole = Vtree.right_linear(whole.order)
-        # the last group first: along the order, what is above is then joined to what is below
+        # the last group first: then each group is joined to the groups below it in the order
         roots = [functools.reduce(program.conjoin, reversed(roots))]
     return program, roots, whole, tuple(names)
 
 
 class _Translation:
-    """Formulas over one vtree as steps of a program; no recursion, every part once for each sign it is needed in."""
+    """Translates formulas over one vtree to steps of a program: no recursion, and each part once per sign needed."""
 
     def __init__(
         self,
@@ -83,7 +83,7 @@ class _Translation:
         self.count = 0
 
     def conjunction(self, conjuncts: Sequence[Formula]) -> int:
-        """All conjuncts, joined from the bottom of the vtree to its top so that what is in between stays small."""
+        """All conjuncts, joined from the bottom of the vtree to its top, which keeps intermediate results small."""
         steps = [self.translate(conjunct) for conjunct in conjuncts]
         spans = np.array([self.span(conjunct) for conjunct in conjuncts], dtype=np.int32)
         home = self.vtree.lowest_covering(spans[:, 0], spans[:, 1]).tolist()
@@ -122,7 +122,7 @@ class _Translation:
         return self.known[formula, True]
 
     def span(self, formula: Formula) -> tuple[int, int]:
-        """First and last position, in the vtree's order, of the variables of a formula."""
+        """The first and last position of a formula's variables in the vtree's order."""
         stack = [formula]
         while stack:
             node = stack[-1]
@@ -143,7 +143,7 @@ class _Translation:
         return self.spans[formula]
 
     def _parts(self, node: Formula, positive: bool) -> list[tuple[Formula, bool]]:
-        """What has to be known, in which sign, before a node can be combined."""
+        """The parts, each with its sign, that must be known before a node can be combined."""
         if node.kind is Kind.NOT:
             return [(node.args[0], not positive)]
         if node.kind in (Kind.AND, Kind.OR):
@@ -184,11 +184,11 @@ class _Translation:
         return (step, negative) if positive else (negative, step)
 
     def _bottom_up(self, parts: Sequence[tuple[Formula, bool]]) -> list[tuple[Formula, bool]]:
-        """Parts from the end of the vtree's order to its start: what is added later sits above."""
+        """Parts from the end of the vtree's order to its start: those added later are above."""
         return sorted(parts, key=lambda part: self.span(part[0])[0], reverse=True)
 
     def _lattice(self, parts: Sequence[tuple[Formula, bool]], conjunctive: bool) -> int:
-        """A conjunction or disjunction: literals one by one from below, many larger parts two by two."""
+        """A conjunction or disjunction: literals are joined one by one from below, many larger parts in pairs."""
         join = self.program.conjoin if conjunctive else self.program.disjoin
         steps = [self.known[part] for part in self._bottom_up(parts)]
         if len(steps) > _SIDE_BY_SIDE and any(literal_of(part) is None for part, _ in parts):
@@ -202,7 +202,7 @@ class _Translation:
         return result
 
     def _count(self, steps: Sequence[int], lo: int, hi: int, positive: bool) -> int:
-        """Whether lo <= number of true steps <= hi: one function for each number seen above, settled ones shared."""
+        """Whether lo <= number of true steps <= hi: one function per number counted above; decided ones are shared."""
         choose, yes, no = self.program.choose, self.program.constant(positive), self.program.constant(not positive)
         below: list[int] = []
         for remaining, step in enumerate((-1, *steps)):

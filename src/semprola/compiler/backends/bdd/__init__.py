@@ -1,1 +1,1 @@
-"""Binary and zero-suppressed decision diagrams by oxidd, in the same process as PySDD."""
+"""Binary and zero-suppressed decision diagrams by oxidd, in the same child process as PySDD."""

@@ -22,7 +22,7 @@ _CHECK_EVERY = 16384
 
 
 def compile_bdd(components: Sequence[Sequence[Formula]], budget: Budget) -> Circuit:
-    """A reduced ordered binary decision diagram; what goes in, comes out and is raised is as for `compile_topdown`.
+    """A reduced ordered binary decision diagram; arguments, result and errors are those of `compile_topdown`.
 
     Raises:
         SemprolaError: oxidd is not installed.
@@ -31,7 +31,7 @@ def compile_bdd(components: Sequence[Sequence[Formula]], budget: Budget) -> Circ
 
 
 def compile_zdd(components: Sequence[Sequence[Formula]], budget: Budget) -> Circuit:
-    """As :func:`compile_bdd`, with a zero-suppressed diagram: small where few labels are on in a model."""
+    """Like :func:`compile_bdd`, but zero-suppressed: small if few labels are on in each model."""
     return _compile(components, budget, zero_suppressed=True)
 
 
@@ -54,7 +54,7 @@ def _circuit(
     zero_suppressed: bool,
     budget: Budget,
 ) -> Circuit:
-    """The diagrams of the answer's roots, which share no variable, as one circuit; node 0 is false, node 1 true."""
+    """The diagrams of the answer's roots, which share no variable, as one circuit; node 0 is false, node 1 is true."""
     builder = CircuitBuilder(names)
     image = [FALSE, builder.true()]
     rows = zip(*(answer[column].tolist() for column in ("level", "low", "high")), strict=True)

@@ -1,6 +1,6 @@
-"""Binary decision diagrams in the worker process: the same programs as for PySDD, run by oxidd.
+"""Binary decision diagrams in the worker process: oxidd runs the same programs as PySDD.
 
-Like the worker for PySDD, which loads this file, it knows nothing of semprola.
+Like the PySDD worker, which loads this file, it does not import semprola.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 LITERAL, AND, OR, NOT, ITE, CONSTANT = range(6)
 _PROGRESS_SECONDS = 0.2
 _MOST_NODES = 1 << 27
-_BYTES_A_NODE = 48
+_BYTES_PER_NODE = 48
 _SMALL_CACHE, _LARGE_CACHE, _LONG = 1 << 16, 1 << 20, 2000
-"""Entries of the cache of operations, which takes a fifth of a second to set up if it is large, and a long program."""
+"""Entries of the operation cache, and the steps from which a program gets the large one (0.2 seconds to set up)."""
 
 
 def answer(
@@ -25,13 +25,13 @@ def answer(
     free_after: dict[int, list[int]],
     report: Callable[[int], None],
 ) -> tuple[dict[str, Any], dict[str, array[int]]]:
-    """Run a program; the diagrams of its roots, or which budget ran out.
+    """Run a program; return the diagrams of its roots, or which budget ran out.
 
     Args:
         header: "engine" is "bdd" or "zdd"; "path" is where oxidd is installed; "max_nodes" and "memory" are limits.
         arrays: the program, and "position", the level of each variable.
         free_after: for each step, the values that no later step needs.
-        report: called several times a second with the number of nodes.
+        report: called several times per second with the number of nodes.
     """
     if header["path"] not in sys.path:
         sys.path.append(header["path"])
@@ -39,15 +39,15 @@ def answer(
     import oxidd.zbdd
 
     most, memory = header.get("max_nodes"), header.get("memory")
-    # garbage stays until it is collected, so there is room for more than may be alive
-    capacity = min(_MOST_NODES, (memory or 1 << 40) // _BYTES_A_NODE, 4 * (most or _MOST_NODES) + 100_000)
+    # garbage stays until it is collected, so the capacity exceeds the number of nodes that may be alive
+    capacity = min(_MOST_NODES, (memory or 1 << 40) // _BYTES_PER_NODE, 4 * (most or _MOST_NODES) + 100_000)
     make = oxidd.zbdd.ZBDDManager if header["engine"] == "zdd" else oxidd.bdd.BDDManager
     cached = _LARGE_CACHE if len(arrays["op"]) > _LONG else _SMALL_CACHE
     manager = make(max(1024, capacity), min(cached, max(1024, capacity)), 1)
     manager.add_vars(len(arrays["position"]))
     try:
         roots = _run(manager, most, arrays, free_after, report)
-    except MemoryError:  # oxidd's own error is one
+    except MemoryError:  # oxidd's own error is a MemoryError
         return {"exceeded": "nodes" if most is not None else "memory"}, {}
     if roots is None:
         return {"exceeded": "nodes"}, {}

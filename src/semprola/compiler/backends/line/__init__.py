@@ -1,1 +1,1 @@
-"""Our own decision diagrams: every rule is a state machine, and all of them read the variables along one line."""
+"""Our own decision diagrams: every rule is a state machine, and all of them read the variables in one order."""

@@ -1,4 +1,4 @@
-"""The back end for mixtures: all rules as state machines that read the variables along one order, together."""
+"""The back end for mixtures of rules: each is a state machine, and all read the variables together in one order."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from semprola.errors import UnsatisfiableError
 from semprola.logic import Formula
 
 MOST_STATES = 8_000_000
-"""Joint states that are followed unless the budget says fewer."""
+"""The most joint states, unless the budget allows fewer."""
 _FREE = 20_000
-"""So many joint states take no time, whatever the limit on nodes."""
+"""This many joint states take no time and are allowed whatever the limit on nodes."""
 _MANY = 600_000
-"""There may be eight times as many joint states as nodes, but at most so many more than twice as many."""
+"""There may be eight times as many joint states as nodes, but no more than twice as many plus this number."""
 _MOST_RULE = 20_000
-"""States that one rule may have."""
+"""The most states that one rule may have."""
 _TRIED = 3
 _CLEAR = 3000
-"""With so few joint states, no other order is tried."""
+"""With at most this many joint states, no other order is tried."""
 _GROWTH, _FEW = 8, 200
-"""A rule joined to shorter ones may have this many times its states, and a few more."""
+"""Joining shorter rules to a rule may multiply its states by this factor, plus a few."""
 _MARGIN = 6.0
-"""Orders whose cost, a power of two, is this much above the best are not tried."""
+"""Orders whose cost (a logarithm to base 2) exceeds the best by more than this are not tried."""
 
 
 def compile_line(components: Sequence[Sequence[Formula]], budget: Budget, inputs: Collection[str] = ()) -> Circuit:
@@ -40,10 +40,10 @@ def compile_line(components: Sequence[Sequence[Formula]], budget: Budget, inputs
     Args:
         components: groups of conjuncts; no two groups share a variable.
         budget: what may be used.
-        inputs: variables that are given, and so never zero-suppressed.
+        inputs: variables that are given and hence never zero-suppressed.
 
     Returns:
-        A circuit structured by a variable order; it leaves out variables on which nothing depends.
+        A circuit structured by a variable order, without the variables that do not matter.
 
     Raises:
         UnsatisfiableError: there is no model.
@@ -60,7 +60,7 @@ class Line:
     Args:
         conjuncts: the rules.
         budget: what may be used.
-        inputs: variables that are given, and so never zero-suppressed.
+        inputs: variables that are given and hence never zero-suppressed.
     """
 
     def __init__(self, conjuncts: Sequence[Formula], budget: Budget, inputs: Collection[str] = ()) -> None:
@@ -84,11 +84,11 @@ class Line:
         return self._orders
 
     def compile(self, max_nodes: int | None, final: bool = True) -> Circuit:
-        """The circuit, if it has at most so many nodes; may be called again with more, and goes on where it stopped.
+        """The circuit, if it has at most this many nodes; another call with a higher limit goes on where this stopped.
 
         Args:
             max_nodes: the limit, if there is one.
-            final: whether there is no other call, so that every order is tried now.
+            final: whether this is the last call, so that every order must be tried now.
 
         Raises:
             UnsatisfiableError: there is no model.
@@ -104,7 +104,7 @@ class Line:
             raise self.budget.limited(max_nodes or MOST_STATES).error("nodes", most) from None
 
     def has_no_model(self, rules: Sequence[Formula], most: int) -> bool | None:
-        """Whether some of the rules contradict each other; None if there are more joint states than `most`."""
+        """Whether these rules contradict each other; None if there are more joint states than `most`."""
         if self._machines is None:
             self._machines = self._reader(self.orders[0][1])
         try:
@@ -134,7 +134,7 @@ class Line:
                     self.budget.watch("following all rules along an order", size)
             except TooWideError:
                 if not self._failed:
-                    # other back ends may be quicker than a second order; if they are not, there is another call
+                    # other back ends may be quicker than a second order; if not, there will be another call
                     self._failed = True
                     break
                 continue
@@ -175,10 +175,10 @@ class Line:
 
 
 def absorbed(machines: Sequence[Machine], place: Sequence[int]) -> list[Machine]:
-    """Fewer machines that accept the same together.
+    """Fewer machines with the same conjunction.
 
-    A rule whose variables are among those of a longer one is joined to that one: it rules out some of its states. If
-    the longer one says nothing that the shorter ones together do not say, it is dropped.
+    A rule whose variables are among those of a longer rule is joined to it: that rules out some of its states. A longer
+    rule that follows from the shorter ones is dropped.
     """
     ordered = sorted((machine for machine in machines if machine.variables), key=lambda m: len(m.variables))
     kept: list[Machine | None] = []
@@ -202,7 +202,7 @@ def absorbed(machines: Sequence[Machine], place: Sequence[int]) -> list[Machine]
 
 
 def _merged(machine: Machine, inside: Sequence[Machine], place: Sequence[int]) -> Machine | None:
-    """A machine together with some over a part of its variables; None if they imply it, itself if that is too large."""
+    """A machine joined with some over a part of its variables; None if they imply it, itself if they get too large."""
     most = _GROWTH * machine.size + _FEW
     try:
         without = conjoined(inside, place, most)

@@ -1,7 +1,7 @@
-"""State machines that read some of the variables in a fixed order, and what can be made of them.
+"""State machines that read some of the variables in a fixed order, and operations on them.
 
-A machine is a table per variable: from each state, the state after a 0 and after a 1, or -1 where no model is left.
-Machines are minimal: two states of a level accept different things, and every state accepts something.
+A machine has one table per variable: for each state, the state after a 0 and after a 1, or -1 if no model is left.
+Machines are minimal: any two states of a level accept different inputs, and every state accepts some.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DEAD = -1
 
 
 class TooWideError(Exception):
-    """A machine would have more states than it may; never leaves the back end."""
+    """A machine would have more states than allowed; never leaves the back end."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,8 +28,8 @@ class Machine:
     """A Boolean function of some variables as a minimal state machine.
 
     Attributes:
-        variables: those that it depends on, in the order of reading.
-        low, high: for each of them, the state after a 0 and after a 1; the one state after the last is 0.
+        variables: the variables that it depends on, in the order of reading.
+        low, high: for each variable, the next state of each state after a 0 and after a 1; the only final state is 0.
     """
 
     variables: tuple[int, ...]
@@ -38,7 +38,7 @@ class Machine:
 
     @property
     def size(self) -> int:
-        """The number of states, the last not counted."""
+        """The number of states, without the final one."""
         return sum(map(len, self.low))
 
     def width(self, level: int) -> int:
@@ -46,7 +46,7 @@ class Machine:
         return len(self.low[level]) if level < len(self.low) else 1
 
     def same_as(self, other: Machine) -> bool:
-        """Whether both accept the same; machines over one order are equal only then."""
+        """Whether both accept the same inputs; over one order, this holds only if their tables are equal."""
         return self.variables == other.variables and all(
             np.array_equal(mine, theirs)
             for mine, theirs in zip((*self.low, *self.high), (*other.low, *other.high), strict=True)
@@ -57,18 +57,18 @@ TRUE = Machine((), (), ())
 
 
 def minimal(variables: Sequence[int], low: Sequence[Table], high: Sequence[Table]) -> Machine | None:
-    """The minimal machine of any tables; None if nothing is accepted.
+    """The minimal machine for any tables; None if nothing is accepted.
 
-    States are numbered in the order in which they are reached, so that equal functions give equal tables.
+    States are numbered in the order in which they are reached, so equal functions give equal tables.
     """
     image = np.zeros(2, np.int64)
-    image[-1] = DEAD  # index -1: from no state there is none
+    image[-1] = DEAD  # index -1: a dead state stays dead
     kept: list[int] = []
     tables: list[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]] = []
     for level in range(len(variables) - 1, -1, -1):
         after = [image[low[level]], image[high[level]]]
         if np.array_equal(after[0], after[1]):
-            # the variable makes no difference to anybody: its states are those of the next level
+            # the variable makes no difference: its states are those of the next level
             image = np.append(after[0], DEAD)
             continue
         alive = np.flatnonzero((after[0] >= 0) | (after[1] >= 0))
@@ -86,7 +86,7 @@ def minimal(variables: Sequence[int], low: Sequence[Table], high: Sequence[Table
 def _numbered(
     variables: Sequence[int], tables: Sequence[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]], start: int
 ) -> Machine:
-    """States by first visit; states that are not reached are dropped."""
+    """The machine with states numbered by first visit, without states that are never reached."""
     current = np.array([start])
     lows, highs = [], []
     for low, high in tables:
@@ -107,14 +107,15 @@ def read(
     accept: Callable[[State], bool],
     most: int,
 ) -> Machine | None:
-    """The minimal machine of any state machine in Python.
+    """The minimal machine for any state machine in Python.
 
     Args:
-        variables: in the order of reading.
+        variables: the variables in the order of reading.
         start: the state before the first variable.
-        step: the state after the variable at a position takes value 0 or 1; None if no model is left.
-        accept: whether a state after the last variable is a model.
-        most: states that it may have.
+        step: ``step(state, position, value)`` is the state after the variable at this position has taken the value 0 or
+            1, or None if no model is left.
+        accept: whether a state after the last variable is accepted as a model.
+        most: the most states that it may have before minimization.
 
     Raises:
         TooWideError: it has more.
@@ -155,7 +156,7 @@ def complement(machine: Machine | None) -> Machine | None:
     highs: list[Table] = []
     for level in range(len(machine.variables)):
         last = level == len(machine.variables) - 1
-        beyond = machine.width(level + 1)  # where everything goes that the machine refuses
+        beyond = machine.width(level + 1)  # the state for everything that the machine refuses
         for table, result in ((machine.low[level], lows), (machine.high[level], highs)):
             whole = np.append(table, DEAD)
             if last:
@@ -168,7 +169,7 @@ def complement(machine: Machine | None) -> Machine | None:
 
 @dataclass(frozen=True)
 class Levels:
-    """The reachable joint states of several machines, one entry per variable: as in a machine, but not minimal."""
+    """The reachable joint states of several machines, one entry per variable: like a machine, but not minimal."""
 
     variables: list[int]
     low: list[Table]
@@ -181,14 +182,14 @@ class Levels:
 
 
 class Product:
-    """All machines side by side, along one order of the variables; grows by one variable at a time.
+    """All machines side by side, along one order of the variables; it grows by one variable at a time.
 
     Args:
-        machines: over the same order.
+        machines: machines over the same order.
         place: the position of each variable in the order.
 
     Attributes:
-        size: joint states so far.
+        size: the number of joint states so far.
     """
 
     def __init__(self, machines: Sequence[Machine], place: Sequence[int]) -> None:
@@ -202,7 +203,7 @@ class Product:
         self._readers = readers
         self._level = [0] * len(self.machines)
         self._open: dict[int, Table] = {}
-        """The state of each machine that has begun and not ended, per joint state."""
+        """The state of each machine that has started but not finished, per joint state."""
         self._rows = 1
         self._low: list[Table] = []
         self._high: list[Table] = []
@@ -250,14 +251,14 @@ class Product:
         self._rows = len(first)
 
     def levels(self) -> Levels:
-        """All levels; reads what is left."""
+        """All levels, after reading the remaining variables."""
         while not self.finished:
             self.advance()
         return Levels(self.variables, self._low, self._high)
 
 
 def _joined(columns: Sequence[tuple[Table, int]], rows: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Rows of several columns numbered by first appearance in sorted order, and one row for each number."""
+    """A number per distinct row of several columns, in sorted order: the number of each row, and a row per number."""
     key = np.zeros(rows, np.int64)
     size = 1
     for column, width in columns:
@@ -273,7 +274,7 @@ def _joined(columns: Sequence[tuple[Table, int]], rows: int) -> tuple[npt.NDArra
 
 
 def conjoined(machines: Sequence[Machine], place: Sequence[int], most: int) -> Machine | None:
-    """The machine that accepts what all machines do; None if there is nothing.
+    """The machine that accepts what all machines accept; None if that is nothing.
 
     Raises:
         TooWideError: there are more joint states than `most`.

@@ -1,9 +1,9 @@
-"""In which order to read the variables so that few joint states of all rules are possible at any place.
+"""Chooses an order of the variables in which few joint states of all rules are possible at any position.
 
-Candidates come from the way in which the constraint is written, from an elimination order, from moving every variable
-to the middle of the rules that it is in, and from blocks: what is left connected without the longest rules is read in
-one go. Variables of a one-hot group stay together. A rule is known only by how many states it can have after some of
-its variables; the sum of their logarithms over all open rules is what an order is judged by.
+Candidates are the order in which the constraint is written, an elimination order, orders that move every variable to
+the middle of its rules, and blocks: variables that stay connected without the longest rules are read in one go.
+Variables of a one-hot group stay together. The search knows a rule only by the number of states it can have after some
+of its variables; an order is judged by the sum of their logarithms over all open rules.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from semprola.logic import Formula, Kind
 
 _ROUNDS = 30
 _MOST_BITS = 6.0
-"""States, as a power of two, that a rule of no special kind is thought to have at most."""
+"""The assumed limit on the states of a rule of no special kind, as a logarithm to base 2."""
 _MOST_ELIMINATED = 800
-"""Variables beyond which no elimination order is looked for."""
+"""With more variables, there is no search for an elimination order."""
 _MOST_SPLITS = 4
 _SHORT = 12
 """A longer rule is a path of the primal graph, not a clique."""
@@ -31,11 +31,11 @@ _SHORT = 12
 
 @dataclass(frozen=True)
 class Scope:
-    """A rule as an order search sees it.
+    """A rule as the search for an order sees it.
 
     Attributes:
         variables: the variables that it mentions.
-        bits: the logarithm of the number of states after 0, 1, … of them.
+        bits: the logarithm of the number of states after reading 0, 1, … of them.
         group: whether at most one of the variables is on.
     """
 
@@ -45,7 +45,7 @@ class Scope:
 
 
 def scope_of(rule: Formula, variables: Sequence[int]) -> Scope:
-    """What an order search needs to know of a rule over these variables."""
+    """What the search for an order needs to know about a rule over these variables."""
     count = len(variables)
     counted = counted_literals(rule)
     if counted is not None:
@@ -65,12 +65,12 @@ def candidate_orders(
 ) -> list[tuple[float, list[int]]]:
     """Orders worth trying, the most promising first, each with its cost.
 
-    The cost is the logarithm of about how many joint states there are in all, if the rules were independent.
+    The cost is the logarithm (base 2) of the total number of joint states if the rules were independent.
 
     Args:
-        num_vars: variables are 0 … num_vars - 1, as they are written.
+        num_vars: variables are 0 … num_vars - 1, in the order in which they are written.
         scopes: the rules.
-        check: called now and then; may raise to stop.
+        check: called from time to time; may raise an exception to stop.
     """
     rules = _Rules(num_vars, scopes)
     written = list(range(num_vars))
@@ -94,7 +94,7 @@ def candidate_orders(
 
 
 class _Rules:
-    """The rules in flat arrays, so that many orders can be judged."""
+    """The rules in flat arrays, to judge many orders quickly."""
 
     def __init__(self, num_vars: int, scopes: Sequence[Scope]) -> None:
         self.num_vars = num_vars
@@ -105,7 +105,7 @@ class _Rules:
         self.gains = np.array([after - before for scope in scopes for before, after in pairwise(scope.bits)])
 
     def cost(self, order: Sequence[int]) -> float:
-        """The logarithm of the sum, over all places, of the product of all rules' states there."""
+        """The logarithm of the sum, over all positions, of the product of all rules' states there."""
         if not len(self.members):
             return 0.0
         at = self._place(order)[self.members]
@@ -115,7 +115,7 @@ class _Rules:
         return top + float(np.log2(np.exp2(bits - top).sum()))
 
     def centred(self, order: Sequence[int], check: Callable[[], None]) -> list[int]:
-        """Move every variable to the middle of its rules, again and again, as long as rules get shorter (FORCE)."""
+        """Move every variable to the middle of its rules, repeatedly, as long as rules get shorter (FORCE)."""
         best, best_span = np.array(order, np.int64), np.inf
         if not len(self.members):
             return [int(v) for v in best]
@@ -152,7 +152,7 @@ def _cliques(scopes: Iterable[Scope]) -> list[tuple[int, ...]]:
 
 
 def _disjoint_groups(num_vars: int, scopes: Iterable[Scope]) -> list[int]:
-    """For each variable the number of its one-hot group, -1 if it has none; of overlapping groups the largest count."""
+    """The number of each variable's one-hot group, or -1; among overlapping groups, the largest counts."""
     group = [-1] * num_vars
     chosen = sorted((scope for scope in scopes if scope.group), key=lambda scope: -len(scope.variables))
     for number, scope in enumerate(chosen):
@@ -163,7 +163,7 @@ def _disjoint_groups(num_vars: int, scopes: Iterable[Scope]) -> list[int]:
 
 
 def _together(order: Sequence[int], groups: Sequence[int]) -> list[int]:
-    """The order with the members of each group side by side, around where they were on average."""
+    """The order with the members of each group side by side, at their average position."""
     places: dict[int, list[int]] = {}
     for position, v in enumerate(order):
         if groups[v] >= 0:
@@ -174,7 +174,7 @@ def _together(order: Sequence[int], groups: Sequence[int]) -> list[int]:
 
 
 def _blocks(num_vars: int, scopes: Sequence[Scope], check: Callable[[], None]) -> list[list[list[int]]]:
-    """Ways to split the variables into what rules of bounded length connect: from few large blocks to many small."""
+    """Partitions into blocks that rules of bounded length connect: from a few large blocks to many small ones."""
     found: list[list[list[int]]] = []
     for size in sorted({len(scope.variables) for scope in scopes})[:-1][::-1]:
         check()
@@ -202,7 +202,7 @@ def _blocks(num_vars: int, scopes: Sequence[Scope], check: Callable[[], None]) -
 def _block_orders(
     blocks: Sequence[Sequence[int]], scopes: Sequence[Scope], groups: Sequence[int], check: Callable[[], None]
 ) -> list[list[int]]:
-    """The blocks one after the other, each in an order of its own, in the order written and in one that suits rules."""
+    """The blocks one after another, each in its own best order: as written, and in an order that suits the rules."""
     number = {v: i for i, block in enumerate(blocks) for v in block}
     local = {v: i for block in blocks for i, v in enumerate(block)}
     inside: list[list[Scope]] = [[] for _ in blocks]

@@ -1,4 +1,4 @@
-"""Formulas and families as state machines along one order of the variables."""
+"""Turns formulas and families into state machines along one order of the variables."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from semprola.errors import CompilationBudgetError
 from semprola.logic import Cnf, Formula, Kind, Leaf
 
 _MOST_PARTS = 400
-"""A formula of more parts than this is for other back ends."""
+"""A formula with more parts is left to other back ends."""
 _FEW = 8
-"""A rule over at most this many variables is read off its truth table."""
+"""A rule over at most this many variables is read from its truth table."""
 
 
 class Machines:
-    """The machine of every rule along one order, each made once.
+    """The machine of every rule along one order; each is made once.
 
     Args:
         index: the number of each variable.
         place: the position of each variable in the order.
-        most: states that the machine of one rule may have.
+        most: the most states that the machine of one rule may have.
         budget: what may be used.
-        circuits: circuits of families that have been built; shared between orders.
+        circuits: circuits of families that have already been built; shared between orders.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class Machines:
         """The machine of a rule; None if it cannot hold.
 
         Raises:
-            TooWideError: it, or that of a part, has too many states.
+            TooWideError: it, or the machine of a part, has too many states.
         """
         if rule not in self._known:
             direct = self._direct(rule)
@@ -74,7 +74,7 @@ class Machines:
         return sorted(names, key=lambda name: self.place[self.index[name]])
 
     def _direct(self, rule: Formula) -> Machine | str | None:
-        """The machine of a rule that needs none of its parts; a text if it does."""
+        """The machine of a rule, if it can be made without those of its parts; otherwise a text."""
         if rule.kind in (Kind.TRUE, Kind.FALSE):
             return TRUE if rule.kind is Kind.TRUE else None
         names = self.ordered(rule.labels())
@@ -121,7 +121,7 @@ class Machines:
         if node.kind in (Kind.IFF, Kind.XOR):
             odd = reduce(self._differ, parts)
             return complement(odd) if node.kind is Kind.IFF else odd
-        raise TooWideError  # a count of larger parts: other back ends do that
+        raise TooWideError  # a count of larger parts is left to other back ends
 
     def _all(self, parts: Sequence[Machine | None]) -> Machine | None:
         known = [part for part in parts if part is not None]
@@ -167,7 +167,7 @@ class Machines:
         return None if circuit is None else self._diagram(circuit, names, variables)
 
     def _diagram(self, circuit: Circuit, names: Sequence[str], variables: Sequence[int]) -> Machine | None:
-        """Any circuit along the order, by way of PySDD."""
+        """The machine of any circuit along the order, made with PySDD."""
         if circuit.num_nodes > self.most:
             raise TooWideError
         number = {name: i for i, name in enumerate(names)}
@@ -191,7 +191,7 @@ class Machines:
 
 
 def _clause(rule: Formula) -> dict[str, bool] | None:
-    """The literals of a clause: their names and signs; None if the rule is none."""
+    """The names and signs of the literals of a clause; None if the rule is not a clause."""
     if rule.kind is not Kind.OR:
         return None
     literals: dict[str, bool] = {}
@@ -203,5 +203,5 @@ def _clause(rule: Formula) -> dict[str, bool] | None:
 
 
 def _every_row(count: int) -> npt.NDArray[np.uint8]:
-    """All assignments of some variables, the first changing slowest: [2^count, count]."""
+    """All assignments of some variables; the first variable changes slowest: [2^count, count]."""
     return (np.arange(1 << count)[:, None] >> np.arange(count - 1, -1, -1) & 1).astype(np.uint8)

@@ -1,1 +1,1 @@
-"""Sentential decision diagrams by PySDD, which runs in a process of its own."""
+"""Sentential decision diagrams by PySDD, which runs in its own process."""

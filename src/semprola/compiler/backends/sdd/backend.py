@@ -1,4 +1,4 @@
-"""The PySDD back end: conjuncts become a program, run over a vtree chosen for them."""
+"""The PySDD back end: conjuncts become a program that runs over a vtree chosen for them."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ from semprola.logic import Formula
 
 
 def compile_sdd(components: Sequence[Sequence[Formula]], budget: Budget) -> Circuit:
-    """A circuit structured by a vtree; what goes in, comes out and is raised is as for `compile_topdown`."""
+    """A circuit structured by a vtree; arguments, result and errors are those of `compile_topdown`."""
     return run(*translated(components, budget), budget)

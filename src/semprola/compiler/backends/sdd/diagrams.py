@@ -1,4 +1,4 @@
-"""Sentential decision diagrams by PySDD: programs over Boolean functions go in, circuits come out."""
+"""Sentential decision diagrams by PySDD: from programs over Boolean functions to circuits."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ _PHASE = "compiling with PySDD"
 def run(
     program: Program, roots: list[int], vtree: Vtree, labels: tuple[str, ...], budget: Budget | None = None
 ) -> Circuit:
-    """The circuit of the conjunction of some steps, which share no variable, as SDDs over a vtree.
+    """The circuit of a conjunction of steps that share no variable, made of SDDs over a vtree.
 
     Args:
         program: the functions.
         roots: steps whose conjunction is wanted; no two may mention the same variable.
-        vtree: over all variables.
+        vtree: a vtree over all variables.
         labels: names of the variables.
         budget: what the run may use.
 
@@ -48,12 +48,12 @@ def decisions(
     Args:
         program: the functions.
         root: the step.
-        vtree: right-linear.
+        vtree: a right-linear vtree.
         budget: what the run may use.
 
     Returns:
-        The root, and for each node that decides, the variable and where a 0 and a 1 lead (None: to no model). Node 0
-        is true.
+        The root, and for each decision node its variable and the nodes after a 0 and a 1 (None if no model is left).
+        Node 0 is true.
     """
     answer = request("PySDD", {}, request_arrays(program, [root], vtree), budget, _PHASE)
     start, prime, sub = (answer[name].tolist() for name in ("start", "prime", "sub"))
@@ -72,7 +72,7 @@ def decisions(
 
 
 def save_sdd(circuit: Circuit, sdd_path: Path, vtree_path: Path, vtree: Vtree) -> None:
-    """Write a circuit as the sentential decision diagram over a vtree; see :meth:`Circuit.write_sdd`."""
+    """Write a circuit as a sentential decision diagram over a vtree; see :meth:`Circuit.write_sdd`."""
     program = Program()
     root = program.add_circuit(circuit, np.arange(circuit.num_variables))
     arrays = request_arrays(program, [root], vtree)
@@ -98,10 +98,10 @@ def _umask() -> int:
 
 
 def _circuit(answer: dict[str, npt.NDArray[np.integer]], labels: tuple[str, ...], vtree: Vtree) -> Circuit:
-    """The conjunction of the answer's roots: a product for each pair (prime, sub), a sum for each decision.
+    """The conjunction of the answer's roots: a product per pair (prime, sub), and a sum per decision.
 
-    A decision of one element is its product, and an element whose sub is true is its prime. Nodes are numbered:
-    literals, then for each decision the products that it is the first to need, then its sum.
+    A decision with one element is just its product, and an element whose sub is true is just its prime. Nodes are
+    numbered in this order: literals; then for each decision the products that it is the first to need, and its sum.
     """
     roots = np.unique(answer["roots"].astype(np.int64))
     if np.any(roots < 0):
@@ -155,7 +155,7 @@ def _merged(
     parent: npt.NDArray[np.int64],
     child: npt.NDArray[np.int64],
 ) -> tuple[npt.NDArray[Any], ...]:
-    """Kind, literal, child_start and children from edges; a product used once, by a product, merges into it."""
+    """Kind, literal, child_start and children from edges; a product whose only parent is a product merges into it."""
     count = len(kind)
     user = np.arange(count)
     user[child] = parent

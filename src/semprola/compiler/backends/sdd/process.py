@@ -1,4 +1,4 @@
-"""The one child process for PySDD and oxidd: started when first needed, asked one thing at a time, killed when told."""
+"""The child process for PySDD and oxidd: started when first needed, given one request at a time, killed on demand."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _WORKER = Path(__file__).with_name("worker.py")
 _CODES = {"i1": "b", "i4": "i", "i8": "q"}
 _DTYPES: dict[str, str] = {code: kind for kind, code in _CODES.items()}
 _MOST_KEPT = 1 << 29  # a worker that has grown beyond this is not reused
-_BYTES_A_NODE = 4096  # generous: only there to stop one runaway operation under a node budget
+_BYTES_PER_NODE = 4096  # generous: it only has to stop a single runaway operation under a node budget
 _SLACK = 1 << 28
 _PATIENCE = 0.25
 
@@ -39,23 +39,23 @@ def request(
 ) -> Arrays:
     """Send one request to the worker and wait for its answer.
 
-    Whatever ends the wait early (the budget, Ctrl-C, an exception in a progress function) kills the worker at once;
-    the next request starts another.
+    If anything ends the wait early (the budget, Ctrl-C, an exception in a progress function), the worker is killed at
+    once; the next request starts another.
 
     Args:
-        library: the library that does the work, as errors name it.
+        library: the library that does the work, for error messages.
         header: the request's settings.
         arrays: its arrays, of int8, int32 or int64.
-        budget: what it may use; without a limit on memory, nine tenths of the machine's.
-        phase: what is being done, as progress and errors say it.
+        budget: what it may use; without a limit on memory, nine tenths of the machine's memory.
+        phase: what is being done, for progress reports and error messages.
 
     Raises:
-        CompilationBudgetError: out of time, nodes or memory.
-        SemprolaError: the worker ended in another way.
+        CompilationBudgetError: time, nodes or memory ran out.
+        SemprolaError: the worker failed for another reason.
     """
     most = budget.max_nodes
     limit = budget.memory if budget.memory is not None else _machine_memory()
-    by_nodes = None if most is None else _SLACK + _BYTES_A_NODE * most
+    by_nodes = None if most is None else _SLACK + _BYTES_PER_NODE * most
     out_of_memory: Resource = "memory"
     if by_nodes is not None and (limit is None or by_nodes < limit):
         limit, out_of_memory = by_nodes, "nodes"
@@ -110,9 +110,9 @@ class _Worker:
         if found is None or not found.submodule_search_locations:
             raise SemprolaError("PySDD is not installed: pip install pysdd")
         where = str(Path(next(iter(found.submodule_search_locations))).parent)
-        # a parent-death signal is sent when the starting *thread* ends, so only the main thread may ask for one
+        # the system sends a parent-death signal when the starting *thread* ends: only the main thread may ask for one
         main = threading.current_thread() is threading.main_thread()
-        # a pipe that only ever closes: the child ends when this process does, whatever it is doing
+        # a pipe that is only ever closed: the child ends with this process, whatever it is doing
         life, self.life = os.pipe() if os.name == "posix" else (-1, -1)
         try:
             self.process = subprocess.Popen(
@@ -121,7 +121,7 @@ class _Worker:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
-                bufsize=0,  # a buffer, and its lock, would be copied by a fork
+                bufsize=0,  # a fork would copy a buffer and its lock
                 pass_fds=(life,) if life >= 0 else (),
             )
         except OSError as error:
@@ -141,7 +141,7 @@ class _Worker:
         budget: Budget,
         phase: str,
     ) -> tuple[dict[str, Any], Arrays]:
-        # pipes cannot be waited for with a time limit everywhere; a queue filled by a thread can
+        # not every system can wait for a pipe with a time limit, but a queue filled by a thread works everywhere
         inbox: queue.SimpleQueue[tuple[dict[str, Any], Arrays] | None] = queue.SimpleQueue()
         threading.Thread(target=self._talk, args=(header, arrays, inbox), daemon=True).start()
         nodes = 0
@@ -154,7 +154,7 @@ class _Worker:
                 if "progress" not in message[0]:
                     return message
                 nodes = message[0]["progress"]
-            # also when nothing came: a single operation can take long, and says nothing meanwhile
+            # even without a message: a single operation can take long without reporting anything
             budget.watch(phase, nodes)
 
     def kill(self) -> None:
@@ -165,7 +165,7 @@ class _Worker:
         self._close_pipes()
 
     def forget(self) -> None:
-        """In a forked copy of this process: let go of a child that is not ours."""
+        """Called in a forked copy of this process: release a child that is not ours."""
         self.process.returncode = 0
         self._close_pipes()
 
@@ -211,7 +211,7 @@ class _Worker:
 
 
 class _State:
-    """What the process shares; a forked child starts afresh."""
+    """State shared by the threads of this process; a forked child starts afresh."""
 
     lock = threading.Lock()
     worker: _Worker | None = None
@@ -236,7 +236,7 @@ if hasattr(os, "register_at_fork"):
 
 @contextlib.contextmanager
 def _waiting_for(lock: threading.Lock, budget: Budget, phase: str) -> Iterator[None]:
-    """Hold the lock; another thread's request counts against the time."""
+    """Hold the lock; waiting for another thread's request counts against the time budget."""
     while True:
         left = budget.seconds_left
         if lock.acquire(timeout=_PATIENCE if left is None else min(left, _PATIENCE)):
@@ -249,14 +249,14 @@ def _waiting_for(lock: threading.Lock, budget: Budget, phase: str) -> Iterator[N
 
 
 def _explained(library: str, status: int, out_of_memory: Resource, budget: Budget) -> SemprolaError:
-    """What the end of the worker means."""
+    """The error that explains why the worker ended."""
     killed = {-getattr(signal, name, 0): name for name in ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT")}
     if status in killed:
         return SemprolaError(
-            f"the {library} process was ended from outside by {killed[status]} (perhaps the machine is out of memory): "
+            f"the {library} process was ended from outside by {killed[status]} (did the machine run out of memory?): "
             "try again, or set memory="
         )
-    # when an allocation fails libsdd exits with 1, oxidd aborts
+    # if an allocation fails, libsdd exits with status 1 and oxidd aborts
     if status in (1, -getattr(signal, "SIGABRT", 0)) or (status < 0 and out_of_memory == "nodes"):
         return budget.error(out_of_memory)
     if status < 0:
@@ -268,7 +268,7 @@ def _explained(library: str, status: int, out_of_memory: Resource, budget: Budge
 
 
 def _machine_memory() -> int | None:
-    """Nine tenths of the machine's memory, so that PySDD gives up before the machine does."""
+    """Nine tenths of the machine's memory: PySDD should give up before the machine does."""
     try:
         return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") * 9 // 10
     except (AttributeError, ValueError, OSError):

@@ -1,8 +1,8 @@
-"""The process that runs PySDD: a plain script that knows nothing of semprola, started by ``process``.
+"""The process that runs PySDD: a plain script that does not import semprola, started by ``process``.
 
-PySDD ends the interpreter when an allocation fails and cannot be interrupted, so it never runs in the user's process.
-Messages both ways are a 4-byte length, a JSON header and the raw arrays that the header lists. A request holds a
-vtree and a straight-line program over Boolean functions; the answer holds the sentential decision diagrams of the
+PySDD cannot be interrupted and ends the interpreter if an allocation fails, so it never runs in the user's process. A
+message in either direction is a 4-byte length, a JSON header and the raw arrays that the header lists. A request holds
+a vtree and a straight-line program over Boolean functions; the answer holds the sentential decision diagrams of the
 program's roots, or says which budget ran out.
 """
 
@@ -37,7 +37,7 @@ def main() -> None:
     _die_with_parent(int(sys.argv[2]))
     _end_on_hangup(int(sys.argv[3]))
     sys.path.append(sys.argv[1])
-    # libsdd recurses over the vtree: a deep one needs a deep stack, which only a new thread can have
+    # libsdd recurses over the vtree: a deep vtree needs a large stack, which only a new thread can have
     for size in _STACK_BYTES:
         try:
             threading.stack_size(size)
@@ -83,7 +83,7 @@ def _exactly(stream: BinaryIO, count: int) -> bytes:
 
 
 def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
-    """The two pipes under numbers of their own: the C library writes its complaints to standard output."""
+    """Move the two pipes to other file descriptors, because the C library prints errors to standard output."""
     incoming = os.fdopen(os.dup(0), "rb")
     outgoing = os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDWR)
@@ -93,7 +93,7 @@ def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
 
 
 def _die_with_parent(parent: int) -> None:
-    """Where the system offers it: end when the parent does, and be the first to go when memory runs out."""
+    """If the system allows it, end with the parent, and be the first process killed when memory runs out."""
     if not sys.platform.startswith("linux"):
         return
     with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
@@ -114,10 +114,10 @@ def _serve(incoming: BinaryIO, outgoing: BinaryIO) -> None:
 
 
 def _end_on_hangup(life: int) -> None:
-    """End (SIGIO's default) when the parent's end of a pipe closes, even in the middle of a C call.
+    """End (the default action of SIGIO) when the parent's end of a pipe closes, even in the middle of a C call.
 
-    Nothing is ever written to this pipe. On one that carries requests, the signal that announces the last bytes of a
-    request may come after the request was read, and would end a process that has only just begun to work.
+    Nothing is ever written to this pipe. On a pipe that carries requests, the signal for the last bytes of a request
+    could arrive after the request was read, and would end a process that has only just started to work.
     """
     if life < 0:
         return
@@ -134,7 +134,7 @@ def _end_on_hangup(life: int) -> None:
 
 @contextlib.contextmanager
 def _address_space(extra: int | None) -> Any:
-    """At most `extra` bytes more than now, where the system has such limits."""
+    """Allow at most `extra` bytes more than now, if the system has such limits."""
     try:
         import resource
 
@@ -180,12 +180,12 @@ def _answer(
         return {"largest": _largest()}, result
     except MemoryError:
         return {"exceeded": "memory", "largest": 1 << 62}, {}
-    except Exception as error:  # whatever goes wrong here is reported over there
+    except Exception as error:  # the other process reports whatever goes wrong here
         return {"error": f"{type(error).__name__}: {error}", "largest": 1 << 62}, {}
 
 
 def _diagrams() -> Any:
-    """The file for oxidd; this process sees no package, only what it is told to."""
+    """The module for oxidd, loaded by path: this process does not import packages of its own."""
     if "dd_worker" not in sys.modules:
         path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bdd", "worker.py")
         spec = importlib.util.spec_from_file_location("dd_worker", path)
@@ -197,8 +197,8 @@ def _diagrams() -> Any:
 
 
 def _largest() -> int:
-    """Bytes that this process has ever held; what is large is not used again."""
-    # on Linux, what getrusage says begins with the size of the process that started this one
+    """The most bytes that this process has ever held; a process that has grown large is not reused."""
+    # on Linux, the value of getrusage starts at the size of the process that started this one
     with contextlib.suppress(OSError, ValueError, StopIteration), open("/proc/self/status") as file:
         return int(next(line for line in file if line.startswith("VmHWM:")).split()[1]) * 1024
     try:
@@ -209,7 +209,7 @@ def _largest() -> int:
 
 
 def _vtree(sdd: Any, arrays: dict[str, array[int]]) -> Any:
-    """libsdd takes a vtree of any shape only from a file."""
+    """The vtree, by way of a file: libsdd has no other way to take a vtree of any shape."""
     lines = [f"vtree {len(arrays['variable'])}"]
     for node, (left, right, variable) in enumerate(
         zip(arrays["left"], arrays["right"], arrays["variable"], strict=True)
@@ -225,7 +225,7 @@ def _vtree(sdd: Any, arrays: dict[str, array[int]]) -> Any:
 
 
 def _run(manager: Any, header: dict[str, Any], arrays: dict[str, array[int]], outgoing: BinaryIO) -> list[Any] | None:
-    """The functions of the program's roots; None if more nodes than `max_nodes` were alive."""
+    """The functions of the program's roots; None if there were more live nodes than `max_nodes`."""
     op, a, b, c, roots = (arrays[name] for name in ("op", "a", "b", "c", "roots"))
     most = header.get("max_nodes")
     free_after = _last_uses(op, a, b, c, roots)
@@ -278,10 +278,10 @@ def _last_uses(op: array[int], a: array[int], b: array[int], c: array[int], root
 
 
 def _flatten(values: list[Any], variables: int) -> dict[str, array[int]]:
-    """The decision nodes below the roots, children first; elements whose sub is false are left out.
+    """The decision nodes below the roots, children first, without elements whose sub is false.
 
-    A reference is 0 for true, -1 for false, 2v - 1 and 2v for the literals of variable v, 2 * variables + 1 + k for
-    the k-th decision.
+    A reference is 0 for true, -1 for false, 2v - 1 and 2v for the literals of variable v, and 2 * variables + 1 + k
+    for decision k.
     """
     number: dict[int, int] = {}
     start, prime, sub = array("q", [0]), array("i"), array("i")

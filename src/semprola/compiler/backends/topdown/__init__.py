@@ -1,1 +1,1 @@
-"""Our own top-down compiler of clauses, native and in plain Python."""
+"""Our own top-down compiler of clauses, in C++ and in plain Python."""

@@ -1,4 +1,4 @@
-"""The native module as the compiler sees it: its functions declared, and calls that can be interrupted."""
+"""The compiler's view of the native module: declarations of its functions, and calls that can be interrupted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _POLL_SECONDS = 0.05
 
 @functools.lru_cache(maxsize=1)
 def native_library() -> ctypes.CDLL | None:
-    """The native module with the compiler's functions declared, or None where there is none that fits this code."""
+    """The native module with the compiler's functions declared, or None if there is none that matches this code."""
     library = open_library()
     if library is None:
         return None
@@ -27,7 +27,7 @@ def native_library() -> ctypes.CDLL | None:
 
 
 class Shared(ctypes.Structure):
-    """Memory shared with a running native call; mirrors `struct Shared` of ddnnf_common.hpp."""
+    """Memory shared with a running native call; mirrors `struct Shared` in ddnnf_common.hpp."""
 
     _fields_ = (
         ("stop", ctypes.c_int32),
@@ -44,7 +44,7 @@ class Shared(ctypes.Structure):
 
 
 def call_interruptibly(function: Callable[..., int], shared: Shared, *args: Any, poll: Callable[[], None]) -> int:
-    """Run a native function in a thread, polling from this one; any exception here, Ctrl-C too, stops it first."""
+    """Run a native function in another thread while this one polls; any exception here, such as Ctrl-C, stops it."""
     result: list[int] = []
     worker = threading.Thread(target=lambda: result.append(function(*args)), daemon=True)
     worker.start()

@@ -1,7 +1,7 @@
 """The top-down compiler in plain Python, for small inputs and machines without the native module.
 
-Exhaustive DPLL on residual clause sets: unit propagation, connected components, a component cache keyed by the residual
-clauses themselves, branching on the most frequent variable. No clause learning. All loops are iterative.
+It is an exhaustive DPLL on residual clause sets, with unit propagation, connected components, a component cache keyed
+by the residual clauses, and branching on the most frequent variable. There is no clause learning and no recursion.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def compile_arrays(
     """Compile clauses of DIMACS literals; see `search.compile_cnf` for the form of the result.
 
     Returns:
-        The arrays kind, literal, child_start, children; None when the clauses have no model.
+        The arrays kind, literal, child_start and children; None if the clauses have no model.
     """
     held = _Held(budget, memory)
     nodes = _Nodes(frozenset(hidden), determined, held)
@@ -45,7 +45,7 @@ def compile_arrays(
 
 
 class _Held:
-    """About how many bytes there are, held against the budget."""
+    """An estimate of the bytes in use, checked against the budget."""
 
     def __init__(self, budget: Budget, memory: int) -> None:
         self.budget, self.memory = budget, memory
@@ -77,7 +77,7 @@ class _Nodes:
         if first == second or (1,) in (self._keys[first], self._keys[second]):
             if self.determined:
                 raise NotDetermined
-            return first  # only hidden variables are left here: both sides are TRUE
+            return first  # only hidden variables are left here: both sides are true
         decision = {self._ids[key] for key in ((0, variable), (0, -variable)) if key in self._ids}
         rest = [self._factors(node) - decision for node in (first, second)]
         if decision and rest[0] == rest[1]:
@@ -85,7 +85,7 @@ class _Nodes:
         return self._intern((2, *sorted((first, second))))
 
     def arrays(self, root: int) -> _Arrays:
-        """What the root reaches, renumbered; branches that turned out to be empty have left unused nodes."""
+        """The nodes that the root reaches, renumbered; branches without a model have left unused nodes."""
         alive = {root}
         for node in range(root, -1, -1):
             if node in alive and self._keys[node][0] != 0:
@@ -115,7 +115,7 @@ class _Nodes:
 
 @dataclass
 class _Frame:
-    """A component under work: the branches still to try and the branch being built."""
+    """A component in progress: the branches still to try and the branch being built."""
 
     component: _Component | None  # None: the whole formula, without a decision
     branches: list[int]  # literals still to be tried
@@ -165,7 +165,7 @@ def _search(clauses: list[_Clause], nodes: _Nodes, held: _Held) -> int:
 
 
 def _enter(frame: _Frame, clauses: Sequence[_Clause], literal: int | None, nodes: _Nodes) -> None:
-    """Start a branch of the frame: propagate the literal and split what is left."""
+    """Start a branch of the frame: propagate the literal and split the rest into components."""
     frame.literals, frame.pending, frame.parts = set(), [], []
     residual = _propagate(clauses, [] if literal is None else [literal], frame.literals)
     frame.failed = residual is None
@@ -175,7 +175,7 @@ def _enter(frame: _Frame, clauses: Sequence[_Clause], literal: int | None, nodes
     if nodes.determined and nodes.hidden:
         left = _variables(residual) | {abs(x) for x in frame.literals}
         if (_variables(clauses) - left) & nodes.hidden:
-            raise NotDetermined  # neither value of the variable matters any more
+            raise NotDetermined  # the value of the variable no longer matters
 
 
 def _add_part(frame: _Frame, node: int) -> None:
@@ -186,7 +186,7 @@ def _add_part(frame: _Frame, node: int) -> None:
 
 
 def _propagate(clauses: Sequence[_Clause], start: list[int], assigned: set[int]) -> list[_Clause] | None:
-    """Assign literals and all that follow by unit propagation; the clauses left open, or None on a conflict."""
+    """Assign literals and all that follow by unit propagation; return the open clauses, or None on a conflict."""
     occurrences: dict[int, list[int]] = defaultdict(list)
     open_literals = [len(c) for c in clauses]
     queue = list(start)

@@ -1,8 +1,8 @@
 """Top-down knowledge compilation: from a CNF to a decision-DNNF.
 
-The compiler proper is native (`_native_src/ddnnf*.cpp`): exhaustive DPLL with conflict learning, connected components,
-a component cache, and branching guided by a tree decomposition. Where the native module is absent the same circuits, up
-to the order of decisions, come from `plain`, which is meant for small inputs.
+The compiler itself is native (`_native_src/ddnnf*.cpp`): an exhaustive DPLL with conflict learning, connected
+components, a component cache, and branching guided by a tree decomposition. Without the native module, `plain` makes
+equivalent circuits with another order of decisions; it is meant for small inputs.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ Clauses = Sequence[Sequence[int]] | Csr
 class Ddnnf:
     """A decision-DNNF as flat arrays: children before parents, the root last, no two nodes equal.
 
-    A product without children is TRUE; there is no FALSE. Every sum has two children, which disagree on a decision
-    variable: each is that variable's literal or a product with that literal among its children. Not smoothed:
+    A product without children is true; there is no false node. Every sum has two children, which disagree on a decision
+    variable: each is a literal of that variable, or a product with that literal among its children. It is not smooth:
     variables that do not occur below a node are free there.
 
     Attributes:
         kind: [nodes] LITERAL, PRODUCT or SUM.
-        literal: [nodes] DIMACS literal of a LITERAL, else 0.
+        literal: [nodes] the DIMACS literal of a LITERAL, otherwise 0.
         child_start: [nodes + 1] the children of node n are `children[child_start[n]:child_start[n + 1]]`.
         children: [edges] node numbers.
     """
@@ -47,7 +47,7 @@ class Ddnnf:
 
     @property
     def num_nodes(self) -> int:
-        """Number of nodes, leaves included."""
+        """Number of nodes, including leaves."""
         return len(self.kind)
 
     @property
@@ -70,12 +70,12 @@ def compile_cnf(
         num_vars: number of variables; literals are ±1 … ±num_vars.
         clauses: a sequence of sequences of DIMACS literals, or a pair of arrays (start, literals) in which clause c
             is `literals[start[c]:start[c + 1]]`.
-        budget: what may be used; without a limit on memory, three quarters of the machine's.
+        budget: what may be used; without a limit on memory, three quarters of the machine's memory.
         projected_out: variables to leave out of the circuit.
-        determined: whether the other variables determine those in every model, as they do the definitions of a
-            Tseitin encoding. Then the search may branch on them; sums that decide on one of them stay deterministic,
-            because their sides still have no model in common, but show no conflicting literal. If False they are
-            existentially quantified: never branched on, so that every sum shows its decision.
+        determined: whether the other variables determine these in every model, as in a Tseitin encoding. If so, the
+            search may branch on them; a sum that decides on one of them is still deterministic, because its sides have
+            no model in common, but shows no conflicting literals. If not, they are existentially quantified: the search
+            does not branch on them, so every sum shows its decision.
 
     Returns:
         The circuit, over the variables that are not projected out.
@@ -83,7 +83,7 @@ def compile_cnf(
     Raises:
         UnsatisfiableError: the CNF has no model.
         CompilationBudgetError: time, nodes or memory ran out.
-        FormatError: a literal or an option is out of range, or a variable was seen not to be determined.
+        FormatError: a literal or an option is out of range, or a variable turned out not to be determined.
 
     Example:
         >>> circuit = compile_cnf(2, [[1, 2]])
@@ -92,7 +92,7 @@ def compile_cnf(
     """
     start, literals = _csr(num_vars, clauses)
     hidden = _variables(num_vars, projected_out)
-    # The compiler sees only variables that occur: a declared variable costs nothing.
+    # The compiler sees only variables that occur, so declaring more variables costs nothing.
     used = np.unique(np.abs(literals))
     compact = np.searchsorted(used, np.abs(literals)) + 1
     task = _Task(
@@ -122,8 +122,8 @@ class _Task:
 
 
 _SHARE = 0.75
-"""The part of a memory budget that the search fills before it forgets components. The process is weighed too, and must
-not be over the budget before that happens: it also holds what was freed but not given back, and the clauses."""
+"""The share of a memory budget that the search fills before it forgets components. The whole process counts, too, and
+must not exceed the budget first: it includes the clauses, and memory that was freed but not returned."""
 _PHASES = ("simplify", "order", "search")
 _DETAILS = ("edges", "decisions", "conflicts", "cache_entries", "cache_hits", "bytes", "width")
 
@@ -138,7 +138,7 @@ def _run_native(library: ctypes.CDLL, task: _Task) -> Ddnnf:
         details = {name: getattr(shared, name) for name in _DETAILS}
         budget.watch(f"compiling top-down ({_PHASES[shared.phase]})", shared.nodes, details)
 
-    report()  # an error must say what was being done, however soon it comes
+    report()  # even an early error must say what was being done
     status = call_interruptibly(
         library.semprola_ddnnf_compile,
         shared,
@@ -148,7 +148,7 @@ def _run_native(library: ctypes.CDLL, task: _Task) -> Ddnnf:
         task.literals.ctypes.data,
         task.hidden.ctypes.data,
         int(task.determined),
-        # all of the time, not what is left: the search for an order depends on it, and must not on the machine's load
+        # the whole time, not the rest: the search for an order depends on it but must not depend on the machine's load
         -1.0 if budget.timeout is None else budget.timeout,
         -1 if budget.max_nodes is None else budget.max_nodes,
         _default_memory() if budget.memory is None else int(_SHARE * budget.memory),
@@ -175,7 +175,7 @@ def _run_native(library: ctypes.CDLL, task: _Task) -> Ddnnf:
 
 
 def _check_decisions(shared: Shared, budget: Budget) -> None:
-    """Refuse a search that takes too many steps: whether it is seen on the way or at the end makes no difference."""
+    """Refuse a search with too many steps, no matter whether this is noticed on the way or at the end."""
     if budget.max_decisions is not None and shared.decisions > budget.max_decisions:
         raise budget.error("nodes", shared.nodes, shared.decisions)
 
@@ -204,7 +204,7 @@ def _error(status: int, budget: Budget, nodes: int | None = None, decisions: int
     if status == _UNSATISFIABLE:
         return UnsatisfiableError("the clauses have no model: remove or weaken a rule")
     if status == _NOT_DETERMINED:
-        return FormatError("projected_out: a variable there is not determined by the others: use determined=False")
+        return FormatError("projected_out: one of the variables is not determined by the others: use determined=False")
     resource = _RESOURCES.get(status)
     if resource is None:
         return SemprolaError(f"the native compiler failed with status {status}: try another back end")
@@ -251,7 +251,7 @@ def _variables(num_vars: int, variables: Sequence[int]) -> npt.NDArray[np.int64]
 
 
 def _default_memory() -> int:
-    """Three quarters of the machine's memory: running into its end would kill the process without a word."""
+    """Three quarters of the machine's memory: a process that uses all of it would be killed without a message."""
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") * 3 // 4
     except (AttributeError, OSError, ValueError):
