@@ -50,7 +50,7 @@ def test_ties_take_the_smallest_set():
 @pytest.mark.parametrize(
     ("logits", "options", "words"),
     [
-        ([1.0, 2.0], {}, r"shape \[2\], the labels are 3"),
+        ([1.0, 2.0], {}, r"shape \[2\] for 3 labels"),
         ([[0.0, 0.0, 0.0], [1.0, float("nan"), 2.0]], {}, "row 1 is not finite"),
         ([1.0, 2.0, 3.0], {"mandatory_leaf": True}, "only nonempty= is possible"),
     ],

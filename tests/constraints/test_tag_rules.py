@@ -156,12 +156,12 @@ def test_automata_that_read_numbers() -> None:
         ("", sp.UnsatisfiableError, "no sequence"),
         (sp.FALSE, sp.UnsatisfiableError, "no sequence"),
         (sp.parse('"prev=O" & ~"prev=O"'), sp.UnsatisfiableError, "no sequence"),
-        (sp.parse('"prev=Q" -> O'), sp.LabelError, "'prev=Q', and 'Q' is not a tag: the tags are O, B-PER"),
-        (sp.parse("before -> O"), sp.LabelError, "speak of 'before': expected 'first'"),
+        (sp.parse('"prev=Q" -> O'), sp.LabelError, "'prev=Q', but 'Q' is not a tag: the tags are O, B-PER"),
+        (sp.parse("before -> O"), sp.LabelError, "mention 'before': expected 'first'"),
         (Machine(["O", "X"]), sp.LabelError, "reads 'X', which is not a tag"),
-        (TagMachine([[0, 0]], [True]), sp.LabelError, "reads 2 tags, and there are 5"),
+        (TagMachine([[0, 0]], [True]), sp.LabelError, "reads 2 tags, but there are 5"),
         (3, sp.LabelError, "rules must be"),
-        (sp.constraints.permutation(2), sp.LabelError, "speak of"),
+        (sp.constraints.permutation(2), sp.LabelError, "mention"),
     ],
 )
 def test_bad_rules(rules: Any, error: type[Exception], message: str) -> None:

@@ -1,4 +1,4 @@
-// C interface of the top-down compiler and of the elimination orders; loaded by ctypes, knows nothing of Python.
+// C interface of the top-down compiler and of the elimination orders; loaded by ctypes, independent of Python.
 #include <algorithm>
 #include <memory>
 #include <new>
@@ -10,7 +10,7 @@ namespace {
 
 using namespace semprola::ddnnf;
 
-constexpr int64_t kMaxVars = int64_t{1} << 30;  // literals are twice as many, and unsigned numbers of 32 bits
+constexpr int64_t kMaxVars = int64_t{1} << 30;  // there are twice as many literals, and they must fit into 32 bits
 
 void require(bool condition) {
   if (!condition) throw Abort{kBadInput};
@@ -47,8 +47,8 @@ std::vector<std::vector<Var>> read_sets(int64_t num_vars, const int64_t* start, 
 
 }  // namespace
 
-// Compiles a CNF in DIMACS literals, clause c being literals[start[c], start[c + 1]). Negative budgets mean none.
-// On success `*result` owns the circuit until semprola_ddnnf_free, and sizes[0..1] are its nodes and edges.
+// Compiles a CNF in DIMACS literals; clause c is literals[start[c], start[c + 1]). A negative budget means no limit.
+// On success `*result` owns the circuit until semprola_ddnnf_free, and sizes[0..1] are its numbers of nodes and edges.
 SEMPROLA_EXPORT int32_t semprola_ddnnf_compile(int64_t num_vars, int64_t num_clauses, const int64_t* start,
                                                const int32_t* literals, const uint8_t* hidden, int32_t determined,
                                                double seconds, int64_t max_nodes, int64_t max_bytes, Shared* shared,
@@ -76,7 +76,7 @@ SEMPROLA_EXPORT int32_t semprola_ddnnf_compile(int64_t num_vars, int64_t num_cla
   }
 }
 
-// Copies the circuit into arrays of the sizes that compile reported: nodes, nodes, nodes + 1, edges.
+// Copies the circuit into arrays of the sizes that semprola_ddnnf_compile reported: nodes, nodes, nodes + 1, edges.
 SEMPROLA_EXPORT void semprola_ddnnf_copy(const void* result, int8_t* kind, int32_t* literal, int64_t* child_start,
                                          int32_t* children) {
   static_cast<const Trace*>(result)->copy(kind, literal, child_start, children);
@@ -84,8 +84,8 @@ SEMPROLA_EXPORT void semprola_ddnnf_copy(const void* result, int8_t* kind, int32
 
 SEMPROLA_EXPORT void semprola_ddnnf_free(void* result) { delete static_cast<Trace*>(result); }
 
-// The best greedy elimination order of the union of cliques, within `tries` attempts and `seconds` (at least one
-// attempt is completed). Returns its width or a negative status.
+// Finds the best greedy elimination order of the union of cliques within `tries` attempts and `seconds`; at least one
+// attempt is completed. Returns its width or a negative status.
 SEMPROLA_EXPORT int64_t semprola_elimination_order(int64_t num_vars, int64_t num_cliques, const int64_t* start,
                                                    const int32_t* members, int32_t min_degree, int64_t tries,
                                                    double seconds, Shared* shared, int32_t* order) {

@@ -44,7 +44,7 @@ void Cache::insert(const uint8_t* key, size_t size, uint64_t hash, uint32_t node
   if (generations_[young_].bytes_with(size, block) > limit_ / 2) {
     young_ = 1 - young_;
     generations_[young_].clear();
-    if (generations_[young_].bytes_with(size, block) > limit_ / 2) return;  // not even alone
+    if (generations_[young_].bytes_with(size, block) > limit_ / 2) return;  // does not fit even alone
   }
   generations_[young_].insert(key, size, hash, node, block);
 }
@@ -59,7 +59,7 @@ void Cache::shrink(int64_t bytes) {
   if (this->bytes() > bytes) generations_[young_].clear();
 }
 
-// Small where little may be held: else a single block would fill a generation.
+// Small if the limit is small: otherwise a single block would fill a generation.
 size_t Cache::block_size() const {
   return std::min(kLargestBlock, std::max(kSmallestBlock, static_cast<size_t>(std::max<int64_t>(limit_, 0)) / 32));
 }

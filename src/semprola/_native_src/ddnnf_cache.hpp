@@ -1,13 +1,13 @@
-// Component cache: packed keys, compared in full, in two generations of bounded size.
+// Component cache: packed keys that are compared in full, in two generations of bounded size.
 #pragma once
 
 #include "ddnnf_common.hpp"
 
 namespace semprola::ddnnf {
 
-// Maps byte strings to circuit nodes. When the young generation is full the old one is dropped and they change roles;
-// an entry that is found in the old generation moves to the young one. So what is used stays, and no clean-up stops the
-// search. Forgetting costs time, never correctness: a component that is met again is searched again.
+// Maps byte strings to circuit nodes. When the young generation is full, the old one is dropped and the two swap roles;
+// an entry found in the old generation is copied to the young one. So entries in use stay, and no clean-up interrupts
+// the search. Forgetting costs time, never correctness: a forgotten component is searched again.
 class Cache {
  public:
   static constexpr uint32_t kMissing = UINT32_MAX;
@@ -17,9 +17,9 @@ class Cache {
   uint32_t find(const uint8_t* key, size_t size, uint64_t hash);
   void insert(const uint8_t* key, size_t size, uint64_t hash, uint32_t node);
 
-  // Holds at most so many bytes from now on; what is over goes at once.
+  // Limits the cache to this many bytes from now on; drops entries at once if it holds more.
   void set_limit(int64_t bytes);
-  // Forgets the old generation, and the young one too if that is not enough, until `bytes` are held at most.
+  // Forgets the old generation if the cache holds more than `bytes`, and the young one if that is not enough.
   void shrink(int64_t bytes);
   int64_t bytes() const { return generations_[0].bytes() + generations_[1].bytes(); }
   int64_t entries() const { return generations_[0].count + generations_[1].count; }
@@ -43,7 +43,7 @@ class Cache {
     bool has_room_for(size_t size) const {
       return !blocks.empty() && blocks.back().size() + size + 4 <= blocks.back().capacity();
     }
-    int64_t bytes_with(size_t size, size_t block) const;  // after one more key of that size
+    int64_t bytes_with(size_t size, size_t block) const;  // bytes after one more key of that size
     const Slot* find(const uint8_t* key, size_t size, uint64_t hash) const;
     void insert(const uint8_t* key, size_t size, uint64_t hash, uint32_t node, size_t block);
     void grow();

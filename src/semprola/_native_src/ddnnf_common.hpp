@@ -1,4 +1,4 @@
-// Shared vocabulary of the top-down compiler: literals, status codes, and the budget guard.
+// Definitions shared by the top-down compiler: literals, status codes, and the budget guard.
 #pragma once
 
 #include <atomic>
@@ -20,7 +20,7 @@ inline Lit negate(Lit l) { return l ^ 1U; }
 inline Var var_of(Lit l) { return l >> 1; }
 inline bool is_negative(Lit l) { return (l & 1U) != 0; }
 
-// Return codes of the C interface; compiler/topdown.py mirrors them.
+// Return codes of the C interface; compiler/backends/topdown/search.py mirrors them.
 enum Status : int32_t {
   kOk = 0,
   kUnsatisfiable = 1,
@@ -35,7 +35,7 @@ enum Status : int32_t {
 
 enum Phase : int32_t { kSimplify = 0, kOrder = 1, kSearch = 2 };
 
-// A number that one thread writes while another reads it. Nothing else depends on its value, so no order is needed.
+// A number that one thread writes while another reads it. Nothing else depends on it, so no memory order is needed.
 template <typename T>
 class Cell {
  public:
@@ -51,7 +51,7 @@ class Cell {
                 "the caller reads and writes plain numbers");
 };
 
-// Memory shared with the caller: it sets `stop`, the compiler writes the rest. Mirrored by a ctypes Structure.
+// Memory shared with the caller, which sets `stop`; the compiler writes the rest. Mirrored by a ctypes Structure.
 struct Shared {
   Cell<int32_t> stop;
   Cell<int32_t> phase;
@@ -92,15 +92,15 @@ class Guard {
     if (max_nodes_ >= 0 && nodes > max_nodes_) throw Abort{kTooManyNodes};
   }
 
-  // Called before memory is taken, with the total that would then be held.
+  // Called before memory is allocated, with the total after the allocation.
   void check_bytes(int64_t bytes) const {
     if (max_bytes_ < 0 || bytes <= max_bytes_) return;
     if (relief_ && bytes - relief_(bytes - max_bytes_) <= max_bytes_) return;
     throw Abort{kOutOfMemory};
   }
 
-  // What to do before giving up for want of memory: a function that is told how many bytes are missing, frees what it
-  // can spare, and returns how many bytes that were.
+  // Sets what to do before giving up because memory has run out: the function gets the number of bytes that are
+  // missing, frees what it can spare, and returns how many bytes it has freed.
   void set_relief(std::function<int64_t(int64_t)> relief) { relief_ = std::move(relief); }
 
   double seconds() const { return seconds_; }

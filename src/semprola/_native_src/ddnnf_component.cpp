@@ -8,7 +8,7 @@ namespace semprola::ddnnf {
 
 namespace {
 
-// Appends a sorted set of numbers: as a bitmap over its range where that is shorter, else as byte-wise differences.
+// Appends a sorted set of numbers: as a bitmap over its range if that is shorter, otherwise as byte-wise differences.
 void pack_set(const uint32_t* begin, const uint32_t* end, std::vector<uint8_t>& out) {
   auto put = [&](uint32_t x) {
     for (; x >= 128; x >>= 7) out.push_back(static_cast<uint8_t>(x | 128U));
@@ -119,7 +119,7 @@ void Analyzer::explore(const Solver& solver, Var start, uint32_t label) {
   groups_.push_back(Group{static_cast<uint32_t>(queue_.size()), partial_begin, partial_end, 0});
 }
 
-// The open literals of the group's only clause, sorted: equal rests of clauses give equal circuits.
+// Collects the open literals of the group's only clause, sorted, so that equal remainders give equal circuits.
 void Analyzer::only_clause(const Solver& solver) {
   clause_.clear();
   if (long_active_ == 0) {
@@ -132,7 +132,7 @@ void Analyzer::only_clause(const Solver& solver) {
   std::sort(clause_.begin(), clause_.end());
 }
 
-// Distributes the variables in their given order, so that every component is sorted without sorting.
+// Distributes the variables in their given order: every component is then sorted without further work.
 void Analyzer::push_components(const Solver& solver, uint32_t begin, uint32_t end) {
   uint32_t next = static_cast<uint32_t>(vars.size());
   for (Group& group : groups_) {

@@ -5,15 +5,15 @@
 
 namespace semprola::ddnnf {
 
-// One connected component: ranges of the analyzer's stacks. All its variables were open when it was found.
+// One connected component: ranges of the analyzer's stacks. All its variables were unassigned when it was found.
 struct Component {
   uint32_t vars_begin, vars_end;
   uint32_t key_begin, key_end;
   uint64_t hash;
 };
 
-// Works on the irredundant clauses only. A component is determined by its variables and by the long clauses that have
-// already lost a literal: binary clauses and untouched long clauses between open variables are active in any case.
+// Works on the irredundant clauses only. A component is determined by its variables and by its long clauses that have
+// already lost a literal: binary clauses and untouched long clauses between open variables are always active.
 class Analyzer {
  public:
   Analyzer(Var num_vars, const std::vector<Clause>& clauses);
@@ -54,7 +54,7 @@ class Analyzer {
   std::vector<uint64_t> clause_stamp_;  // 2 * stamp + (clause is active)
   std::vector<Var> queue_;
   struct Group {
-    uint32_t size;  // of a component to be pushed, else 0
+    uint32_t size;  // of a component to be pushed, otherwise 0
     uint32_t partial_begin, partial_end;
     uint32_t next;
   };
@@ -62,8 +62,8 @@ class Analyzer {
   bool is_single_clause(const Group& group) const {
     return long_active_ == 1 ? binary_active_ == 0 : long_active_ == 0 && group.size == 2 && binary_active_ == 2;
   }
-  // Of the group explored last: its active long clauses and the last of them; its active binary clauses, each counted
-  // from both sides, and the last of them; the open literals if there is only one clause.
+  // For the group explored last: the number of active long clauses, and the last of them; the number of active binary
+  // clauses, each counted from both sides, and the last of them; the open literals if there is only one clause.
   uint32_t long_active_ = 0, last_long_ = 0;
   uint32_t binary_active_ = 0, last_binary_ = 0;
   Clause clause_;

@@ -8,9 +8,9 @@ namespace semprola::ddnnf {
 
 namespace {
 
-constexpr size_t kMaxMembers = 200'000'000;  // of all bags together
+constexpr size_t kMaxMembers = 200'000'000;  // in all bags together
 
-// The graph that is left while variables are eliminated, with the cost of each variable kept up to date.
+// The remaining graph during elimination; the cost of each variable is kept up to date.
 class Eliminator {
  public:
   struct Expired {};
@@ -46,7 +46,7 @@ class Eliminator {
     }
   }
 
-  // Removes v, makes a clique of its neighbours and returns them.
+  // Removes v, makes its neighbours a clique and returns them.
   std::vector<Var> remove(Var v) {
     gone_[v] = 1;
     std::vector<Var> bag = std::move(neighbours_[v]);
@@ -71,7 +71,7 @@ class Eliminator {
     }
   };
 
-  // Dense graphs make single steps long: the caller is asked after each slice of work, wherever that is.
+  // A single step can take long in a dense graph, so the caller is asked after each slice of work, even within a step.
   void spend(size_t work) {
     work_ += work + 1;
     if (work_ < (size_t{1} << 18)) return;
@@ -114,7 +114,7 @@ class Eliminator {
       }
       list.swap(merged);
     }
-    // A variable outside the bag that sees both ends of a new edge has one fill edge less.
+    // A variable outside the bag that sees both ends of a new edge needs one fill edge less.
     if (added.empty()) return;
     ++now_;
     for (Var u : bag) mark_[u] = now_;
@@ -154,8 +154,8 @@ class Eliminator {
   std::priority_queue<Entry> heap_;
 };
 
-// Eliminates what has no neighbour, then what has one, as long as there is any: both heuristics begin with these, and
-// this way hubs of a hundred thousand neighbours cost nothing. Returns what is gone.
+// Eliminates variables with no neighbour or one, as long as there are any: both heuristics begin with these, and this
+// way even hubs with a hundred thousand neighbours cost nothing. Returns which variables are gone.
 std::vector<uint8_t> peel(const Graph& graph, Elimination& result) {
   std::vector<uint8_t> gone(graph.size(), 0);
   std::vector<size_t> degree(graph.size());
@@ -164,13 +164,13 @@ std::vector<uint8_t> peel(const Graph& graph, Elimination& result) {
     degree[v] = graph[v].size();
     if (degree[v] < 2) ready[degree[v]].push_back(v);
   }
-  // The lowest number first, as where ties are broken by number.
+  // The lowest number comes first, as if ties were broken by number.
   for (std::vector<Var>& list : ready) std::reverse(list.begin(), list.end());
   while (!ready[0].empty() || !ready[1].empty()) {
     std::vector<Var>& list = ready[0].empty() ? ready[1] : ready[0];
     const Var v = list.back();
     list.pop_back();
-    if (gone[v]) continue;  // was listed with one neighbour, and again after losing it
+    if (gone[v]) continue;  // listed with one neighbour, and again after losing it
     gone[v] = 1;
     std::vector<Var> bag;
     if (degree[v] > 0) {
@@ -188,8 +188,8 @@ std::vector<uint8_t> peel(const Graph& graph, Elimination& result) {
   return gone;
 }
 
-// What is left is the last bag, now a clique: its members go in any order. Their bags, each a subset of the one before,
-// add nothing to the width, and to the cost no more than the last bag did.
+// Only the last bag is left, and it is a clique now: its members go in any order. Each of their bags is a subset of the
+// one before, so together they do not add to the width, and add no more to the cost than the last bag did.
 void finish_clique(Elimination& result) {
   std::vector<Var> rest = result.bags.back();
   while (!rest.empty()) {
@@ -199,7 +199,7 @@ void finish_clique(Elimination& result) {
   }
 }
 
-// The bags as a forest: a bag hangs below the bag of its first eliminated member, bags inside a neighbour are merged.
+// The bags as a forest: a bag is below the bag of its first eliminated member; a bag inside a neighbour is merged.
 struct Forest {
   std::vector<std::vector<uint32_t>> links;
   std::vector<std::vector<Var>> members;
@@ -210,7 +210,7 @@ Forest bag_forest(const Elimination& elimination) {
   std::vector<uint32_t> position(n), node_of_bag(n);
   for (uint32_t i = 0; i < n; ++i) position[elimination.order[i]] = i;
   Forest forest;
-  // From the last eliminated on, so that a parent's bag has its node before its children ask for it.
+  // Start with the last one eliminated, so that a parent's bag has its node before its children need it.
   for (size_t i = n; i-- > 0;) {
     const std::vector<Var>& bag = elimination.bags[i];
     uint32_t parent = UINT32_MAX;
@@ -236,8 +236,8 @@ Forest bag_forest(const Elimination& elimination) {
   return forest;
 }
 
-// The node whose removal leaves the smallest largest part, among the nodes reachable from `start` without `blocked`.
-// `parent` and `weight` are scratch memory for all nodes; `visited` becomes the list of the nodes reached.
+// Among the nodes reachable from `start` without `blocked` ones, the node whose removal minimizes the largest part.
+// `parent` and `weight` are scratch memory for all nodes; `visited` becomes the list of reached nodes.
 uint32_t centroid(const Forest& forest, uint32_t start, const std::vector<uint8_t>& blocked,
                   std::vector<uint32_t>& parent, std::vector<uint32_t>& weight, std::vector<uint32_t>& visited) {
   visited.assign(1, start);
@@ -253,7 +253,7 @@ uint32_t centroid(const Forest& forest, uint32_t start, const std::vector<uint8_
   }
   for (size_t i = visited.size(); i-- > 1;) weight[parent[visited[i]]] += weight[visited[i]];
   const uint32_t total = weight[start];
-  // Subtree weights fall along every path from the start: the deepest node that still holds half is the centroid.
+  // Subtree weights decrease along every path from the start: the deepest node that still holds half is the centroid.
   uint32_t best = start;
   for (uint32_t node : visited) {
     if (2 * static_cast<uint64_t>(weight[node]) >= total && weight[node] <= weight[best]) best = node;

@@ -9,16 +9,16 @@ namespace {
 
 constexpr size_t kMaxGraphEdges = 10'000'000;
 constexpr double kMaxTriangles = 2e8;
-// In slices of work, each well below a millisecond: for the first order, and later after so many steps of the search.
+// Effort in slices of work, each well below a millisecond: for the first order, and later after this many search steps.
 constexpr int64_t kFirstOrderSlices = 6000;
 constexpr int64_t kImproveAfter[] = {20'000, 300'000};
 constexpr int64_t kImproveSlices[] = {200, 2000};
-// Longer formulas of small width are split at balanced points: sweeping a chain takes time quadratic in its length.
+// Formulas of small width with more variables are split at balanced points: sweeping a chain takes quadratic time.
 constexpr size_t kLongChain = 4000;
 constexpr int64_t kDefaultCacheBytes = int64_t{1} << 31;
 
-// How much work the first order may be, for a compilation of so many seconds: a power of two, so that the same timeout
-// gives the same order although a few milliseconds of it were spent before.
+// The work allowed for the first order, given the timeout of the compilation: a power of two, so that the same timeout
+// gives the same order even if a few milliseconds of it have been spent.
 int64_t first_slices(double seconds) {
   if (seconds < 0 || seconds * 200 >= static_cast<double>(kFirstOrderSlices)) return kFirstOrderSlices;
   // 210, not 200: a round number of seconds is well above its power of two
@@ -65,7 +65,7 @@ std::unique_ptr<Trace> Search::run() {
   return std::move(trace_);
 }
 
-// Numbers the variables that are left along the elimination order: neighbours get near numbers and keys stay short.
+// Renumbers the remaining variables by first occurrence and builds the solver, the analyzer and the first order.
 void Search::build(Var num_vars, const Simplified& formula) {
   guard_.shared().phase = kOrder;
   std::vector<uint32_t> number(num_vars, UINT32_MAX);
@@ -125,13 +125,13 @@ void Search::start() {
   split(frame.component);
 }
 
-// Solves a component that is not in the cache: decides on a variable, or first takes out literals that were found to
-// be implied since the component was split off.
+// Solves a component that is not in the cache: decides on a variable, or first removes literals that have turned out
+// to be implied since the component was split off.
 void Search::open(const Component& component) {
   const auto begin = analyzer_->vars.begin() + component.vars_begin, end = analyzer_->vars.begin() + component.vars_end;
   const bool all_hidden = std::all_of(begin, end, [&](Var v) { return hidden_[input_var_[v]] != 0; });
   if (all_hidden && !determined_) {
-    // Satisfiable, and that is all there is to know.
+    // It is satisfiable; nothing else matters.
     analyzer_->vars.resize(component.vars_begin);
     analyzer_->keys.resize(component.key_begin);
     return;
@@ -164,8 +164,8 @@ void Search::open(const Component& component) {
   }
 }
 
-// Shows that the component has a model against its current one at the chosen variable, and stays in that branch. If
-// there is none, returns false with a new literal assigned at the outer level.
+// Shows that the component has a model in which the chosen variable differs from the current model, and stays in that
+// branch. If there is none, returns false with a new literal assigned at the outer level.
 bool Search::try_decision(const Component& component, Frame& frame) {
   const Var v = pick(component);
   frame.decision = make_lit(v, solver_->phase[v] != 0);
@@ -188,8 +188,8 @@ bool Search::try_decision(const Component& component, Frame& frame) {
   return false;
 }
 
-// A branch has all its factors. After the first one the second starts; after the second one, or when there was no
-// decision, the component is done.
+// Called when a branch has all its factors. After the first branch the second starts; after the second, or if there was
+// no decision, the component is done.
 void Search::close_branch() {
   Frame& frame = frames_.back();
   const Trace::Node node = trace_->product(factors_, frame.factors_begin);
@@ -230,7 +230,7 @@ void Search::finish_component(Trace::Node node) {
   factors_.push_back(node);
 }
 
-// Literals of the component that are assigned, and cached components, become factors; the others are left to do.
+// Assigned literals of the component and cached components become factors; the other components remain to be solved.
 void Search::split(const Component& component) {
   make_room(component.vars_end - component.vars_begin);
   const uint32_t from = static_cast<uint32_t>(analyzer_->found.size());
@@ -248,12 +248,12 @@ void Search::split(const Component& component) {
               found.end());
 }
 
-// A clause on its own needs no search: its first true literal decides, a chain as long as the clause.
+// A single clause needs no search: it becomes a chain of decisions, one per literal, on its first true literal.
 void Search::push_clause(const Clause& clause) {
   const bool touches_hidden =
       std::any_of(clause.begin(), clause.end(), [&](Lit l) { return hidden_[input_var_[var_of(l)]] != 0; });
   if (touches_hidden) {
-    // The hidden variable can always satisfy the clause; it may also not, when another literal is true.
+    // The hidden variable can always satisfy the clause, but need not if another literal is true.
     if (determined_) throw Abort{kNotDetermined};
     return;
   }
@@ -275,7 +275,7 @@ void Search::push_clause(const Clause& clause) {
   factors_.push_back(rest);
 }
 
-// A deep search over large components holds many variable lists; their growth counts against the memory budget too.
+// A deep search over large components holds many variable lists; their growth also counts against the memory budget.
 void Search::make_room(size_t variables) {
   auto& vars = analyzer_->vars;
   if (vars.size() + variables >= UINT32_MAX || analyzer_->keys.size() + 8 * variables >= UINT32_MAX) {
@@ -302,7 +302,7 @@ bool Search::satisfy_found(uint32_t from, uint32_t& conflict) {
     const Var* vars = analyzer_->vars.data();
     if (!solver_->satisfy(vars + c.vars_begin, vars + c.vars_end, conflict)) return false;
   }
-  // What the last calls have learned may be unit here.
+  // Clauses learned by the last calls may be unit here.
   conflict = solver_->propagate();
   return conflict == Solver::kNoClause;
 }
@@ -327,9 +327,9 @@ void Search::propagate_safely() {
   if (solver_->propagate() != Solver::kNoClause) throw Abort{kInternalError};
 }
 
-// Looks for a better elimination order and scores the variables by it: the nearer to the centroid of the decomposition
-// the earlier, with more weight the narrower the decomposition is. Effort is counted in slices of work, not in seconds,
-// so that the same input always gives the same circuit.
+// Looks for a better elimination order and scores the variables by it: variables near the centroid of the decomposition
+// come early, and the scores weigh more if the decomposition is narrow. Effort is counted in slices of work, not in
+// seconds, so the same input always gives the same circuit.
 void Search::improve_order(int64_t slices) {
   if (graph_.empty()) return;
   const size_t n = graph_.size();
@@ -341,14 +341,14 @@ void Search::improve_order(int64_t slices) {
       return --slices < 0;
     });
     if (next.order.empty()) return;
-    // Of equal width, orders by fill are the better guides, even where their bags are larger on the whole.
+    // Among orders of equal width, those by fill are better guides, even if their bags are larger on the whole.
     if (next.width == width_ && (method == Greedy::kMinDegree || next.cost >= cost_)) return;
     width_ = next.width;
     cost_ = next.cost;
     best = std::move(next);
   };
   if (order_seed_ == 0) {
-    double triangles = 0;  // what counting the fill edges would have to look at
+    double triangles = 0;  // the work of counting fill edges
     for (const std::vector<Var>& list : graph_) triangles += static_cast<double>(list.size() * list.size());
     if (triangles < kMaxTriangles) attempt(Greedy::kMinFill);
     attempt(Greedy::kMinDegree);
@@ -367,24 +367,24 @@ void Search::improve_order(int64_t slices) {
   for (Var v = 0; v < n; ++v) order_score_[v] = weight * (1.0 - depth[v] / deepest);
 }
 
-// A hard search pays for a better order. The cache and the learned clauses outlive the restart.
+// A better order pays off in a hard search. The cache and the learned clauses survive the restart.
 bool Search::maybe_restart() {
   if (improvements_ == 2 || steps_ < kImproveAfter[improvements_]) return false;
   const int64_t slices = kImproveSlices[improvements_++];
-  // In a graph that is nearly one clique no order is better than another.
+  // In a graph that is nearly one clique, no order is better than another.
   if (graph_.empty() || 2 * static_cast<size_t>(width_) > graph_.size()) return false;
   const double before = cost_;
   improve_order(slices);
-  if (improvements_ == 2) Graph().swap(graph_);  // was the last time
+  if (improvements_ == 2) Graph().swap(graph_);  // not needed any more
   return cost_ < before / 2;
 }
 
-// Memory has run out: components are forgotten first, and searched again if they are met again. Not if there is no
-// room for a cache at all: a search without one may take for ever.
+// Called when memory has run out: forgets components, which are searched again if needed. Does nothing if there is no
+// room for a cache at all, because a search without one may take forever.
 int64_t Search::forget(int64_t missing) {
   const int64_t before = cache_.bytes();
   if (missing > before || trace_->other_bytes - before + trace_->bytes() > guard_.max_bytes() / 16 * 15) return 0;
-  // More than what is missing, so that it does not happen again at once.
+  // Free more than what is missing, so that it does not happen again at once.
   cache_.shrink(std::min(before - missing, before / 2));
   const int64_t freed = before - cache_.bytes();
   trace_->other_bytes -= freed;
@@ -398,7 +398,7 @@ void Search::account() {
                          static_cast<int64_t>(models_.capacity() + factors_.capacity() * sizeof(Trace::Node) +
                                               frames_.capacity() * sizeof(Frame));
   const int64_t limit = guard_.max_bytes() >= 0 ? guard_.max_bytes() : 4 * kDefaultCacheBytes;
-  // The cache may have all that is left: `forget` makes room when the circuit needs it.
+  // The cache may have all the remaining memory: `forget` makes room when the circuit needs it.
   cache_.set_limit(std::max(limit / 16, std::min(kDefaultCacheBytes, limit - solver - trace_->bytes())));
   trace_->other_bytes = solver + cache_.bytes();
   guard_.check_bytes(trace_->other_bytes + trace_->bytes());

@@ -11,18 +11,18 @@
 
 namespace semprola::ddnnf {
 
-// One invariant carries the correctness: whenever a component is opened, the formula under the current assignment is
+// Correctness rests on one invariant: whenever a component is opened, the formula under the current assignment is
 // satisfiable, and `solver_.phase` restricted to the open components is a model of them. So
 //   - a literal that a learned clause implies inside a component is entailed by that component alone (its siblings are
 //     satisfiable), and cached results never depend on a sibling that later turns out to be unsatisfiable;
-//   - both sides of every decision have models: the circuit needs no FALSE, and no part of it is searched in vain.
-// It is kept by trying the value against the model first: a decision is made only after the other side has been shown
-// satisfiable; if it is not, the conflict clause asserts a literal and the component is looked at again.
+//   - both sides of every decision have models: the circuit needs no false node, and no part is searched in vain.
+// To keep it, the search first tries the value that differs from the model: a decision is made only after that side has
+// been shown to be satisfiable; if it is not, the conflict clause asserts a literal, and the component is tried again.
 class Search {
  public:
-  // `hidden` marks input variables that must not appear in the circuit. If they are `determined` by the others they are
-  // branched on like any variable and their literals are left out; kNotDetermined is thrown where that is seen to be
-  // false. Else they are quantified: never branched on, only satisfied.
+  // `hidden` marks input variables that must not appear in the circuit. If they are `determined` by the others, the
+  // search branches on them like on any variable and leaves out their literals; it throws kNotDetermined if that turns
+  // out to be false. Otherwise they are quantified: the search never branches on them but only satisfies them.
   Search(Var num_vars, const Simplified& formula, const std::vector<uint8_t>& hidden, bool determined, Guard& guard);
 
   ~Search();
@@ -38,7 +38,7 @@ class Search {
     Component component;
     Stage stage;
     Lit decision;            // the literal of the first branch
-    int level;               // of the solver, outside the decision
+    int level;               // the solver's level outside the decision
     Trace::Node first_node;  // result of the first branch
     uint32_t factors_begin;  // factors of the branch's product, on a stack
     uint32_t found_begin;    // components still to do, on the analyzer's stack
@@ -66,7 +66,7 @@ class Search {
   Guard& guard_;
   const std::vector<uint8_t>& hidden_;
   bool determined_;
-  std::vector<Var> input_var_;  // of each variable of the search
+  std::vector<Var> input_var_;  // the input variable of each variable of the search
   std::unique_ptr<Trace> trace_;
   std::unique_ptr<Solver> solver_;
   std::unique_ptr<Analyzer> analyzer_;

@@ -7,7 +7,7 @@ namespace semprola::ddnnf {
 
 namespace {
 
-// Work is limited by counted steps, not by the clock, so that the same input always gives the same circuit.
+// Work is limited by counting steps, not by the clock, so the same input always gives the same circuit.
 constexpr int64_t kProbingSteps = 4'000'000;
 constexpr int64_t kVivificationSteps = 6'000'000;
 
@@ -37,7 +37,7 @@ void load(Solver& solver, const std::vector<Clause>& clauses) {
   if (solver.propagate() != Solver::kNoClause) throw Abort{kUnsatisfiable};
 }
 
-// A literal whose assumption leads to a conflict by propagation alone is false in every model.
+// Failed literals: if assuming a literal leads to a conflict by propagation alone, it is false in every model.
 void probe(Solver& solver, Var num_vars, Guard& guard) {
   int64_t steps = kProbingSteps;
   for (Lit l = 0; l < 2 * num_vars && steps > 0; ++l) {
@@ -71,8 +71,8 @@ std::vector<Clause> reduce(const Solver& solver, const std::vector<Clause>& clau
   return reduced;
 }
 
-// Assumes the negation of one clause, literal by literal, without using the clause itself. A conflict shows that it
-// follows from the others; a literal that becomes false on the way is superfluous in it.
+// Assumes the negation of one clause, literal by literal, without using the clause itself. A conflict shows that the
+// clause follows from the others; a literal that becomes false on the way is superfluous.
 enum class Verdict { kKeep, kShorter, kRedundant };
 
 Verdict examine(Solver& solver, uint32_t clause, const Clause& lits, Clause& shorter, int64_t& steps) {
@@ -116,7 +116,7 @@ void vivify(Var num_vars, Simplified& result, Guard& guard) {
     Clause& clause = result.clauses[i];
     const Verdict verdict = examine(solver, handle[i], clause, shorter, steps);
     if (verdict == Verdict::kKeep) continue;
-    // Failed literals are gone, so that nothing shrinks to a unit unless probing ran out of steps.
+    // There are no failed literals left, so no clause shrinks to a unit unless probing ran out of steps.
     if (shorter.size() < 2) continue;
     solver.detach(handle[i]);
     if (verdict == Verdict::kShorter) {

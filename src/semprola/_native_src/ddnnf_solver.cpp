@@ -6,7 +6,7 @@ namespace semprola::ddnnf {
 
 namespace {
 
-// The Luby sequence 1 1 2 1 1 2 4 ..., restarts are multiples of it.
+// The Luby sequence 1 1 2 1 1 2 4 ...; restart intervals are multiples of it.
 int64_t luby(int64_t i) {
   int64_t size = 1, exponent = 0;
   while (size < i + 1) {
@@ -149,7 +149,7 @@ void Solver::backtrack(int target) {
 
 void Solver::learn_and_backtrack(uint32_t conflict, int target) {
   ++conflicts_;
-  // A clause that was noticed late has no literal of the current level: analysis must start where it has one.
+  // A conflict that was noticed late has no literal of the current level: analysis must start at a level where it has.
   backtrack(std::max(highest_level(conflict), target));
   Clause& learned = scratch_;
   uint32_t glue = 0;
@@ -211,7 +211,7 @@ bool Solver::satisfy(const Var* begin, const Var* end, uint32_t& conflict) {
 int64_t Solver::bytes() const {
   size_t total = arena_.capacity() * sizeof(uint32_t) + learned_.capacity() * sizeof(uint32_t);
   total += value_.size() * 48;
-  // Two watches a clause; counted from the arena because walking all lists is too slow for a check.
+  // Two watches per clause; estimated from the arena because walking all lists is too slow for a check.
   total += arena_.size() * 3;
   return static_cast<int64_t>(total);
 }
@@ -243,7 +243,7 @@ void Solver::attach(uint32_t clause) {
 }
 
 // First unique implication point. Returns the level at which the learned clause becomes unit; its asserted literal is
-// learned[0] and a literal of that level is learned[1]. Literals true in every model are left out on the way.
+// learned[0], and learned[1] is a literal of that level. Literals that are fixed in every model are left out.
 int Solver::analyze(uint32_t conflict, Clause& learned, uint32_t& glue) {
   learned.assign(1, 0);
   const int current = level();
@@ -299,7 +299,7 @@ int Solver::analyze(uint32_t conflict, Clause& learned, uint32_t& glue) {
   return real;
 }
 
-// A literal of a learned clause is superfluous when the rest of its reason is already in the clause.
+// A literal of a learned clause is superfluous if the rest of its reason is already in the clause.
 bool Solver::implied_by_seen(Lit l) const {
   const uint32_t clause = reason_[var_of(l)];
   if (clause == kNoClause) return false;
@@ -329,7 +329,8 @@ void Solver::bump(Var v) {
   }
 }
 
-// Before the first conflict of a call the order does not matter and a scan is cheapest; after it, most active first.
+// Before the first conflict of a call the order does not matter and a scan is cheapest; then the most active come
+// first.
 Lit Solver::next_decision(const Var*& cursor, const Var* end) const {
   while (cursor != end && assigned(*cursor)) ++cursor;
   if (cursor == end) return UINT32_MAX;
@@ -337,7 +338,7 @@ Lit Solver::next_decision(const Var*& cursor, const Var* end) const {
   return make_lit(*cursor, value == 0);
 }
 
-// Forgets the worse half of the learned clauses: many levels first, then long ones. Compacts the arena.
+// Forgets the worse half of the learned clauses, first those with many levels, then long ones. Compacts the arena.
 void Solver::reduce_learned() {
   auto locked = [&](uint32_t clause) {
     for (uint32_t i = 0; i < 2; ++i) {

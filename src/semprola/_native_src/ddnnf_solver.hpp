@@ -7,22 +7,22 @@
 
 namespace semprola::ddnnf {
 
-// The caller opens decision levels with `decide`; `satisfy` solves a part of the variables above the current level.
+// The caller opens decision levels with `decide`; `satisfy` finds a model of some of the variables above that level.
 //
-// Learned clauses may become unit below the level at which the caller stands. The caller's levels are never undone for
-// that: the literal is assigned at the caller's level and assigned again after each `backtrack`, as long as its clause
-// stays unit. Every learned clause is entailed by the formula, whatever the caller has decided.
+// A learned clause may already be unit at a level below the caller's. The caller's levels are never undone for that:
+// the literal is assigned at the caller's level, and assigned again after each `backtrack` as long as its clause stays
+// unit. Every learned clause is entailed by the formula, whatever the caller has decided.
 class Solver {
  public:
   static constexpr uint32_t kNoClause = UINT32_MAX;
 
   Solver(Var num_vars, Guard& guard);
 
-  // Clauses of two or more open literals and units are added at level 0, and propagated with the next `propagate`.
-  // A unit returns false when its literal is already false.
+  // Clauses of two or more open literals, and units, are added at level 0 and propagated by the next `propagate`.
+  // add_unit returns false if the literal is already false.
   uint32_t add_clause(const Clause& lits, bool redundant);
   bool add_unit(Lit l);
-  // Takes back a clause of `add_clause`; only before anything was learned.
+  // Removes a clause added by `add_clause`; only allowed before anything is learned.
   void detach(uint32_t clause);
 
   int8_t value(Lit l) const { return value_[l]; }
@@ -36,7 +36,7 @@ class Solver {
   // Unit propagation; returns a falsified clause or kNoClause. The clause `ignored` is treated as absent.
   uint32_t propagate(uint32_t ignored = kNoClause);
   void backtrack(int target);
-  // Learns from `conflict`, backtracks to `target` (at least) and asserts the learned literal there.
+  // Learns from `conflict`, backtracks no further than `target`, and asserts the learned literal there.
   void learn_and_backtrack(uint32_t conflict, int target);
   // Searches for a model of the given variables above the current level. True: their values are in `phase`, and
   // the solver is back at the level of the call. False: `conflict` holds a clause falsified at that level.
@@ -49,7 +49,7 @@ class Solver {
 
  private:
   struct Watch {
-    uint32_t clause;  // the top bit marks binary clauses: `blocker` is then the whole rest of the clause
+    uint32_t clause;  // the top bit marks a binary clause, of which `blocker` is the whole rest
     Lit blocker;
   };
   static constexpr uint32_t kBinary = 1U << 31;
@@ -71,7 +71,7 @@ class Solver {
   std::vector<std::vector<Watch>> watches_;  // watches_[l]: clauses to visit when l becomes false
   std::vector<int8_t> value_;                // per literal: 1 true, -1 false, 0 open
   std::vector<int> var_level_;
-  std::vector<int> real_level_;  // where an asserted literal would hold by itself; kNever for ordinary ones
+  std::vector<int> real_level_;  // the level at which an asserted literal already holds; kNever for ordinary ones
   std::vector<uint8_t> fixed_;   // true in every model
   std::vector<uint32_t> reason_;
   std::vector<Lit> trail_;

@@ -123,7 +123,7 @@ Trace::Node Trace::intern(Kind kind, Lit label, const Node* children, size_t cou
   const Node node = static_cast<Node>(kind_.size());
   kind_.push_back(kind);
   label_.push_back(label);
-  // `children` may point into `children_`: `grow` has made room, so that the range stays where it is.
+  // `children` may point into `children_`: `grow` has made room, so the range does not move.
   for (size_t i = 0; i < count; ++i) children_.push_back(children[i]);
   child_start_.push_back(children_.size());
   slots_[slot] = node;
@@ -131,7 +131,7 @@ Trace::Node Trace::intern(Kind kind, Lit label, const Node* children, size_t cou
   return node;
 }
 
-// Grows by half, not by doubling, and asks the guard first: reallocation holds the old and the new block at once.
+// Grows by half instead of doubling, and asks the guard first: reallocation holds the old and the new block at once.
 void Trace::grow(size_t more_nodes, size_t more_edges) {
   constexpr size_t kPerNode = sizeof(int8_t) + sizeof(Lit) + sizeof(uint64_t);
   if (kind_.size() + more_nodes >= kind_.capacity()) {

@@ -5,20 +5,20 @@
 
 namespace semprola::ddnnf {
 
-// Nodes of the result. Children are created before their parents, equal nodes are created once.
+// The nodes of the result. Children are created before their parents, and equal nodes only once.
 class Trace {
  public:
   enum Kind : int8_t { kLiteral = 0, kProduct = 1, kSum = 2 };
   using Node = uint32_t;
 
-  // `num_vars` counts the variables of the input; literals here are those of the input, not of the simplified formula.
+  // `num_vars` is the number of input variables; literals are those of the input, not of the simplified formula.
   Trace(Var num_vars, Guard& guard);
 
   Node literal(Lit l);
-  // The conjunction of `nodes`, in any order; drops TRUE, a single factor stands for itself. Reorders `nodes`.
+  // The conjunction of `nodes[from...]` without true nodes; a single factor stands for itself. Reorders `nodes`.
   Node product(std::vector<Node>& nodes, size_t from);
-  // The disjunction of two nodes that differ in the value of `v`; a variable without influence disappears.
-  // Throws kNotDetermined where `v` is hidden and the two sides are the same.
+  // The disjunction of two nodes that differ in the value of `v`; if `v` has no influence, it disappears.
+  // Throws kNotDetermined if `v` is hidden and the two sides are the same.
   Node sum(Var v, Node first, Node second);
 
   bool is_true(Node n) const { return n == true_; }
@@ -26,11 +26,11 @@ class Trace {
   int64_t num_edges() const { return static_cast<int64_t>(children_.size()); }
   int64_t bytes() const { return bytes_; }
 
-  // Drops what `root` does not reach and the hash table; `root` becomes the last node.
+  // Drops the hash table and all nodes that `root` does not reach; `root` becomes the last node.
   void finish(Node root);
   void copy(int8_t* kind, int32_t* literal, int64_t* child_start, int32_t* children) const;
 
-  // What the other parts hold, so that a growth of this one can be checked against the memory budget.
+  // The bytes that the other parts hold, to check the growth of this part against the memory budget.
   int64_t other_bytes = 0;
 
  private:

@@ -1,10 +1,10 @@
-// What the native module shows to Python.
+// What the native module exports to Python.
 //
-// Everything is compiled with hidden visibility; a function marked SEMPROLA_EXPORT is found by ctypes under its C name:
+// Everything is compiled with hidden visibility; ctypes finds a function marked SEMPROLA_EXPORT by its C name:
 //
 //     SEMPROLA_EXPORT int64_t semprola_count_things(const int32_t *things, int64_t length);
 //
-// The functions know nothing of Python: they take and return plain C types and must not let an exception escape.
+// The functions are independent of Python: they take and return plain C types and must not let an exception escape.
 #pragma once
 
 #if defined(_MSC_VER)

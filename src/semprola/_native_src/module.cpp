@@ -1,11 +1,11 @@
-// The shell of semprola._native: an empty Python module, so that setuptools builds, places and tags the shared library
-// like any other extension. Its functions are plain C and are reached through ctypes (see export.h).
+// An empty Python module, semprola._native: with it, setuptools builds, places and tags the shared library like any
+// other extension. Its functions are plain C and are called through ctypes (see export.h).
 
 #include <Python.h>
 
 #include "export.h"
 
-// The package version that this library was built for; a loader compares it to notice a stale build.
+// The package version that this library was built for; the loader compares it to detect a stale build.
 SEMPROLA_EXPORT const char* semprola_native_version() { return SEMPROLA_VERSION; }
 
 static PyModuleDef_Slot slots[] = {

@@ -1,4 +1,4 @@
-"""Families of constraints built directly, without a general compiler; each combines with any formula by ``& | ~``."""
+"""Families of constraints that build their own circuits; combine them with any formula using ``& | ~``."""
 
 from semprola.constraints.automata import Automaton, automaton, regex
 from semprola.constraints.cardinalities import Cardinality, OneHot, cardinality, one_hot

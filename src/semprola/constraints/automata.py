@@ -31,7 +31,7 @@ def regex(
     """Words of a fixed length that match a regular expression as a whole.
 
     Args:
-        pattern: in the syntax of automata-lib: ``* + ? | & . ( ) [a-z] {2,3}`` and plain characters.
+        pattern: the expression, in the syntax of automata-lib: ``* + ? | & . ( ) [a-z] {2,3}`` and plain characters.
         length: the number of positions.
         alphabet: the symbols, one character each; by default those of the pattern.
         encoding, labels: see :func:`automaton`.
@@ -71,23 +71,25 @@ def automaton(
 ) -> Automaton:
     """Words of a fixed length that a finite automaton accepts.
 
-    With one-hot symbols label ``"t=s"`` says that symbol s stands at position t (from 0), and exactly one does. With
-    binary symbols label ``"t.b"`` is bit b, the most significant first, of the number of the symbol in the alphabet.
-    The diagram has at most 2 · length · states · symbols nodes; length 1,000 is fine. A nondeterministic automaton
-    is made deterministic as the diagram is built, only as far as words of this length need it, within its budget.
+    With one-hot symbols, label ``"t=s"`` says that position t (from 0) has symbol s, and each position has exactly one.
+    With binary symbols, label ``"t.b"`` is bit b, most significant first, of the symbol's number in the alphabet. For a
+    deterministic automaton, the diagram has at most 2 · length · states · symbols nodes; length 1,000 is fine. A
+    nondeterministic one is made deterministic while the diagram is built, within its budget and only as far as words of
+    this length require.
 
     Args:
         machine: a DFA or NFA of automata-lib, or any object with its attributes ``transitions``, ``initial_state`` and
-            ``final_states``: ``transitions[state][symbol]`` is a state, or a set of states; missing ones reject. A
-            set-valued machine may have the symbol ``""`` for steps that read nothing.
+            ``final_states``: ``transitions[state][symbol]`` is a state or a set of states; missing entries reject. A
+            machine with sets of states may use the symbol ``""`` for steps that read nothing.
         length: the number of positions.
         alphabet: the symbols in the order of the labels; by default those of the machine, sorted.
         encoding: ``"one-hot"`` or ``"binary"``.
-        labels: other names of the labels, in their order, or a dict that renames some.
+        labels: other names for the labels, in order, or a dict that renames some of them.
 
     Raises:
-        LabelError: the machine is not one, the alphabet lists a symbol twice or is empty, or `labels` does not fit.
-        ValueError: length or encoding make no sense.
+        LabelError: the machine is not an automaton, the alphabet is empty or lists a symbol twice, or `labels` does
+            not fit.
+        ValueError: the length or encoding is invalid.
         CompilationBudgetError: there would be more than a million labels.
 
     Example:
@@ -121,8 +123,8 @@ class Automaton(Family):
 
     Attributes:
         symbols: the alphabet.
-        table: ``table[state][symbol]`` are the next states, none of them if the word is rejected.
-        start, final: the first states and the accepting ones.
+        table: ``table[state][symbol]`` are the next states; there are none if the word is rejected.
+        start, final: the initial and the accepting states.
         positions: the length of the words.
         names: the labels.
     """
@@ -183,7 +185,7 @@ class Automaton(Family):
         return decision_diagram(self.names, (first, 0), step, lambda _: True, zero_suppressed=one_hot, budget=budget)
 
     def _alive(self, budget: Budget) -> list[States]:
-        """For each position the states from which a word of the remaining length is accepted."""
+        """For each position, the states from which some word of the remaining length is accepted."""
         alive = [self.final]
         for _ in range(self.positions):
             budget.check("the states that can accept")
@@ -192,7 +194,7 @@ class Automaton(Family):
         return alive[::-1]
 
     def _next(self, alive: list[States]) -> Callable[[States, int, int], States]:
-        """The states after a symbol at a position that can still accept."""
+        """A function from states, a position and a symbol to the next states that can still accept."""
         known: dict[tuple[States, int], States] = {}
         table = self.table
 
@@ -207,7 +209,7 @@ class Automaton(Family):
     def _one_hot_step(self, alive: list[States]) -> Any:
         width, after = len(self.symbols), self._next(alive)
 
-        # A state is the states that the automaton may be in, and whether the symbol of this position was read.
+        # A state holds the states that the automaton may be in, and whether the symbol of this position was read.
         def step(state: tuple[States, int], position: int, value: int) -> tuple[States, int] | None:
             states, chosen = state
             t, symbol = divmod(position, width)
@@ -226,7 +228,7 @@ class Automaton(Family):
     def _binary_step(self, alive: list[States]) -> Any:
         bits, count, after = self.bits, len(self.symbols), self._next(alive)
 
-        # A state is the states that the automaton may be in, and the number that the bits of this position make so far.
+        # A state holds the states that the automaton may be in, and the number that this position's bits form so far.
         def step(state: tuple[States, int], position: int, value: int) -> tuple[States, int] | None:
             states, number = state
             t, bit = divmod(position, bits)
@@ -240,10 +242,10 @@ class Automaton(Family):
 
 
 def _tables(machine: Any, symbols: tuple[Any, ...]) -> tuple[Table, States, States]:
-    """The reachable states, numbered from the first one on; steps that read nothing are folded into the others."""
+    """The reachable states, numbered from the initial one; steps that read nothing are merged into the others."""
     transitions = machine.transitions
     ends = [state for row in transitions.values() for state in row.values()]
-    # states may be named by sets, too: then every end is itself a state
+    # the names of states may be sets: then every target is itself a state
     several = any(isinstance(end, set | frozenset) for end in ends) and not set(map(_key, ends)) <= set(transitions)
     number: dict[Any, int] = {}
     queue: list[Any] = []

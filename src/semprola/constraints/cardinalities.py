@@ -1,4 +1,4 @@
-"""How many labels are on: bounds on a count, and one-hot groups."""
+"""Counts of labels that are on: bounds, and one-hot groups."""
 
 from __future__ import annotations
 
@@ -26,19 +26,19 @@ def cardinality(
 ) -> Cardinality:
     """Bounds on how many labels are on.
 
-    The diagram has at most (n + 1)(k + 1) nodes for n labels and the upper bound k (the lower one if there is none).
-    Its depth is n; the balanced layout has depth about log n and at most n² / 2 products.
+    The diagram has at most (n + 1)(k + 1) nodes for n labels and upper bound k (or lower bound, if there is no upper
+    one). Its depth is n; the balanced layout has a depth of about log n and at most n² / 2 products.
 
     Args:
         labels: names of the labels.
-        at_least: fewest labels that are on.
-        at_most: most labels that are on.
-        exactly: the same as both bounds.
-        balanced: split the labels into halves instead of reading them one by one.
+        at_least: the fewest labels that may be on.
+        at_most: the most labels that may be on.
+        exactly: the number of labels that must be on, in place of both bounds.
+        balanced: whether to split the labels into halves instead of reading them one by one.
 
     Raises:
-        LabelError: a label is listed twice, or there is none.
-        ValueError: a bound is not a whole number, none is given, or `exactly` is given beside another.
+        LabelError: a label is listed twice, or there are no labels.
+        ValueError: a bound is not a whole number, there is no bound, or `exactly` is combined with another.
 
     Example:
         >>> two = cardinality(["a", "b", "c", "d"], exactly=2)
@@ -64,7 +64,7 @@ def cardinality(
 
 
 def one_hot(*groups: Iterable[str]) -> OneHot:
-    """Exactly one label of every group is on. Each group is one flat sum, so there are about as many nodes as labels.
+    """Exactly one label of each group is on. Each group is one flat sum, so there are about as many nodes as labels.
 
     Args:
         *groups: names of the labels of each group; groups share no label.
@@ -123,8 +123,8 @@ class Cardinality(Family):
         if self.balanced:
             return _balanced(self.names, self.lowest, self.highest, budget)
         lowest, highest, count = self.lowest, self.highest, len(self.names)
-        # A free label says "on or off" at no cost, a suppressed one says "off" at no cost: the first is what is left
-        # once a lower bound is met, the second once an upper bound is.
+        # An absent label costs nothing. It should be free if only a lower bound counts (once that is met, the rest is
+        # free), and suppressed otherwise (once an upper bound is reached, the rest is off).
         if highest == count:
 
             def add(ones: int, position: int, value: int) -> int | None:
@@ -184,7 +184,7 @@ class OneHot(Family):
 
 
 def _balanced(names: tuple[str, ...], lowest: int, highest: int, budget: Budget) -> Circuit:
-    """Counts by halves: "from a to b below this vtree node" is a sum over how many are in its left half."""
+    """Count by halves: "from a to b labels below this vtree node" is a sum over the count in its left half."""
     vtree = Vtree.balanced(range(len(names)))
     builder = CircuitBuilder(names)
     size = (vtree.last - vtree.first + 1).tolist()
@@ -214,7 +214,7 @@ Range = tuple[int, int]
 def _wanted(
     root: int, bounds: Range, size: list[int], left: list[int], right: list[int], check: Callable[[], None]
 ) -> dict[int, list[Range]]:
-    """Which ranges of counts are asked of each vtree node, from the root down."""
+    """The ranges of counts needed at each vtree node, from the root down."""
     wanted: dict[int, dict[Range, None]] = {root: {bounds: None}}
     for node in range(root, -1, -1):
         if size[node] == 1:
@@ -230,7 +230,7 @@ def _wanted(
 
 
 def _splits(a: int, b: int, left: int, right: int) -> list[tuple[Range, Range]]:
-    """How many of the left half and how many of the right half make a total from a to b; left ranges are disjoint."""
+    """The ranges of the left and the right count that give a total from a to b; left ranges are disjoint."""
     splits: list[tuple[Range, Range]] = []
     for ones in range(max(0, a - right), min(left, b) + 1):
         rest = max(0, a - ones), min(right, b - ones)

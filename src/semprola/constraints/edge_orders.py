@@ -1,8 +1,8 @@
-"""In which order a frontier method reads the edges: candidates, and a race between them.
+"""Chooses the order in which a frontier method reads the edges: candidates, and a race between them.
 
-The frontier after some edges is the set of nodes with edges on both sides. States are about its nodes, so narrow is
-good, but which of two equally narrow orders has fewer states is only known by trying: on a grid with a bound on the
-length the anti-diagonal order wins by far, without one the row by row order does.
+The frontier after some edges is the set of nodes that have both edges already read and edges still to come. States
+describe its nodes, so a narrow frontier is good, but only a trial tells which of two equally narrow orders has fewer
+states. On a grid, the anti-diagonal order wins by far if the length is bounded, the row-by-row order if it is not.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from semprola.constraints.graphs import EdgeGraph
 
 _CANDIDATES = 3
 _GROWTH = 3.0
-"""States a frontier node multiplies: unused, inside a path, or an end of one."""
+"""The factor by which a frontier node multiplies the states: it is unused, inside a path, or an end of one."""
 
 
 def race(expansions: Sequence[Expansion[Any]], handicaps: Sequence[float] | None = None) -> int:
-    """Which of several expansions needs the fewest nodes: they take turns, the smallest so far goes next.
+    """Find the expansion that needs the fewest nodes: they take turns, and the smallest so far goes next.
 
     Args:
-        expansions: one for each order.
-        handicaps: factors by which the nodes of each count; all 1 by default.
+        expansions: one per order.
+        handicaps: a factor for the nodes of each expansion; by default 1.
 
     Returns:
-        The number of the one that finished.
+        The index of the first expansion to finish.
 
     Raises:
-        CompilationBudgetError: none fits its budget.
+        CompilationBudgetError: no expansion fits its budget.
     """
     factors = handicaps or [1.0] * len(expansions)
     queue = [(0.0, i) for i in range(len(expansions))]
@@ -48,10 +48,10 @@ def candidate_orders(graph: EdgeGraph, source: int | None = None) -> list[list[i
 
     Args:
         graph: the graph.
-        source: a node that the edge sets start from, if any.
+        source: a node where the edge sets start, if any.
 
     Returns:
-        The order by distance from the source, or from a node far out; then others with a narrow frontier.
+        The order by distance from the source or from a remote node; then others with a narrow frontier.
     """
     near = _neighbours(graph)
     start = _far_node(near, 0) if source is None else source
@@ -64,7 +64,7 @@ def candidate_orders(graph: EdgeGraph, source: int | None = None) -> list[list[i
     orders: dict[float, list[int]] = {}
     for vertices in vertex_orders:
         order = _by_last_end(graph, vertices)
-        # orders of equal cost are most often mirror images of each other
+        # orders of equal cost are usually mirror images of each other
         orders.setdefault(_cost(graph, order), order)
     by_distance = next(iter(orders.values()))
     ranked = [orders[cost] for cost in sorted(orders)][:_CANDIDATES]
@@ -81,7 +81,7 @@ def last_edges(graph: EdgeGraph, order: Sequence[int]) -> list[int]:
 
 
 def _cost(graph: EdgeGraph, order: list[int]) -> float:
-    """States to expect: exponential in the width of the frontier."""
+    """The expected number of states: exponential in the width of the frontier."""
     last = last_edges(graph, order)
     frontier: set[int] = set()
     cost = 0.0
@@ -130,7 +130,7 @@ def _breadth_first(near: list[list[int]], start: int) -> list[int]:
 
 
 def _far_node(near: list[list[int]], start: int) -> int:
-    """The last node that a search from `start` meets in its component."""
+    """The last node that a breadth-first search from `start` meets."""
     order, seen = [start], {start}
     for v in order:
         for other in near[v]:
@@ -141,11 +141,11 @@ def _far_node(near: list[list[int]], start: int) -> int:
 
 
 def _narrowest(near: list[list[int]], start: int) -> list[int]:
-    """Grow from `start`, always by the node that leaves the frontier narrowest."""
+    """Grow from `start`, always adding the node that leaves the narrowest frontier."""
     outside = [len(others) for others in near]
     order: list[int] = []
     taken = [False] * len(near)
-    boundary: dict[int, int] = {start: 0}  # reachable nodes, with when they were first seen
+    boundary: dict[int, int] = {start: 0}  # reachable nodes, and the step at which each was first seen
     for step in range(len(near)):
         if not boundary:
             boundary = {next(v for v, done in enumerate(taken) if not done): step}

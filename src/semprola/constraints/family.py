@@ -1,4 +1,4 @@
-"""What all families share: they are formulas that know how to build their own circuit."""
+"""The base class of all families: formulas that know how to build their own circuit."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from semprola.logic import Leaf
 from semprola.logic.messages import brief
 
 MOST_LABELS = 1_000_000
-"""A family with more labels than this is refused before their names are written down."""
+"""A family with more labels than this is refused before their names are made."""
 
 
 class Family(Leaf):
     """A constraint with a direct construction; ``& | ~`` combine it with any formula.
 
-    A subclass sets its attributes in ``__init__`` and implements `_build`, and the methods of `Leaf` that say what it
-    means: ``labels``, ``evaluate_columns`` (by the definition, without the circuit), ``describe``, ``key``.
+    A subclass sets its attributes in ``__init__`` and implements `_build` and the methods of `Leaf` that define its
+    meaning: ``labels``, ``evaluate_columns`` (by the definition, without the circuit), ``describe`` and ``key``.
     """
 
     advice = ""
@@ -36,21 +36,21 @@ class Family(Leaf):
         timeout: float | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> Circuit:
-        """Build the circuit, over ``labels()`` without the given ones and over the given ones.
+        """Build the circuit; its labels are the ``labels()`` that are not given.
 
         Args:
-            max_nodes: most nodes to make, before reduction.
-            timeout: most seconds to take.
-            progress: called now and then with a `Progress`.
+            max_nodes: the most nodes to make, before reduction.
+            timeout: the most seconds to take.
+            progress: called from time to time with a `Progress`.
 
         Raises:
             UnsatisfiableError: the constraint has no model.
-            CompilationBudgetError: a limit was passed; the message names the widest part.
+            CompilationBudgetError: a limit was exceeded; the message names the widest part.
         """
         return self.circuit_within(Budget(timeout, max_nodes, progress=progress))
 
     def circuit_within(self, budget: Budget) -> Circuit:
-        """As `to_circuit`, within what is left of the budget of a whole compilation."""
+        """Like `to_circuit`, but within the rest of the budget of a whole compilation."""
         began = budget.seconds
         circuit = self._build(budget.part(self.describe(), self.advice))
         return circuit.with_info(
@@ -66,18 +66,18 @@ class Family(Leaf):
 
     @abstractmethod
     def _build(self, budget: Budget) -> Circuit:
-        """The circuit within a budget."""
+        """Build the circuit within a budget."""
 
 
 def label_names(labels: Iterable[str], what: str) -> tuple[str, ...]:
-    """Names of labels, checked: strings, not empty, none twice.
+    """Check the names of labels: non-empty strings without repetitions.
 
     Args:
-        labels: the names; one string is refused, since it is most likely a mistake.
-        what: the family, as the error names it.
+        labels: the names; a single string is refused, since it is most likely a mistake.
+        what: the name of the family, for error messages.
 
     Raises:
-        LabelError: a name is not a string, is empty, or is listed twice; or there is none.
+        LabelError: a name is not a string, is empty, or is listed twice; or there are no names.
     """
     if isinstance(labels, str):
         raise LabelError(f"{what}: labels must be a list of names, not the string {brief(labels)}")
@@ -100,15 +100,15 @@ def renamed(
     """The names of a family's labels: its own, or those that the user wants instead.
 
     Args:
-        default: makes the family's own names; called only once it is known that there are not too many.
-        count: how many there are.
-        labels: all names in the family's own order, or a dict from some of its own names to others.
-        what: the family, as the error names it.
+        default: makes the family's own names; called only after checking that there are not too many.
+        count: the number of labels.
+        labels: all names in the family's own order, or a dict from some of its own names to new ones.
+        what: the name of the family, for error messages.
 
     Raises:
-        LabelError: there are not as many names as labels, a key is not one of the family's names, or two labels would
+        LabelError: the numbers of names and labels differ, a key is not one of the family's names, or two labels would
             have the same name.
-        CompilationBudgetError: there are more labels than any circuit can have.
+        CompilationBudgetError: there are more labels than a family may have.
 
     Example:
         >>> renamed(lambda: ["a", "b"], 2, {"b": "c"}, "example")
@@ -131,7 +131,7 @@ def renamed(
 
 
 def whole_number(value: object, name: str, what: str, least: int = 0) -> int:
-    """An integer argument, checked.
+    """Check an integer argument.
 
     Args:
         value: what the user passed.
@@ -149,7 +149,7 @@ def whole_number(value: object, name: str, what: str, least: int = 0) -> int:
 
 
 def as_whole(value: object) -> int | None:
-    """A Python or numpy integer as an int, anything else as None; True and False are not numbers here."""
+    """A Python or numpy integer as an int; None for anything else, including True and False."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, SupportsIndex):
         return None
     try:

@@ -1,15 +1,15 @@
 """The frontier method for paths and cycles (Knuth's Simpath): a state machine that reads edges one by one.
 
-A state keeps, for every node of the frontier, what the chosen edges make of it: its *mate*.
+For every node of the frontier, a state keeps its *mate*, which says how the chosen edges use the node:
 
 - the node's own number: no chosen edge meets it;
-- 0: it lies inside a path, and no further edge can meet it;
-- another node's number: it is one end of a path, the other end is that node;
+- 0: it lies inside a path, and no further edge may meet it;
+- another node's number: it is one end of a path, and that node is the other end;
 - the number `closed` (one above all nodes): it is one end of a path whose other end has left the frontier for good.
 
-In a directed graph the mate of a node that further edges may enter is negative, of one that they may leave positive.
-A path between fixed nodes is a cycle through one more edge, from the target back to the source: that edge is there from
-the start. So in the cyclic modes a set of edges is complete when a path closes on itself and nothing else is left open.
+In a directed graph, the mate is negative if further edges may enter the node, and positive if they may leave it. A path
+between fixed nodes is a cycle through one more edge, from the target back to the source, which is there from the start.
+So in these modes a set of edges is complete when a path closes into a cycle and no other path is open.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ class PathRules:
 
     Attributes:
         fixed: source and target of the path, if they are fixed.
-        cycle: whether closed cycles are wanted instead of paths.
-        shortest, longest: bounds on the number of edges; None is no bound.
+        cycle: whether cycles are wanted instead of paths.
+        shortest, longest: bounds on the number of edges; None means no bound.
     """
 
     fixed: tuple[int, int] | None = None
@@ -56,20 +56,20 @@ class PathRules:
 
 
 class PathMachine:
-    """The state machine of a graph, an edge order and rules.
+    """The state machine for a graph, an edge order and rules.
 
     Args:
         graph: the graph.
         edges: the edge order.
         rules: which edge sets are wanted.
         edge_variable: the variable of each edge.
-        present_variable: the variable "this edge is there" of the edges that have one; read right after the edge.
-        end_variables: for each node the variables "the path ends here" (undirected), or "starts here" and "ends
-            here"; read right after the last edge of the node. Empty if there are none.
+        present_variable: the variable "this edge exists", for edges that have one; it is read right after the edge.
+        end_variables: for each node, the variable "the path ends here" (undirected), or "starts here" and "ends
+            here" (directed); read right after the last edge of the node. Empty if there are none.
 
     Attributes:
         order: the variables in the order of reading.
-        start: the state before the first.
+        start: the state before the first variable.
     """
 
     def __init__(
@@ -124,7 +124,7 @@ class PathMachine:
 
 
 class _Frontier:
-    """The nodes of the frontier at one place of the order; the mate of ``nodes[i]`` stands at i + 1 of a state."""
+    """The nodes of the frontier at one position of the order; the mate of ``nodes[i]`` is entry i + 1 of a state."""
 
     def __init__(self, graph: EdgeGraph, rules: PathRules, nodes: Sequence[int] | None = None) -> None:
         self.graph, self.rules = graph, rules
@@ -140,18 +140,18 @@ class _Frontier:
         return self.with_nodes([v for v in self.nodes if v not in nodes])
 
     def idle(self, mates: list[int]) -> bool:
-        """Whether no path is open: every node is unused or inside."""
+        """Whether no path is open: every node is unused or inside a path."""
         return all(not mate or mate == own for mate, own in zip(mates, self.own, strict=True))
 
     def close(self, mates: list[int], place: int) -> bool | None:
         """Let a node leave the frontier: no further edge meets it.
 
         Args:
-            mates: a state without its number of edges; changed in place.
-            place: where the node stands.
+            mates: a state with 0 in place of its number of edges; changed in place.
+            place: the index of the node in the state.
 
         Returns:
-            True if this completes the path, None if it cannot be, False otherwise.
+            True if this completes the path, None if it is not allowed, False otherwise.
         """
         mate = mates[place]
         if not mate or mate == self.own[place]:
@@ -164,13 +164,13 @@ class _Frontier:
             return True if self.idle(mates) else None
         mark = -self.closed if self.graph.directed and mate > 0 else self.closed
         if mates.count(mark) == (1 if self.graph.directed else 2):
-            return None  # a path has two ends, and if directed one of each kind
+            return None  # a path has two ends; in a directed graph, one of each kind
         mates[self.place[other]] = mark
         return False
 
 
 class _EdgeStep:
-    """Reads an edge: joins paths if it is chosen, then lets nodes leave the frontier whose last edge it is."""
+    """Reads an edge: joins paths if it is chosen, then removes nodes from the frontier that have no further edges."""
 
     def __init__(self, here: _Frontier, after: _Frontier, ends: tuple[int, int], new: list[int], links: Links) -> None:
         self.here, self.after, self.rules, self.links = here, after, here.rules, links
@@ -253,12 +253,12 @@ class _EdgeStep:
         return True if self.here.idle(mates) else None
 
     def _needed(self, mates: State) -> int:
-        """A lower bound on the number of edges still to come, remembered for all numbers of edges so far."""
+        """A lower bound on the number of edges still needed; it does not depend on the number of edges so far."""
         needed = self.known.get(mates)
         if needed is None:
             ends = [(own, mate) for own, mate in zip(self.after.own[1:], mates, strict=True) if mate and mate != own]
             if self.rules.open:
-                # an edge at least between every two paths; one that has lost an end counts by the other
+                # joining the paths takes at least one edge per gap; a path with one end left counts as a whole path
                 sides = sum(2 if abs(mate) == self.here.closed else 1 for _, mate in ends)
                 needed = max(0, sides // 2 - 1)
             else:
@@ -270,7 +270,7 @@ class _EdgeStep:
 
 
 class _EndStep:
-    """Reads "the path ends here" of a node after its last edge."""
+    """Reads "the path ends here" for a node, after its last edge."""
 
     def __init__(self, here: _Frontier, after: _Frontier | None, node: int, sign: int) -> None:
         self.here, self.sign, self.place = here, sign, here.place[node + 1]
@@ -299,7 +299,7 @@ class _EndStep:
 
 
 class _Marked:
-    """An edge whose presence is an input: a state after choosing it is wrapped until the input is read."""
+    """An edge whose existence is an input: the state after choosing it is wrapped until the input is read."""
 
     def __init__(self, step: Step) -> None:
         self.step = step
@@ -310,14 +310,14 @@ class _Marked:
 
 
 def _present(state: Any, value: int) -> Any:
-    """Reads whether an edge is there: only one that was not chosen may be missing."""
+    """Reads whether an edge exists: a chosen edge must."""
     if len(state) == 1 and isinstance(state[0], tuple):
         return state[0] if value else None
     return state
 
 
 def _never(state: State, value: int) -> State | None:
-    """Reads the end of a path at a node without edges: never true."""
+    """Reads "the path ends here" for a node without edges: it is never true."""
     return None if value else state
 
 
@@ -325,5 +325,5 @@ def _start_mates(frontier: _Frontier) -> list[int]:
     if not frontier.nodes:
         return []
     source, target = frontier.nodes
-    # the extra edge leads from the target to the source: edges may leave the source and enter the target
+    # the extra edge leads from the target to the source: further edges may leave the source and enter the target
     return [target + 1, -source - 1 if frontier.graph.directed else source + 1]

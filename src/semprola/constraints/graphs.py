@@ -1,4 +1,4 @@
-"""Graphs as families of edge sets see them: numbered nodes and edges, and one label per edge."""
+"""Graphs for families of edge sets: numbered nodes and edges, and one label per edge."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class EdgeGraph:
         return np.stack([columns[name] for name in self.labels], axis=1).reshape(rows, len(self.labels))
 
     def incidence(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Whether each edge begins, and whether it ends, in each node, as two 0/1 arrays ``[edges, nodes]``."""
+        """Two 0/1 arrays ``[edges, nodes]``: whether each edge starts, and whether it ends, at each node."""
         out = np.zeros((len(self.ends), len(self.nodes)), np.int64)
         into = np.zeros_like(out)
         for e, (u, v) in enumerate(self.ends):
@@ -54,20 +54,21 @@ def read_graph(
 
     Args:
         graph: a ``Graph`` or ``DiGraph`` with at least one edge.
-        what: the family, as errors name it.
-        labels: names of the edges, in ``graph.edges`` order or by edge; by default ``"u-v"``, directed ``"u->v"``.
-        directed: whether the family makes sense for directed graphs.
+        what: the name of the family, for error messages.
+        labels: names of the edges, in ``graph.edges`` order or by edge; by default ``"u-v"``, or ``"u->v"`` in a
+            directed graph.
+        directed: whether the graph may be directed.
 
     Returns:
-        The graph, and a function from a node (and the name of the argument that it came from) to its number.
+        The graph, and a function from a node, and the name of the argument it came from, to the node's number.
 
     Raises:
-        LabelError: this is not such a graph, or edge labels are not unique.
+        LabelError: the graph does not qualify, or edge labels are not unique.
     """
     if not (hasattr(graph, "nodes") and hasattr(graph, "edges") and hasattr(graph, "is_multigraph")):
         raise LabelError(f"{what}: expected a networkx graph, not {type(graph).__name__}")
     if graph.is_multigraph():
-        raise LabelError(f"{what}: parallel edges cannot be told apart: pass a Graph or DiGraph, not a multigraph")
+        raise LabelError(f"{what}: parallel edges would share a label: pass a Graph or DiGraph, not a multigraph")
     if graph.is_directed() and not directed:
         raise LabelError(f"{what}: the graph must be undirected: pass graph.to_undirected()")
     number = {node: i for i, node in enumerate(graph.nodes)}

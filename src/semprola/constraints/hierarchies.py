@@ -1,4 +1,4 @@
-"""Hierarchies: a label that is on has its parents on."""
+"""Hierarchies: if a label is on, its parents are on."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from semprola.constraints.hierarchy_tree import Siblings, forest_circuit
 from semprola.logic import Bool, Formula, Or, at_most
 
 OPTIONS = ("nonempty", "exclusive_siblings", "mandatory_leaf")
-"""What :func:`hierarchy` can ask for beyond the edges."""
+"""Conditions that :func:`hierarchy` can add to those of the edges."""
 
 
 def hierarchy(
@@ -30,15 +30,15 @@ def hierarchy(
     exclusive_siblings: bool = False,
     labels: Labels | None = None,
 ) -> Hierarchy:
-    """Every label that is on has all its parents on.
+    """If a label is on, all its parents are on.
 
     The circuit of a tree or forest has at most 3 nodes per label: each label is one sum, on or off given its parent.
     If siblings exclude each other, they are one flat choice. A hierarchy in which labels have several parents is
     compiled along a tree decomposition.
 
-    The roots are treated as the children of one more label that is always on. With `mandatory_leaf` a label that is on
-    has a child on unless it is a leaf, so some root is on. With `exclusive_siblings` at most one child of each label
-    is on, so at most one root is, and a label with several parents is never on. Both together leave exactly the paths
+    The roots count as children of one more label that is always on. With `mandatory_leaf`, a label that is on has a
+    child that is on unless it is a leaf, so some root is on. With `exclusive_siblings`, at most one child of each label
+    is on, so at most one root is on, and a label with several parents never is. Both together leave exactly the paths
     from a root to a leaf. :func:`suggest` says which options your data obey.
 
     Args:
@@ -49,15 +49,15 @@ def hierarchy(
             - a data frame with the columns "child" and "parent", or with two columns in this order;
             - a networkx ``DiGraph``.
 
-            Labels are in order of first appearance, those of a graph in the order of its nodes.
+            Labels are in order of first appearance; those of a graph are in the order of its nodes.
         edges: "child-parent" if an edge (or an entry of a dict) leads from child to parent, "parent-child" if it leads
-            from parent to child, as is usual for networkx trees. By default "child-parent", with a warning if the
+            from parent to child, as is usual for networkx trees. The default is "child-parent", with a warning if the
             hierarchy then looks upside down.
         nonempty: whether at least one label must be on.
         mandatory_leaf: whether predictions must go down to a leaf.
-        exclusive_siblings: whether at most one child of each label, and at most one root, can be on.
-        labels: all labels in the column order you want; those without an edge are roots of their own. Or a dict from
-            the names in `source` (any hashable values) to labels.
+        exclusive_siblings: whether at most one child of each label, and at most one root, may be on.
+        labels: all labels in the column order you want; labels without an edge are separate roots. Or a dict from the
+            names in `source` (any hashable values) to labels.
 
     Raises:
         LabelError: the edges have a cycle (it is printed), or a label is not a string or not in `labels`.
@@ -77,9 +77,9 @@ def hierarchy(
 
 
 class Hierarchy(Family):
-    """Every label that is on has its parents on; see :func:`hierarchy`."""
+    """If a label is on, its parents are on; see :func:`hierarchy`."""
 
-    advice = "compile the constraint of a part of the labels"
+    advice = "use only a part of the labels"
 
     def __init__(
         self,
@@ -105,7 +105,7 @@ class Hierarchy(Family):
 
     @property
     def sibling_groups(self) -> list[tuple[int | None, list[int]]]:
-        """Each label that has children, with them; None with the roots."""
+        """Each label that has children, with its children; and None with the roots."""
         groups: list[tuple[int | None, list[int]]] = [(v, below) for v, below in enumerate(self.children_of) if below]
         return [*groups, (None, [v for v, parents in enumerate(self.parents_of) if not parents])]
 
@@ -139,10 +139,10 @@ class Hierarchy(Family):
         return np.asarray(~np.any(broken, axis=0), bool)
 
     def broken(self, rule: str, y: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Which rows break one rule, whether or not the hierarchy asks for it.
+        """Which rows break one rule, whether or not the hierarchy includes it.
 
         Args:
-            rule: "edges" (a label is on and a parent of it is off), or the name of an option.
+            rule: "edges" (a label is on but one of its parents is off), or the name of an option.
             y: truth values [rows, labels].
 
         Returns:

@@ -1,4 +1,4 @@
-"""Which options of a hierarchy every row of some data obeys."""
+"""Finds the options of a hierarchy that every row of some data obeys."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from semprola.errors import LabelError
 
 
 class Suggestion(Mapping[str, bool]):
-    """Options for :func:`hierarchy`, true where every row obeys them; a mapping, so that ``**`` passes it on.
+    """Options for :func:`hierarchy`, true if every row obeys them; a mapping that you can pass on with ``**``.
 
     Attributes:
         rows: how many rows there were.
-        exceptions: for "edges" (a label is on and a parent of it is off) and for each option, how many rows break it.
-        examples: for each of these, the numbers of the first few rows that break it.
+        exceptions: how many rows break "edges" (a label is on but one of its parents is off) and each option.
+        examples: the numbers of the first few rows that break each of these.
     """
 
     def __init__(self, rows: int, broken: Mapping[str, NDArray[np.bool_]], shown: int = 5) -> None:
@@ -47,20 +47,20 @@ class Suggestion(Mapping[str, bool]):
 def suggest(y: Any, source: Any, /, **reading: Any) -> Suggestion:
     """Which options of :func:`hierarchy` every row of y obeys.
 
-    An option that all training rows obey makes the set of allowed predictions smaller, and most predictions better.
-    Whether unseen rows obey it too is for you to judge; the counts of exceptions help.
+    An option that all training rows obey makes the set of allowed predictions smaller, and usually makes predictions
+    better. Whether unseen rows will obey it, too, is for you to judge; the numbers of exceptions help.
 
     Args:
         y: rows of 0/1, an array or tensor [rows, labels] with columns in the order of the hierarchy's labels, or a
             data frame with a column per label.
         source: a hierarchy, or whatever :func:`hierarchy` takes.
-        reading: ``edges=`` and ``labels=`` of :func:`hierarchy`, if `source` is not a hierarchy yet.
+        reading: ``edges=`` and ``labels=`` of :func:`hierarchy`, if `source` is not yet a hierarchy.
 
     Returns:
         The options, and how many rows break each of them and the hierarchy itself.
 
     Raises:
-        LabelError: y has other columns than the hierarchy has labels, or no rows.
+        LabelError: the columns of y do not match the labels of the hierarchy, or y has no rows.
         ValueError: a value of y is not 0 or 1.
 
     Example:
@@ -77,7 +77,7 @@ def suggest(y: Any, source: Any, /, **reading: Any) -> Suggestion:
 
 
 def _rows(y: Any, names: tuple[str, ...]) -> NDArray[np.bool_]:
-    """Rows of truth values [rows, labels], checked; the columns of a data frame are found by name."""
+    """The rows as truth values [rows, labels], after checks; columns of a data frame are found by name."""
     if hasattr(y, "columns") and hasattr(y, "to_numpy"):
         place = {str(name): column for column, name in enumerate(y.columns)}
         missing = [name for name in names if name not in place]

@@ -1,4 +1,4 @@
-"""The most probable label set of independent labels under a hierarchy, without a circuit: a minimum cut."""
+"""The most probable set of independent labels under a hierarchy, found by a minimum cut without a circuit."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ Floats = npt.NDArray[np.float64]
 
 
 def hierarchy_mode(logits: Any, source: Any, /, **reading: Any) -> Any:
-    """The label set in a hierarchy with the greatest sum of logits, exactly: the mode of independent labels.
+    """The label set in a hierarchy with the greatest sum of logits: the exact mode of independent labels.
 
-    Choosing a label brings in all its ancestors, so this is a maximum closure of the hierarchy: for a forest it
-    follows from the leaves up, for a DAG it is a minimum cut. No circuit is needed, however large that would be. Of
-    several best sets it is the smallest.
+    Choosing a label brings in all its ancestors, so this is a maximum closure of the hierarchy. In a forest it is found
+    from the leaves up, in a DAG by a minimum cut. It needs no circuit, however large that would be. Among several best
+    sets, the smallest is returned.
 
     Args:
-        logits: array or tensor [*batch, labels], ``log p_j / (1 - p_j)`` of each label, finite.
+        logits: array or tensor [*batch, labels], the finite value ``log(p_j / (1 - p_j))`` of each label.
         source: a hierarchy, or whatever :func:`hierarchy` takes.
-        reading: options of :func:`hierarchy`, if `source` is not a hierarchy yet.
+        reading: options of :func:`hierarchy`, if `source` is not yet a hierarchy.
 
     Returns:
-        0/1 of the same shape; an array of the dtype uint8 or a tensor of the dtype of the logits.
+        0/1 of the same shape; an array of dtype uint8, or a tensor of the dtype of the logits.
 
     Raises:
-        LabelError: there are not as many logits as labels.
+        LabelError: the numbers of logits and labels differ.
         ValueError: a logit is not finite, or the hierarchy has options other than ``nonempty``, which need a circuit.
 
     Example:
@@ -42,11 +42,11 @@ def hierarchy_mode(logits: Any, source: Any, /, **reading: Any) -> Any:
     """
     rule = source if isinstance(source, Hierarchy) and not reading else hierarchy(source, **reading)
     if rule.mandatory_leaf or rule.exclusive_siblings:
-        raise ValueError("hierarchy_mode: only nonempty= is possible here; for other options compile a circuit")
+        raise ValueError("hierarchy_mode: only nonempty= is possible; for other options, compile a circuit")
     is_tensor = hasattr(logits, "new_tensor")
     values = np.asarray(logits.detach().cpu().numpy() if is_tensor else logits, np.float64)
     if values.ndim == 0 or values.shape[-1] != len(rule.names):
-        raise LabelError(f"hierarchy_mode: logits have shape {list(values.shape)}, the labels are {len(rule.names)}")
+        raise LabelError(f"hierarchy_mode: logits have shape {list(values.shape)} for {len(rule.names)} labels")
     if not np.isfinite(values).all():
         row = int(np.argwhere(~np.isfinite(values.reshape(-1, values.shape[-1])))[0, 0])
         raise ValueError(f"hierarchy_mode: a logit of row {row} is not finite")
@@ -55,7 +55,7 @@ def hierarchy_mode(logits: Any, source: Any, /, **reading: Any) -> Any:
 
 
 class _Closures:
-    """Best closures of many rows: trees by dynamic programming, what is left by a cut per row."""
+    """Best closures of many rows: trees by dynamic programming, the rest by one cut per row."""
 
     def __init__(self, rule: Hierarchy) -> None:
         self.rule = rule
@@ -64,7 +64,7 @@ class _Closures:
 
     def best(self, weights: Floats) -> npt.NDArray[np.bool_]:
         """Rows of truth values [rows, labels] from rows of weights."""
-        gain = weights.copy()  # of turning on a label, with the best choice in the trees below it
+        gain = weights.copy()  # the gain of turning on a label, with the best choice in the trees below it
         for v in self.peeled:
             for parent in self.rule.parents_of[v]:
                 gain[:, parent] += np.maximum(gain[:, v], 0)
@@ -80,7 +80,7 @@ class _Closures:
         return on
 
     def _core_choice(self, gain: Floats, forced: int | None = None) -> list[int]:
-        """The core labels that are on in the best closure (with a label forced on)."""
+        """The core labels that are on in the best closure, possibly with one label forced on."""
         seeds = [v for v in self.core if gain[v] > 0 or v == forced]
         wanted = dict.fromkeys(seeds)
         for v in seeds:
@@ -95,7 +95,7 @@ class _Closures:
         return [v for v, keep in zip(wanted, kept, strict=True) if keep]
 
     def _fill(self, gain: Floats, on: npt.NDArray[np.bool_]) -> None:
-        """In rows with no label on, the best closure with one of the roots on."""
+        """In rows without a label on, choose the best closure that has one of the roots on."""
         roots = [v for v, parents in enumerate(self.rule.parents_of) if not parents]
         trees = [v for v in roots if v in set(self.peeled)]
         empty = ~on.any(axis=1)
@@ -112,11 +112,11 @@ class _Closures:
 
 
 def closure(weights: Sequence[float], parents: Sequence[Sequence[int]]) -> list[bool]:
-    """The smallest set of greatest total weight that contains the parents of its members.
+    """The set of greatest total weight that contains the parents of its members; the smallest one if there are several.
 
     Args:
-        weights: the weight of each member; +inf for those that must be in.
-        parents: the parents of each.
+        weights: the weight of each element; +inf for those that must be in.
+        parents: the parents of each element.
 
     Example:
         >>> closure([2.0, -3.0, 1.5], [[1], [], [1]])
@@ -146,14 +146,14 @@ class _Network:
         self.out: list[list[int]] = [[] for _ in range(nodes)]
 
     def add(self, tail: int, head: int, capacity: float) -> None:
-        """An edge, and at the next number its reverse."""
+        """Add an edge and, with the next number, its reverse."""
         for node, end, room in ((tail, head, capacity), (head, tail, 0.0)):
             self.out[node].append(len(self.head))
             self.head.append(end)
             self.room.append(room)
 
     def saturate(self, source: int, sink: int) -> list[int]:
-        """Send as much as possible; returns each node's distance from the source in what is left, -1 if cut off."""
+        """Send as much flow as possible; return each node's distance from the source in the rest, -1 if cut off."""
         while True:
             level = self._levels(source)
             if level[sink] < 0:
@@ -174,7 +174,7 @@ class _Network:
         return level
 
     def _augment(self, source: int, sink: int, level: list[int], next_edge: list[int]) -> bool:
-        """Fill one shortest path; False if there is none any more."""
+        """Fill one shortest path; return False if there is none left."""
         path: list[int] = []
         node = source
         while node != sink:

@@ -1,9 +1,9 @@
 """Hierarchies in which a label has several parents, compiled along a tree decomposition.
 
-The labels are decided along an elimination tree: what is still to be decided below a label depends only on the few
-labels above it (its bag) to which an edge, or a fill edge, leads. A node is a label with the values of its bag. Values
-that no model can have are left out: if one label of the bag is an ancestor of another, however far, it is on whenever
-the other is. Every assignment that respects this extends to a model, so no dead end is ever built.
+The labels are decided along an elimination tree: everything below a label depends only on its bag, the few labels above
+it to which an edge, or a fill edge, leads. A node is a label with the values of its bag. Values that no model can have
+are left out: if one label of the bag is a direct or indirect ancestor of another, it is on whenever the other is. Every
+assignment that respects this extends to a model, so no dead end is ever built.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from semprola.constraints.hierarchy_order import Poset, bags_of, best_eliminatio
 from semprola.constraints.layout import VtreeBuilder
 
 _STRUCTURED = 20_000
-"""With at most this many values of all bags together, the circuit follows a vtree."""
+"""If all bags together have at most this many values, the circuit follows a vtree."""
 Masks = npt.NDArray[np.int64]
 Ids = npt.NDArray[np.int64]
 
@@ -36,10 +36,10 @@ def dag_circuit(
     nonempty: bool,
     budget: Budget,
 ) -> Circuit:
-    """The circuit of "a label that is on has all its parents on", for any acyclic graph.
+    """The circuit of "if a label is on, all its parents are on", for any acyclic graph.
 
-    A small one respects a vtree; a large one, and one that leaves out the empty set, splits into parts as they become
-    independent, which makes it smaller.
+    A small circuit respects a vtree. A large one, and one without the empty set, splits into parts as soon as they
+    become independent, which makes it smaller.
 
     Args:
         names: the labels.
@@ -48,7 +48,7 @@ def dag_circuit(
         budget: limits on nodes and seconds.
 
     Raises:
-        CompilationBudgetError: there are too many states; the message names the label where they are.
+        CompilationBudgetError: there are too many states; the message names the label that has the most.
     """
     check = budget.checker("the search for an order")
     peeled = peel(parents_of, children_of)
@@ -67,7 +67,7 @@ def dag_circuit(
 def _parents_first(
     labels: set[int], parents_of: Sequence[Sequence[int]], children_of: Sequence[Sequence[int]]
 ) -> list[int]:
-    """Some labels, with every parent of one of them among them, so that parents come first."""
+    """The labels in an order with parents first; every parent of these labels must be among them."""
     left = {v: len(parents_of[v]) for v in sorted(labels)}
     order = [v for v, count in left.items() if not count]
     for v in order:
@@ -82,7 +82,7 @@ def _parents_first(
 def _structured(
     names: tuple[str, ...], parents_of: Sequence[Sequence[int]], order: list[int], budget: Budget
 ) -> Circuit:
-    """The circuit along the vtree of an elimination order, with a node for all values of each bag."""
+    """The circuit along the vtree of an elimination order, with a node per value of each bag."""
     bags = bags_of(parents_of, order)
     parent = [bag[0] if bag else -1 for bag in bags]
     below: list[list[int]] = [[] for _ in names]
@@ -100,7 +100,7 @@ def _structured(
 
 
 def clause_circuit(names: tuple[str, ...], clauses: Iterable[Sequence[int]], budget: Budget) -> Circuit:
-    """The circuit of rules written as clauses over variables 1, 2, …, by the top-down compiler.
+    """The circuit of clauses over variables 1, 2, …, made by the top-down compiler.
 
     Args:
         names: the labels; label i is variable i + 1.
@@ -112,7 +112,7 @@ def clause_circuit(names: tuple[str, ...], clauses: Iterable[Sequence[int]], bud
 
 
 class _Plan:
-    """The nodes of every label: the values that its bag can have, as bit masks in the order of the bag."""
+    """The nodes of every label: the possible values of its bag, as bit masks in the order of the bag."""
 
     def __init__(
         self,
@@ -126,7 +126,7 @@ class _Plan:
         self.total = 0
 
     def emit(self, builder: CircuitBuilder, order: list[int]) -> dict[int, Ids]:
-        """Circuit nodes of every label's masks: masks from the roots down, circuit nodes from the leaves up."""
+        """The circuit nodes of every label's masks: masks are found from the roots down, nodes from the leaves up."""
         masks: dict[int, Masks] = {v: np.zeros(1, np.int64) for v in order if not self.bags[v]}
         steps: dict[int, tuple[Masks, list[Masks]]] = {}
         for v in reversed(order):
@@ -143,7 +143,7 @@ class _Plan:
         return images
 
     def _decide(self, v: int, masks: Masks, later: dict[int, Masks]) -> tuple[Masks, list[Masks]]:
-        """Whether v can be 0, then 1, under each mask, and the place of the result among the masks of each group."""
+        """Whether v can be 0, then 1, under each mask, and the index of the result among the masks of each group."""
         self.total += len(masks)
         self.budget.check(self._where(v, len(masks)), self.total)
         bag = self.bags[v]
@@ -167,7 +167,7 @@ class _Plan:
         return allowed, links
 
     def _nodes(self, builder: CircuitBuilder, v: int, allowed: Masks, children: list[Ids]) -> Ids:
-        """One circuit node per mask; masks under which the same follows share it."""
+        """One circuit node per mask; masks with the same continuation share a node."""
         half = len(allowed) // 2
         table = np.stack([allowed[:half], allowed[half:], *(part for c in children for part in (c[:half], c[half:]))])
         for row in range(2, len(table)):
@@ -199,8 +199,8 @@ class _Group:
     Attributes:
         bag: the bag that they share.
         children: the labels.
-        inner: groups whose bags are part of this one; few products then list all of these labels one by one.
-        masks: the values that the bag can have.
+        inner: groups whose bags are part of this one; they share products instead of listing all labels in each.
+        masks: the possible values of the bag.
     """
 
     bag: tuple[int, ...]
@@ -209,7 +209,7 @@ class _Group:
     masks: Masks
 
     def spread(self, masks: Masks, later: dict[int, Masks]) -> None:
-        """Note the masks of this group, of its labels and of the groups inside."""
+        """Store the masks of this group, of its labels and of the groups inside."""
         self.masks = masks
         later.update(dict.fromkeys(self.children, masks))
         for group in self.inner:
@@ -217,7 +217,7 @@ class _Group:
 
 
 def _groups(bags: list[list[int]], children: list[int]) -> list[_Group]:
-    """The labels decided after one label, grouped by their bags; only the outermost groups."""
+    """The labels decided after one label, grouped by their bags; returns the outermost groups."""
     alike: dict[tuple[int, ...], list[int]] = {}
     for child in children:
         alike.setdefault(tuple(bags[child]), []).append(child)
@@ -230,7 +230,7 @@ def _groups(bags: list[list[int]], children: list[int]) -> list[_Group]:
 
 
 def _product(builder: CircuitBuilder, group: _Group, images: dict[int, Ids], check: Callable[[], None]) -> Ids:
-    """For each mask of a group the circuit node that says what follows below all its labels."""
+    """For each mask of a group, the circuit node of everything below all its labels."""
     parts = [images.pop(c) for c in group.children]
     for other in group.inner:
         place = np.searchsorted(other.masks, _project(group.masks, group.bag, other.bag))
@@ -256,7 +256,7 @@ def _vtree(order: list[int], groups: list[list[_Group]], roots: list[int]) -> Vt
 
 
 def _project(masks: Masks, bag: Sequence[int], part: Sequence[int]) -> Masks:
-    """Masks of some labels of a bag from masks of all of them."""
+    """Project masks of a bag to some of its labels."""
     place = {label: bit for bit, label in enumerate(bag)}
     projected = np.zeros(len(masks), np.int64)
     for bit, label in enumerate(part):
@@ -265,7 +265,7 @@ def _project(masks: Masks, bag: Sequence[int], part: Sequence[int]) -> Masks:
 
 
 def _ancestors(parents_of: Sequence[Sequence[int]]) -> list[int]:
-    """All labels above each label, as the bits of an integer."""
+    """All ancestors of each label, as the bits of an integer."""
     found: list[int | None] = [None] * len(parents_of)
     for start in range(len(parents_of)):
         stack = [start]

@@ -1,4 +1,4 @@
-"""Reads a hierarchy from whatever form the user has it in: pairs, dicts, data frames, graphs."""
+"""Reads a hierarchy from pairs, dicts, data frames or graphs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Labels = Iterable[str] | Mapping[Any, str]
 Pairs = tuple[tuple[int, int], ...]
 
 _MANY = 20
-"""A graph of at least this many labels with far more roots than leaves is most likely upside down."""
+"""A graph with at least this many labels and far more roots than leaves is most likely upside down."""
 
 
 def read_hierarchy(
@@ -25,14 +25,14 @@ def read_hierarchy(
 
     Args:
         source: see :func:`semprola.constraints.hierarchy`.
-        direction: what an edge leads from and to. None means "child-parent", with a warning if that looks wrong.
+        direction: the direction of edges. None means "child-parent", with a warning if that looks wrong.
         labels: the column order, or new names; see :func:`semprola.constraints.hierarchy`.
 
     Returns:
         The labels in column order, and the distinct pairs.
 
     Raises:
-        LabelError: the source is none of these forms, a label is bad or missing, or the edges have a cycle.
+        LabelError: the source has none of these forms, a label is invalid or missing, or the edges have a cycle.
         ValueError: the direction is unknown.
 
     Example:
@@ -70,7 +70,7 @@ def neighbours(count: int, pairs: Pairs) -> tuple[list[list[int]], list[list[int
 
 
 def _nodes_and_edges(source: Any, direction: Direction | None) -> tuple[list[Any], list[tuple[Any, Any]], bool]:
-    """All nodes in order of appearance, the edges, and whether these are (child, parent) whatever the caller says."""
+    """All nodes in order of appearance, the edges, and whether these are certainly (child, parent) pairs."""
     certain = False
     if hasattr(source, "nodes") and hasattr(source, "is_directed"):
         if not source.is_directed():
@@ -135,7 +135,7 @@ def _is_list(source: Any) -> bool:
 
 
 def _missing(node: Any) -> bool:
-    """None, NaN and the like: a label without a parent in a dict or a data frame."""
+    """Whether an entry of a dict or data frame is None or NaN, which means "no parent"."""
     return node is None or (isinstance(node, float) and node != node)
 
 
@@ -182,7 +182,7 @@ def _notice_inversion(names: tuple[str, ...], pairs: Pairs, least: int) -> None:
     Args:
         names: the labels.
         pairs: the edges as read.
-        least: how many parents beyond the first make a forest turned upside down obvious.
+        least: how many extra parents make it obvious that a forest is upside down.
     """
     parents, children = neighbours(len(names), pairs)
     further = sum(len(above) - 1 for above in parents if above)
@@ -199,7 +199,7 @@ def _notice_inversion(names: tuple[str, ...], pairs: Pairs, least: int) -> None:
 
 
 def _refuse_cycle(names: tuple[str, ...], pairs: Pairs) -> None:
-    """Take labels away whose parents are all gone; what stays lies on or below a cycle."""
+    """Remove labels whose parents are all removed; the rest lies on or below a cycle."""
     parents, children = neighbours(len(names), pairs)
     left = [len(above) for above in parents]
     ready = [v for v, count in enumerate(left) if not count]

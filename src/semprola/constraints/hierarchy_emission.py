@@ -1,7 +1,7 @@
-"""From the states of a hierarchy that is not a forest to its circuit.
+"""Writes the states of a hierarchy that is not a forest as a circuit.
 
-A state is a sum of its two branches, a branch the product of what is on in it and of the states left in it. Labels
-that form trees below the others are part of the branches that turn their parents on. Labels that a branch does not
+A state is the sum of its two branches; a branch is the product of the labels that are on in it and of the remaining
+states. Trees below other labels are part of the branches that turn their parents on. Labels that a branch does not
 mention are off.
 """
 
@@ -21,11 +21,11 @@ _TRUE = 0
 
 
 class Emission:
-    """The nodes of a circuit: first literals and trees, then states and their branches, then what joins them.
+    """The nodes of a circuit: first literals and trees, then states and their branches, then the nodes that join them.
 
     Args:
         names: the labels.
-        core: the labels that the states speak of, by their numbers there.
+        core: the labels that the states are about, by their numbers there.
         peeled: the other labels, children first.
         children_of: the children of each label.
         ideals: the states.
@@ -54,11 +54,11 @@ class Emission:
         self._last: list[tuple[int, list[int]]] = []
 
     def circuit(self, trees: Sequence[int], nonempty: bool) -> Circuit:
-        """The circuit, with some trees of their own beside the states.
+        """The circuit of the states and of some separate trees.
 
         Args:
             trees: the roots among the peeled labels.
-            nonempty: whether the assignment in which no label is on is left out.
+            nonempty: whether to leave out the assignment in which no label is on.
         """
         start = self.ideals.start
         parts = [*self._states.node[start].tolist(), *(self.either[t] for t in trees)]
@@ -70,9 +70,9 @@ class Emission:
         return self._build()
 
     def _some_of_states(self, start: list[int]) -> dict[int, int]:
-        """For each state that is met with all labels off so far: the same without the assignment with no label on.
+        """For each state that is reached with all labels off, the same state without the assignment with no label on.
 
-        Either the next label is on, or it is off and some label of the states left in that branch is on.
+        Either the next label is on, or it is off and some label of the remaining states in that branch is on.
         """
         states = self._states
         order = list(start)
@@ -90,7 +90,7 @@ class Emission:
         return some
 
     def _some(self, some: list[int], any_of: list[int], top: bool = False) -> int:
-        """At least one of several independent parts is not empty, along a balanced tree over them."""
+        """The node "some of several independent parts is not empty", built along a balanced tree of the parts."""
         level = list(zip(some, any_of, strict=True))
         while len(level) > 1:
             joined = []
@@ -145,7 +145,7 @@ class _States:
     Attributes:
         node: the sum of each state.
         branch: the node of each branch.
-        kind, arity, children: the nodes from `begin` to `end`, the states that come last first.
+        kind, arity, children: the nodes from `begin` to `end`, starting with the last state.
     """
 
     def __init__(self, ideals: Ideals, literal: Ints, below: Ints, begin: int) -> None:
@@ -160,7 +160,7 @@ class _States:
         self._start = np.concatenate([[0], np.cumsum(size)])
         shared = self._shared(size)
         own = (shared == np.arange(2 * count)) & (size > 1)
-        # states that follow from others come after them, so nodes are numbered from the last state on
+        # a state comes before those that follow from it, so nodes are numbered from the last state backwards
         nodes = 1 + own[0::2].astype(np.int64) + own[1::2]
         self.node = begin + np.cumsum(nodes[::-1])[::-1] - 1
         self.end = begin + int(nodes.sum())
@@ -168,12 +168,12 @@ class _States:
         self._write(size, own)
 
     def left(self, branch: int) -> list[int]:
-        """The states left in a branch."""
+        """The remaining states in a branch."""
         parts = self._part[self._start[branch] : self._start[branch + 1]] - self._begin
         return [int(s) for s in parts[parts >= 0]]
 
     def _shared(self, size: Ints) -> Ints:
-        """For each branch the last branch with the same parts: found by a hash, then compared."""
+        """For each branch, the last branch with the same parts: found by a hash, then compared."""
         numbers = np.random.default_rng(0).integers(0, 2**63, self._begin + len(size) // 2, np.uint64)
         total = np.concatenate([[np.uint64(0)], np.cumsum(numbers[self._part], dtype=np.uint64)])
         key = total[self._start[1:]] - total[self._start[:-1]]
@@ -188,7 +188,7 @@ class _States:
         return np.where(alike, shared, np.arange(len(size)))
 
     def _branch_nodes(self, size: Ints, shared: Ints, own: npt.NDArray[np.bool_]) -> Ints:
-        """A product of several parts comes just before the sum of its state, the branch that is off first."""
+        """The node of each branch; products come just before the sum of their state, first that of the "off" branch."""
         made = np.zeros(len(size), np.int64)
         made[0::2] = self.node - 1 - own[1::2]
         made[1::2] = self.node - 1
@@ -199,7 +199,7 @@ class _States:
         return nodes
 
     def _resolve(self, part: Ints) -> Ints:
-        """Nodes from parts: below `begin` they are the same, from there on they are states."""
+        """The nodes of parts: a part below `begin` is a node itself, the others are states."""
         nodes: Ints = part.copy()
         is_state = part >= self._begin
         nodes[is_state] = self.node[part[is_state] - self._begin]

@@ -1,9 +1,9 @@
-"""The states of a hierarchy that is not a forest: what is left to decide, split into independent parts.
+"""The states of a hierarchy that is not a forest: the labels left to decide, split into independent parts.
 
-Once some labels are decided, so are all ancestors of those that are on and all descendants of those that are off. What
-is left is a set of labels with only the edges among them, whatever was decided elsewhere: such a set, if connected, is
-a state. Its label that comes last in the elimination order is decided next. On, it takes its ancestors along; off, its
-descendants; the connected parts of the rest are states again.
+Once some labels are decided, so are all ancestors of those that are on and all descendants of those that are off. The
+remaining labels depend only on the edges among them, not on what was decided elsewhere. A connected set of such labels
+is a state. Of its labels, the last in the elimination order is decided next. If it is on, so are its ancestors; if it
+is off, so are its descendants; the connected parts of the rest are states again.
 
 All states with the same next label are expanded at once, as the rows of a bit matrix.
 """
@@ -29,15 +29,15 @@ _CELLS = 1 << 24
 
 @dataclass(frozen=True)
 class Ideals:
-    """The states and how they follow from each other; states come before those that follow from them.
+    """The states and how they follow from each other; a state comes before those that follow from it.
 
     Branch ``2 s`` is state s with its next label off, ``2 s + 1`` with it on.
 
     Attributes:
         count: how many states there are.
-        start: the states that together are the whole hierarchy.
-        branch, state: pairs of a branch and a state that is left in it.
-        on_branch, on_label: pairs of a branch and a label that is on in it, the next label or an ancestor of it.
+        start: the states that together make up the whole hierarchy.
+        branch, state: pairs of a branch and a state that remains in it.
+        on_branch, on_label: pairs of a branch and a label that is on in it: the next label or one of its ancestors.
     """
 
     count: int
@@ -53,8 +53,8 @@ def expand(poset: Poset, elimination: Elimination, names: list[str], budget: Bud
 
     Args:
         poset: the labels.
-        elimination: the order in which to decide them, last one first.
-        names: the labels' names, for messages.
+        elimination: the order in which to decide them, from last to first.
+        names: the names of the labels, for error messages.
         budget: limits on states and seconds.
 
     Raises:
@@ -71,14 +71,14 @@ def expand(poset: Poset, elimination: Elimination, names: list[str], budget: Bud
 
 
 class _Tree:
-    """The elimination tree with labels numbered so that those below a label are the ones just before it.
+    """The elimination tree, numbered so that the labels below a label come just before it.
 
     Attributes:
         label: the label with each number.
         first: the lowest number below (or at) each number.
         kids: the numbers directly below each number, in the tree.
         near: the neighbours of each number in the hierarchy.
-        above, below: ancestors and descendants, with the number itself, as bits.
+        above, below: the ancestors and descendants, including the number itself, as bits.
     """
 
     def __init__(self, poset: Poset, elimination: Elimination) -> None:
@@ -127,7 +127,7 @@ def _postorder(root: int, kids: dict[int, list[int]]) -> Iterator[int]:
 
 
 class _Expansion:
-    """States from the last number down; `pending` are the rows that were met, with the branches they are left in."""
+    """Expands states from the last number down; `_pending` holds the rows found so far and the branches they are in."""
 
     def __init__(self, tree: _Tree, names: list[str], budget: Budget) -> None:
         self.tree, self.names, self.budget = tree, names, budget
@@ -171,12 +171,12 @@ class _Expansion:
             self._split_all([(k, self._slice(rest, k, v), both) for k in tree.kids[v]])
 
     def _slice(self, rest: Bools, k: int, v: int) -> Bools:
-        """The columns of a matrix over what is below v that are below k."""
+        """The columns below k of a matrix over the numbers below v."""
         first = self.tree.first
         return rest[:, first[k] - first[v] : k - first[v] + 1]
 
     def _split_all(self, work: list[tuple[int, Bools, Ints]]) -> None:
-        """Split what is left of each branch (a row) into connected parts, each noted at its highest number."""
+        """Split the rest of each branch (a row) into connected parts, each stored at its highest number."""
         while work:
             v, rest, branches = work.pop()
             used = rest.any(axis=1)
@@ -199,12 +199,12 @@ class _Expansion:
                 work.extend((k, self._slice(left, k, v), branches) for k in self.tree.kids[v])
 
     def _connected(self, v: int, inside: Bools) -> Bools:
-        """In each row what is connected to v, the last column, by neighbours inside; `inside` itself if that is all."""
+        """In each row, what is connected to v (the last column) within the row; `inside` itself if that is all."""
         if inside.shape[1] == 1:
             return inside
         first, near = self.tree.first[v], self.tree.near
         packed = np.packbits(inside, axis=0).T.copy()
-        # the rows in which each label is inside, as the bits of an integer, and those in which it is not reached yet
+        # for each label, the rows that contain it, as the bits of an integer, and those in which it is not yet reached
         there = [int.from_bytes(label.tobytes(), "little") for label in packed]
         missing = list(there)
         missing[-1] = 0
@@ -232,7 +232,7 @@ class _Expansion:
 
 
 def distinct_rows(rows: Bytes) -> tuple[Bytes, Ints]:
-    """The distinct rows, and the place of each row among them; by a hash that is checked."""
+    """The distinct rows, and the index of each row among them; found by a hash that is checked."""
     width = rows.shape[1]
     padded = np.zeros((len(rows), (width + 7) // 8 * 8), np.uint8)
     padded[:, :width] = rows

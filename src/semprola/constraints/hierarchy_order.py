@@ -1,8 +1,8 @@
-"""In which order to decide the labels of a hierarchy that is not a forest.
+"""Chooses the order in which to decide the labels of a hierarchy that is not a forest.
 
-A set of labels that are on is an up-set of the order "ancestor of". What is decided above a part of the hierarchy
-matters to that part only by which of its neighbours are on, and those form an up-set of the neighbours. So a good
-elimination order is one whose bags have few up-sets, not one whose bags are merely small.
+The labels that are on form an up-set of the order "ancestor of". Decisions above a part of the hierarchy affect it only
+through which of its neighbours are on, and these form an up-set of the neighbours. So the bags of a good elimination
+order have few up-sets; it is not enough that they are small.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from dataclasses import dataclass
 
 _TRIES = 6
 _WORK = 30_000
-"""Labels times tries: larger hierarchies get fewer tries."""
+"""The most labels times tries: larger hierarchies get fewer tries."""
 _EASY = 20_000
-"""Up-sets of all bags together; with fewer than this, there is no need to look for a better order."""
+"""If all bags together have at most this many up-sets, there is no need to look for a better order."""
 _MOST_KNOWN = 20_000
-"""Partial results kept while the up-sets of one bag are counted; beyond it their number is estimated."""
+"""The most partial results kept while counting the up-sets of one bag; beyond this their number is estimated."""
 _STYLES = ((0.3, 1.0, 0.0), (0.3, 1.0, 0.1), (0.3, 1.0, 0.3))
-"""How a try scores labels: weight of fill between related labels, weight of the up-sets, random part."""
+"""How a try scores labels: the weight of fill between related labels, the weight of up-sets, and the random part."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class Poset:
 
     @staticmethod
     def of(parents: list[list[int]]) -> Poset:
-        """Complete what follows from the parents, which must have lower numbers than their children."""
+        """Make a poset from the parents of each label; parents must have lower numbers than their children."""
         count = len(parents)
         above, below, near = [0] * count, [0] * count, [0] * count
         for v, direct in enumerate(parents):
@@ -61,8 +61,8 @@ class Elimination:
     """An elimination order with its bags.
 
     Attributes:
-        order: the labels, first eliminated (last decided) first.
-        bags: for each label the labels later in the order that it depends on, the next one first.
+        order: the labels in the order of elimination, which is the reverse of the order of decisions.
+        bags: for each label, the labels later in the order that it depends on, in this order.
         cost: how many up-sets all bags have together.
     """
 
@@ -74,7 +74,7 @@ class Elimination:
 def peel(parents_of: Sequence[Sequence[int]], children_of: Sequence[Sequence[int]]) -> list[int]:
     """Labels that have at most one parent and only such labels below them, children first.
 
-    Each of them is a choice of its own once its parent is on: they form trees that hang below the others.
+    They form trees that hang below the other labels: each is an independent choice once its parent is on.
 
     Example:
         >>> peel([[], [0], [0], [1, 2], [1]], [[1, 2], [3, 4], [3], [], []])
@@ -98,7 +98,7 @@ def best_elimination(poset: Poset, check: Callable[[], None]) -> Elimination:
 
     Args:
         poset: the labels.
-        check: called now and then; may raise to stop.
+        check: called from time to time; may raise an exception to stop.
     """
     count = len(poset.parents)
     best: Elimination | None = None
@@ -122,10 +122,10 @@ def best_elimination(poset: Poset, check: Callable[[], None]) -> Elimination:
 
 
 def _rerooted(poset: Poset, order: Sequence[int], bags: Sequence[Sequence[int]]) -> list[int]:
-    """An order with the same cliques that decides a separator in the middle first, so that the rest falls apart early.
+    """An order with the same cliques that first decides a separator in the middle, so that the rest splits early.
 
-    A label and its bag are a clique; the cliques form a tree. Seen from another clique of the tree, each label is
-    eliminated in the clique nearest to that one; inside a clique, descendants go before their ancestors.
+    A label and its bag are a clique, and the cliques form a tree. Take another clique as its root: each label is then
+    eliminated in the clique nearest to the root, and within a clique, descendants are eliminated before ancestors.
     """
     cliques = [1 << v | sum(1 << u for u in bag) for v, bag in enumerate(bags)]
     links: list[list[int]] = [[] for _ in bags]
@@ -151,7 +151,7 @@ def _rerooted(poset: Poset, order: Sequence[int], bags: Sequence[Sequence[int]])
 
 
 def _middle(poset: Poset, root: int, links: list[list[int]], size: list[int], cliques: list[int]) -> int:
-    """The clique with the fewest up-sets among those that leave no part much larger than half of the tree."""
+    """The clique with the fewest up-sets among those that leave no part much larger than half the tree."""
     inside, parent = [root], {root: root}
     for node in inside:
         for other in links[node]:
@@ -168,7 +168,7 @@ def _middle(poset: Poset, root: int, links: list[list[int]], size: list[int], cl
 
 
 def bags_of(parents_of: Sequence[Sequence[int]], order: Sequence[int]) -> list[list[int]]:
-    """For each label the labels later in the order that it depends on, in that order.
+    """For each label, the labels later in the order that it depends on, in that order.
 
     Example:
         >>> bags_of([[], [0], [0], [1, 2]], [3, 2, 1, 0])
@@ -184,12 +184,12 @@ def bags_of(parents_of: Sequence[Sequence[int]], order: Sequence[int]) -> list[l
     for v in order:
         bag = bags[v] = sorted(later[v], key=place.__getitem__)
         if bag:
-            later[bag[0]].update(bag[1:])  # it is the next of them, and hands them on
+            later[bag[0]].update(bag[1:])  # the next label of the bag inherits the others
     return bags
 
 
 def up_sets(poset: Poset, labels: int) -> int:
-    """How many up-sets some labels have, or an estimate where that takes long to count.
+    """The number of up-sets of some labels, or an estimate if counting takes too long.
 
     Example:
         >>> up_sets(Poset.of([[], [0], [0], [1, 2]]), 0b0110), up_sets(Poset.of([[], [0], [0], [1, 2]]), 0b1001)
@@ -237,7 +237,7 @@ def bits(mask: int) -> Iterator[int]:
 
 
 def _chains(poset: Poset, labels: int) -> float:
-    """An upper bound on log2 of the number of up-sets: labels on a chain go on one after the other."""
+    """An upper bound on log2 of the number of up-sets: a chain of n labels has n + 1 of them."""
     total = 0.0
     while labels:
         length, rest = 0, labels
@@ -251,7 +251,7 @@ def _chains(poset: Poset, labels: int) -> float:
 
 
 def _greedy(poset: Poset, attempt: int, check: Callable[[], None]) -> list[int]:
-    """Eliminate next the label whose neighbours get the fewest new edges and have the fewest up-sets."""
+    """A greedy order: always eliminate the label whose neighbours get the fewest new edges and have few up-sets."""
     related_weight, up_set_weight, noise = _STYLES[attempt % len(_STYLES)]
     chance = random.Random(attempt)
     near = list(poset.near)
@@ -287,7 +287,7 @@ def _greedy(poset: Poset, attempt: int, check: Callable[[], None]) -> list[int]:
 
 
 def _eliminate(near: list[int], v: int) -> int:
-    """Make the neighbours of v a clique without v; returns the labels whose surroundings change."""
+    """Make the neighbours of v a clique without v; return the labels whose neighbourhood changes."""
     around = touched = near[v]
     for u in bits(around):
         new = around & ~near[u] & ~(1 << u)

@@ -1,4 +1,4 @@
-"""Circuits of hierarchies in which no label that can be on has several parents: linear in the number of labels."""
+"""Circuits of forests, and of hierarchies with exclusive siblings: linear in the number of labels."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from semprola.constraints.layout import VtreeBuilder
 
 @dataclass(frozen=True)
 class Siblings:
-    """What must hold among the children of a label that is on, and among the roots.
+    """Conditions on the children of a label that is on, and on the roots.
 
     Attributes:
         nonempty: whether some root must be on.
@@ -36,7 +36,7 @@ def forest_circuit(
     """The circuit of a forest, or of any hierarchy whose siblings exclude each other.
 
     If siblings exclude each other, the labels that are on form one path from a root. A label with several parents is
-    then never on: its parents would both be on that path, and the upper one would have two children on.
+    then never on: its parents would both lie on that path, and the upper one would have two children that are on.
 
     Args:
         names: the labels.
@@ -45,12 +45,12 @@ def forest_circuit(
         budget: limits on nodes and seconds.
 
     Raises:
-        UnsatisfiableError: no label can be on, but one has to.
+        UnsatisfiableError: no label can be on, but one must be.
     """
     builder, tree = CircuitBuilder(names), VtreeBuilder(len(names))
     own = [[c for c in children if len(parents_of[c]) == 1] for children in children_of]
     tops = [v for v, parents in enumerate(parents_of) if len(parents) != 1]
-    on = [FALSE] * len(names)  # the label is on, and what follows below it
+    on = [FALSE] * len(names)  # the node "this label is on", including everything below it
     home = list(range(len(names)))
     for v in _children_first(tops, own):
         if len(parents_of[v]) <= 1:
@@ -68,10 +68,10 @@ def forest_circuit(
 
 
 def _some_of(builder: CircuitBuilder, on: list[int], exclusive: bool, at_least_one: bool) -> int:
-    """Which of some siblings may be on together; one that is not mentioned is off.
+    """The node that says which siblings may be on together; siblings that it does not mention are off.
 
-    "At least one" is said along a balanced tree over the siblings, the one that their vtree has: some of the left
-    half and any of the right, or none of the left and some of the right.
+    "At least one" is built along a balanced tree of the siblings, which is also their vtree: some of the left half and
+    any of the right half, or none of the left and some of the right.
     """
     if exclusive:
         return builder.sum(on if at_least_one else [builder.true(), *on])

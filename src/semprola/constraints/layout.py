@@ -1,4 +1,4 @@
-"""Vtrees assembled bottom-up, for circuits that are not read in one fixed order."""
+"""Builds vtrees bottom-up, for circuits that do not follow one variable order."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class VtreeBuilder:
         return len(self._variable) - 1
 
     def chain(self, parts: Iterable[int]) -> int:
-        """A right-linear tree over nodes: each is to the left of all that follow."""
+        """A right-linear tree of nodes: each is to the left of all that follow."""
         nodes = list(parts)
         above = nodes.pop()
         while nodes:
@@ -37,7 +37,7 @@ class VtreeBuilder:
         return above
 
     def balanced(self, parts: Iterable[int]) -> int:
-        """A tree of least depth over nodes."""
+        """A tree of minimal depth over nodes."""
         nodes = list(parts)
         while len(nodes) > 1:
             joined = [self.pair(nodes[i], nodes[i + 1]) for i in range(0, len(nodes) - 1, 2)]

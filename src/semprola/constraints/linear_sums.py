@@ -1,4 +1,4 @@
-"""Linear (pseudo-Boolean) inequalities and equations over labels, exact."""
+"""Exact linear (pseudo-Boolean) inequalities and equations over labels."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ from semprola.logic.messages import brief
 
 _CHECK_EVERY = 512
 _MOST_CLAUSES, _MOST_TERMS = 24, 12
-"""A sum of more labels, or one that needs more clauses than these, is not written as clauses."""
+"""A sum that needs more clauses, or has more labels, is not written as clauses."""
 _OPERATORS = {"<=": "le", ">=": "ge", "==": "eq", "<": "lt", ">": "gt", "!=": "ne"}
 
 
 def linear(coefficients: Mapping[str, Any], op: str, bound: Any) -> Linear:
     """A weighted count of labels compared with a bound.
 
-    The labels are read from the largest coefficient to the smallest. Sums that leave the same possibilities are one
+    The labels are read from the largest coefficient to the smallest. Sums that leave the same possibilities share a
     node, so a diagram has at most n times as many nodes as there are different sums, and for an inequality often far
-    fewer; but coefficients of many digits can need exponentially many.
+    fewer. Coefficients with many digits, however, can need exponentially many.
 
     Args:
-        coefficients: the weight of each label: integers, fractions, decimals, or floats, which are taken as the
-            decimal numbers that they print as (0.1 is one tenth).
+        coefficients: the weight of each label: integers, fractions, decimals, or floats, which stand for the decimal
+            number that they print as (0.1 is one tenth).
         op: one of ``<= >= == < > !=``.
         bound: what the weighted count is compared with.
 
     Raises:
-        LabelError: there is no label, or one is not a string.
+        LabelError: there are no labels, or a label is not a string.
         ValueError: the operator is unknown, or a number is not finite.
 
     Example:
@@ -125,7 +125,7 @@ class Linear(Family):
         return _AtMost(read, self._most(bound), budget, [self.names[v] for v in order]).circuit(self.names, order)
 
     def _whole(self) -> tuple[list[int], Fraction]:
-        """Whole weights without a common divisor, and the bound that belongs to them; ``>=`` turned into ``<=``."""
+        """Integer weights without a common divisor, and the matching bound; ``>=`` and ``>`` are turned around."""
         sign = -1 if self.op in (">=", ">") else 1
         scale = sign * math.lcm(*(w.denominator for w in self.weights))
         weights = [w.numerator * (scale // w.denominator) for w in self.weights]
@@ -144,9 +144,9 @@ class Linear(Family):
         )
 
     def _equation_reader(self, weights: list[int], bound: Fraction) -> Reader:
-        """A state is what is left of the bound; once that is out of reach, "==" ends and "!=" is settled."""
+        """A state is the rest of the bound; once that is out of reach, "==" fails and "!=" holds."""
         lowest, highest = _reach(weights)
-        # what is left must be a multiple of the greatest common divisor of the weights to come
+        # the rest must be a multiple of the greatest common divisor of the weights to come
         divisor = [*itertools.accumulate(reversed(weights), math.gcd, initial=0)][::-1]
         equal = self.op == "=="
         settled = highest[0] + abs(math.floor(bound)) + 1
@@ -169,8 +169,8 @@ class Linear(Family):
 
 @functools.lru_cache(maxsize=4096)
 def _covers(weights: tuple[int, ...], most: int) -> tuple[tuple[int, ...], ...] | None:
-    """``sum of weights <= most`` as clauses: for each minimal set of terms that is too heavy, one of them is off."""
-    # a negative weight counts for the label that is off
+    """``sum of weights <= most`` as clauses: in each minimal set of terms that is too heavy, one must be off."""
+    # a negative weight counts as a positive weight of the negated label
     spare = most - sum(w for w in weights if w < 0)
     terms = sorted(((abs(w), v if w > 0 else -v) for v, w in enumerate(weights, start=1) if w), reverse=True)
     clauses: list[tuple[int, ...]] = []
@@ -179,7 +179,7 @@ def _covers(weights: tuple[int, ...], most: int) -> tuple[tuple[int, ...], ...] 
     while stack:
         place, total, chosen = stack.pop()
         if total > spare:
-            # heaviest first: without any of the terms chosen, the others are not too heavy
+            # heaviest first: without any one of the chosen terms, the others are not too heavy
             clauses.append(chosen)
             if len(clauses) > _MOST_CLAUSES:
                 return None
@@ -191,7 +191,7 @@ def _covers(weights: tuple[int, ...], most: int) -> tuple[tuple[int, ...], ...] 
 
 
 def _at_most_reader(weights: list[int], most: int) -> Reader:
-    """A state is what is left of the bound, as far as it matters."""
+    """A state is the rest of the bound, as far as it matters."""
     lowest, highest = _reach(weights)
 
     def step(rest: int, position: int, value: int) -> int | None:
@@ -202,10 +202,10 @@ def _at_most_reader(weights: list[int], most: int) -> Reader:
 
 
 class _AtMost:
-    """``sum of weights <= most``: for every place a list of intervals of what is left that allow the same.
+    """``sum of weights <= most``, with a list of intervals per position: all bounds in an interval share a node.
 
-    The node for "at most b of what is to come" is the same for all b of an interval, which is known once its two
-    successors are: theirs, the second shifted by the weight, intersected.
+    The node for "the remaining sum is at most b" is the same for all b in an interval. That interval is the
+    intersection of those of the two successors, the second one shifted by the weight.
     """
 
     def __init__(self, weights: list[int], most: int, budget: Budget, names: list[str]) -> None:
@@ -229,7 +229,7 @@ class _AtMost:
         return diagram.circuit(int(image[root]), order)
 
     def _solve(self) -> int:
-        """Depth first with a stack: a place is left when both its successors are known."""
+        """Depth-first search with a stack: a position is done when both its successors are known."""
         stack = [(0, self.most)]
         for step in itertools.count():
             if not stack:

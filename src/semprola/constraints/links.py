@@ -1,4 +1,4 @@
-"""How many edges it takes at least to join open paths to one cycle: what a bound on the length needs to cut early."""
+"""Lower bounds on the edges needed to join open paths into one cycle, to discard states early if length is bounded."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ FAR = 2**30
 """The distance between nodes that are not connected."""
 
 _MOST_PATHS = 4
-"""Up to so many open paths the shortest way to join them is found by trying all."""
+"""The shortest way to join at most this many open paths is found by trying all."""
 
 
 class Distances:
-    """Distances in the graph of the edges not yet read, moved forward as reading goes on.
+    """Distances over the edges not yet read, updated as reading goes on.
 
     Args:
         graph: the graph.
@@ -35,7 +35,7 @@ class Distances:
     def after(self, position: int, start: int) -> list[int]:
         """Distances from a node to all others over the edges after a position."""
         at, row = self._known.get(start, (-1, []))
-        # an edge that joins nodes of equal distance lies on no shortest path
+        # an edge between nodes of equal distance lies on no shortest path
         stale = not row or at > position or any(row[u] != row[v] for u, v in self._ends[at + 1 : position + 1])
         if stale:
             row = [FAR] * len(self._near)
@@ -51,10 +51,10 @@ class Distances:
 
 
 class Links:
-    """Lower bounds on the edges to come after one position.
+    """Lower bounds on the number of edges needed after one position.
 
     Args:
-        distances: distances in the same order of reading.
+        distances: distances for the same order of reading.
         position: the last edge read.
     """
 
@@ -63,16 +63,17 @@ class Links:
         self._rows: dict[int, list[int]] = {}
 
     def least(self, paths: list[tuple[int, int]]) -> int:
-        """The fewest edges that can join these paths to one cycle.
+        """A lower bound on the edges that join these paths into one cycle.
 
         Args:
-            paths: the two ends of each: where edges may enter and where they may leave; undirected: in any order.
+            paths: the two ends of each path: where edges may enter and where they may leave; in an undirected graph,
+                in any order.
         """
         if not paths:
             return 0
         if len(paths) <= _MOST_PATHS:
             return min(self._round([paths[0], *rest]) for rest in permutations(paths[1:]))
-        # every end is linked to some end of another path
+        # every end must be linked to some end of another path
         directed = self._distances.directed
         starts = [(leave, enter) for enter, leave in paths]
         targets = [enter for enter, _ in paths]
@@ -83,7 +84,7 @@ class Links:
         return total if directed else (total + 1) // 2
 
     def _round(self, paths: list[tuple[int, int]]) -> int:
-        """The shortest links that join the paths in this order, each walked in the better direction."""
+        """The length of the shortest links that join the paths in this order, each in the better direction."""
         (home, here), *others = paths
         ahead, back, there = 0, FAR, home  # the length so far if the last path is left at `here`, and at `there`
         for enter, leave in others:

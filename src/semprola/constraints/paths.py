@@ -36,27 +36,26 @@ def simple_paths(
 ) -> SimplePaths:
     """Sets of edges that form one path that visits no node twice.
 
-    Built by the frontier method: the circuit is a zero-suppressed decision diagram whose size depends on how many
-    nodes lie between the edges read and those to come, not on the number of paths. The order of the edges is found by a
-    race between several.
+    The frontier method builds a zero-suppressed decision diagram whose size depends not on the number of paths, but on
+    how many nodes lie between the edges already read and those to come. Several orders of the edges are tried at once.
 
     Args:
         graph: a networkx ``Graph`` or ``DiGraph``; labels are its edges in ``graph.edges`` order, named ``"u-v"`` or,
             if directed, ``"u->v"``.
         source, target: the two ends of the path.
-        endpoints: instead of source and target: ``"any"`` for any two distinct nodes; ``"labels"`` to have, besides the
-            edges, a label ``"end u"`` for each node that says whether the path ends there; ``"given"`` to have these as
-            inputs x. Directed graphs have ``"start u"`` and ``"end u"``.
-        max_length: most edges of the path.
-        min_length: fewest edges of the path.
-        given_edges: which edges can be missing: for each an input ``"has u-v"`` says whether it is there. True for
-            all; the default is all if endpoints are given and none otherwise.
-        labels: other names of the edges, in ``graph.edges`` order or by edge.
-        order: the edges in the order to read them, if you know a good one.
+        endpoints: in place of source and target: ``"any"`` for any two distinct nodes; ``"labels"`` for an additional
+            label ``"end u"`` per node that says whether the path ends there; ``"given"`` to make these inputs x.
+            Directed graphs have ``"start u"`` and ``"end u"``.
+        max_length: the most edges that the path may have.
+        min_length: the fewest edges that the path may have.
+        given_edges: which edges may be missing; an input ``"has u-v"`` says whether each of them exists. True means all
+            edges; the default is all with ``endpoints="given"``, and none otherwise.
+        labels: other names for the edges, in ``graph.edges`` order or by edge.
+        order: the order in which to read the edges, if you know a good one.
 
     Raises:
-        LabelError: the graph is not one, a node or an edge is not in it, or names clash.
-        ValueError: endpoints or bounds make no sense.
+        LabelError: this is not a graph, a node or an edge is not in it, or names clash.
+        ValueError: the endpoints or bounds are invalid.
 
     Example:
         >>> import networkx as nx
@@ -133,7 +132,7 @@ class SimplePaths(Family):
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The end points if they are inputs, then the edges whose presence is one."""
+        """The end points if they are inputs, then the inputs for the existence of edges."""
         return (self.end_names if self.ends == "given" else ()) + self.present_names
 
     def key(self) -> Hashable:
@@ -175,14 +174,14 @@ class SimplePaths(Family):
             Expansion(machine.start, machine.transition, machine.accept, [names[v] for v in machine.order], budget)
             for machine in machines
         ]
-        # what is short and starts at the source is best read from there: others only run in case it is not
+        # short paths from a source are usually best read from there: the other orders run only in case they are not
         bounded = source is not None and self.rules.longest is not None
         winner = race(runners, [1.0] + [4.0 if bounded else 1.0] * (len(runners) - 1))
         order = machines[winner].order
         return reduce_levels(runners[winner].levels(), labels, order, given=self.given, budget=budget)
 
     def _machine(self, order: list[int]) -> PathMachine:
-        # labels() lists edges, ends, presences: the same order as labels then given in the circuit
+        # labels() lists edges, end points, then existence of edges: the same order as labels, then given in the circuit
         edges, sides = len(self.graph.ends), len(self.end_names) // len(self.graph.nodes)
         ends = [range(edges + sides * v, edges + sides * (v + 1)) for v in range(len(self.graph.nodes))]
         first = edges + len(self.end_names)

@@ -1,4 +1,4 @@
-"""Permutations and rankings: every item has one position and, unless ties are allowed, every position one item."""
+"""Permutations and rankings: every item has one position and, unless ties are allowed, every position has one item."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def permutation(n: int, labels: Iterable[str] | Mapping[str, str] | None = None)
 
     Args:
         n: number of rows.
-        labels: names of the n² entries, row by row, or a dict that renames some; by default ``"y[i,j]"`` with i, j
-            from 0.
+        labels: names of the n² entries, row by row, or a dict that renames some of them; by default ``"y[i,j]"`` with
+            i and j from 0.
 
     Raises:
         ValueError: n is not a whole number of at least 1.
@@ -53,14 +53,14 @@ def ranking(
 ) -> Permutation:
     """Rankings of items: label ``"item=r"`` says that the item has rank r, from 1 (first) to n.
 
-    States are sets of items already ranked, at most 2^n, and fewer the more is known in advance: the diagram has at
-    most n times as many nodes as there are such sets.
+    The states are the sets of items already ranked: at most 2^n, and fewer if more is known in advance. The diagram has
+    at most n times as many nodes as there are such sets.
 
     Args:
         items: names of the items. Labels are in order of items, then ranks.
-        before: pairs (a, b) of items of which a must have the better (smaller) rank.
-        ties: whether several items may share a rank; then the ranks in use are 1, 2, … without a gap.
-        labels: other names of the n² labels, in their order, or a dict that renames some.
+        before: pairs (a, b) of items; a must have the better (smaller) rank.
+        ties: whether several items may share a rank; the ranks in use are then 1, 2, … without gaps.
+        labels: other names for the n² labels, in order, or a dict that renames some of them.
 
     Raises:
         LabelError: an item is listed twice or unknown, or the pairs have a cycle.
@@ -137,10 +137,10 @@ class Permutation(Family):
             needs[b] |= 1 << a
         reading = [item * n + rank for rank in range(n) for item in order]
         if not self.before and not self.ties:
-            reading = list(range(n * n))  # rows and columns may change roles: read the labels as they are listed
+            reading = list(range(n * n))  # rows and columns are interchangeable: read the labels as listed
         ties = self.ties
 
-        # A state is the set of items that have a rank, and whether some item has the current one.
+        # A state is the set of items that have a rank, and whether some item has the current rank.
         def step(state: tuple[int, bool], position: int, value: int) -> tuple[int, bool] | None:
             placed, taken = state
             i = position % n
@@ -159,7 +159,7 @@ class Permutation(Family):
         )
 
     def _items_in_order(self) -> list[int]:
-        """Items so that none comes after one that it must be ranked before: its set is then that of earlier ranks."""
+        """Items in an order in which b precedes a if a must be ranked before b, so b sees only earlier ranks."""
         after: list[list[int]] = [[] for _ in range(self.count)]
         waiting = [0] * self.count
         for a, b in self.before:

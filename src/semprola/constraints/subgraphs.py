@@ -22,16 +22,16 @@ Transition = Callable[[State, int, int], State | None]
 
 
 def spanning_trees(graph: Any, *, labels: Labels = None) -> SpanningTrees:
-    """Sets of edges that join all nodes without a cycle.
+    """Sets of edges that connect all nodes without a cycle.
 
-    Built by the frontier method: a state says which nodes of the frontier are joined by now.
+    They are built by the frontier method: a state says which nodes of the frontier are already connected.
 
     Args:
         graph: an undirected networkx graph; labels are its edges in ``graph.edges`` order, named ``"u-v"``.
-        labels: other names of the edges, in that order or by edge.
+        labels: other names for the edges, in that order or by edge.
 
     Raises:
-        LabelError: the graph is not one, is directed or has no edges; or names clash.
+        LabelError: this is not a graph, or it is directed or has no edges; or names clash.
 
     Example:
         >>> import networkx as nx
@@ -42,17 +42,17 @@ def spanning_trees(graph: Any, *, labels: Labels = None) -> SpanningTrees:
 
 
 def matchings(graph: Any, *, perfect: bool = False, labels: Labels = None) -> Matchings:
-    """Sets of edges no two of which share a node.
+    """Sets of edges of which no two share a node.
 
-    Built by the frontier method: a state says which nodes of the frontier are matched by now.
+    They are built by the frontier method: a state says which nodes of the frontier are already matched.
 
     Args:
         graph: an undirected networkx graph; labels are its edges in ``graph.edges`` order, named ``"u-v"``.
         perfect: whether every node must be matched.
-        labels: other names of the edges, in that order or by edge.
+        labels: other names for the edges, in that order or by edge.
 
     Raises:
-        LabelError: the graph is not one, is directed or has no edges; or names clash.
+        LabelError: this is not a graph, or it is directed or has no edges; or names clash.
 
     Example:
         >>> import networkx as nx
@@ -63,7 +63,7 @@ def matchings(graph: Any, *, perfect: bool = False, labels: Labels = None) -> Ma
 
 
 class _EdgeFamily(Family):
-    """Edge sets whose states are tuples with one number for each node of the frontier."""
+    """Families of edge sets whose states are tuples with one number per node of the frontier."""
 
     advice = "take a sparser graph"
 
@@ -78,7 +78,7 @@ class _EdgeFamily(Family):
 
     @abstractmethod
     def _machine(self, order: Sequence[int]) -> Transition:
-        """How a state changes at each edge of an order."""
+        """A function that says how a state changes at each edge of an order."""
 
     def _build(self, budget: Budget) -> Circuit:
         orders = candidate_orders(self.graph)
@@ -92,14 +92,14 @@ class _EdgeFamily(Family):
 
 
 class SpanningTrees(_EdgeFamily):
-    """All nodes are joined without a cycle; see :func:`spanning_trees`."""
+    """All nodes are connected without a cycle; see :func:`spanning_trees`."""
 
     def describe(self) -> str:
         return f"spanning_trees({self.graph})"
 
     def evaluate_columns(self, columns: Mapping[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
         selected = self.graph.selected(columns, rows)
-        # as many edges as a tree has, and every node takes the smallest number that it is joined to
+        # a tree has one edge less than nodes; every node takes the smallest number that it is connected to
         holds = selected.sum(axis=1) == len(self.graph.nodes) - 1
         kept = selected[holds]
         smallest = np.tile(np.arange(len(self.graph.nodes)), (len(kept), 1))
@@ -121,7 +121,7 @@ class SpanningTrees(_EdgeFamily):
 
         def step(state: State, position: int, value: int) -> State | None:
             fresh, tail, head, leaving, final = plan[position]
-            part = [*state, *fresh]  # the smallest node of the frontier that each is joined to
+            part = [*state, *fresh]  # the number of the connected part of each node
             if value:
                 a, b = part[tail], part[head]
                 if a == b:
@@ -132,7 +132,7 @@ class SpanningTrees(_EdgeFamily):
                 part[place] = -1
                 whole = final and connected and all(p == -1 for p in part)
                 if name not in part and not whole:
-                    return None  # nothing will ever reach this part again, and it is not all there is
+                    return None  # nothing can reach this part any more, and it is not the whole graph
             return _renamed([p for p in part if p != -1])
 
         return step
@@ -187,8 +187,8 @@ def frontier_plan(graph: EdgeGraph, order: Sequence[int]) -> list[Plan]:
     """What happens to the frontier at each edge of an order.
 
     Returns:
-        For each edge: numbers, unused in any state so far, for the nodes that enter; the places of its ends in the
-        frontier; the places that leave after it; whether the frontier is empty for good after it.
+        For each edge: unused numbers for the nodes that enter; the indices of its ends in the frontier; the indices
+        that leave after it; whether it is the last edge.
     """
     last = last_edges(graph, order)
     frontier: list[int] = []
@@ -206,6 +206,6 @@ def frontier_plan(graph: EdgeGraph, order: Sequence[int]) -> list[Plan]:
 
 
 def _renamed(parts: list[int]) -> State:
-    """The same partition with its parts numbered in order of first appearance, so that equal ones are equal."""
+    """The same partition with its parts numbered in order of first appearance, so equal partitions are equal tuples."""
     number: dict[int, int] = {}
     return tuple([number.setdefault(p, len(number)) for p in parts])

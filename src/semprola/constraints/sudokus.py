@@ -1,4 +1,4 @@
-"""Sudoku, as an example of a constraint made from others: the solutions are listed and become a table."""
+"""Sudoku, an example of a family built on another: its solutions are listed and become a table."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def sudoku(
     """Completed sudokus of n² × n² cells that agree with the givens.
 
     Label ``"r1c2=5"`` says that the cell in row 1 and column 2 holds 5; rows, columns and digits count from 1. The
-    solutions are enumerated, so there must be enough givens to leave no more than a few thousand.
+    solutions are enumerated, so the givens must leave no more than 200,000 of them.
 
     Args:
         n: the side of a box; 3 is the usual puzzle.
         givens: the digit of each (row, column) that is known.
-        labels: other names of the labels, by row, column and digit, or a dict that renames some.
+        labels: other names for the labels, by row, column and digit, or a dict that renames some of them.
 
     Raises:
         ValueError: n is not a whole number of at least 1.
-        LabelError: a given is outside the grid, or there are not as many names as labels.
+        LabelError: a given is outside the grid, or the numbers of names and labels differ.
         CompilationBudgetError: n is above 10.
 
     Example:
@@ -106,7 +106,7 @@ class Sudoku(Family):
 
 
 def _solutions(box: int, givens: dict[tuple[int, int], int], budget: Budget) -> Iterator[list[int]]:
-    """All completed grids, by filling the cell with the fewest possible digits first."""
+    """All completed grids, found by filling the cell with the fewest possible digits first."""
     side = box * box
     full = (1 << side) - 1
     units = [[0] * side for _ in range(3)]  # digits used in each row, column and box

@@ -18,21 +18,21 @@ from semprola.errors import LabelError
 from semprola.logic import Reader
 
 _MOST_READ = 5000
-"""A larger table is read in its own order only."""
+"""A table with more rows is read only in its own order."""
 
 
 def table(rows: Any, *, labels: Iterable[str]) -> Table:
     """Exactly these rows are allowed.
 
-    The circuit is the smaller of the minimal ordered and the minimal zero-suppressed diagram in the order of the
-    labels: never more nodes than entries in the table, and only a few per row where rows have much in common.
+    The circuit is the smaller of the minimal binary and the minimal zero-suppressed diagram in the order of the labels.
+    It never has more diagram nodes than the table has entries, and only a few per row if rows have much in common.
 
     Args:
-        rows: rows of 0 and 1, array, tensor or nested list of shape [rows, labels]; repeated rows count once.
+        rows: rows of 0 and 1, as an array, tensor or nested list of shape [rows, labels]; repeated rows count once.
         labels: names of the columns.
 
     Raises:
-        LabelError: the number of columns is not that of the labels, or a label is listed twice.
+        LabelError: the numbers of columns and labels differ, or a label is listed twice.
         ValueError: a value is neither 0 nor 1.
 
     Example:
@@ -98,12 +98,12 @@ class Table(Family):
         return smallest.circuit(root, range(len(self.names)))
 
     def _diagram(self, zero_suppressed: bool, budget: Budget) -> tuple[Diagram, int]:
-        """Nodes are prefixes of the sorted rows; from the last column up, equal ones become one."""
+        """The diagram; its nodes are prefixes of the sorted rows, and equal ones merge from the last column up."""
         rows, diagram = self.rows, Diagram(self.names, (), zero_suppressed, budget)
         if not len(rows):
             return diagram, FALSE_ID
         differs = rows[1:] != rows[:-1]
-        # the column in which each row first differs from the one before: it begins a new prefix from there on
+        # the column in which each row first differs from the previous one, where it starts a new prefix
         begins = np.concatenate([[-1], differs.argmax(axis=1)])
         firsts = np.arange(len(rows))
         ids = np.full(len(rows), TRUE_ID, np.int64)
@@ -122,7 +122,7 @@ class Table(Family):
 
 
 def _distinct(rows: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """The rows sorted, each once."""
+    """The distinct rows, sorted."""
     if not len(rows):
         return rows
     packed = np.ascontiguousarray(np.packbits(rows, axis=1))

@@ -12,22 +12,22 @@ from numpy.typing import NDArray
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
 
 MOST_STATES = 20_000
-"""Automata with more states than this are refused."""
+"""Automata with more states are refused."""
 
 
 class TagMachine:
-    """A deterministic automaton that reads tags by their numbers; it starts in state 0.
+    """A deterministic automaton that reads tag numbers; it starts in state 0.
 
     Args:
-        table: the state after each tag, -1 if the sequence is rejected [states, tags].
-        accepting: whether a sequence may end in a state [states].
+        table: the next state for each state and tag, -1 if the sequence is rejected [states, tags].
+        accepting: whether a sequence may end in each state [states].
 
     Raises:
-        LabelError: the arrays do not fit each other.
+        LabelError: the arrays do not fit together.
 
     Example:
-        >>> two_in_a_row = TagMachine([[0, 1], [0, -1]], [True, True])  # tag 1 never stands beside itself
-        >>> two_in_a_row.accepts([1, 0, 1]), two_in_a_row.accepts([1, 1])
+        >>> never_twice = TagMachine([[0, 1], [0, -1]], [True, True])  # tag 1 never follows itself
+        >>> never_twice.accepts([1, 0, 1]), never_twice.accepts([1, 1])
         (True, False)
     """
 
@@ -37,7 +37,7 @@ class TagMachine:
         if self.table.ndim != 2 or self.accepting.shape != self.table.shape[:1] or not self.table.size:
             raise LabelError("an automaton needs a table [states, tags] and accepting states [states]")
         if self.table.min() < -1 or self.table.max() >= len(self.table):
-            raise LabelError(f"the automaton has {len(self.table)} states, and its table names others")
+            raise LabelError(f"the automaton has {len(self.table)} states, but its table names others")
         self.table.setflags(write=False)
         self.accepting.setflags(write=False)
 
@@ -50,12 +50,12 @@ class TagMachine:
     def determinized(
         cls, table: Sequence[Sequence[frozenset[int]]], start: frozenset[int], final: frozenset[int]
     ) -> TagMachine:
-        """The deterministic automaton of a nondeterministic one: its states are the sets that can be reached.
+        """The deterministic version of a nondeterministic automaton: its states are the reachable sets of states.
 
         Args:
             table: ``table[state][tag]`` are the next states.
-            start: the first states.
-            final: the accepting ones.
+            start: the initial states.
+            final: the accepting states.
         """
 
         def step(states: frozenset[int], tag: int) -> frozenset[int]:
@@ -65,7 +65,7 @@ class TagMachine:
 
     @classmethod
     def _explored(cls, start: Any, step: Any, accepts: Any, tags: int) -> TagMachine:
-        """The automaton of all states that can be reached; a state that is empty (or None) rejects."""
+        """The automaton of all reachable states; an empty state, or None, rejects."""
         number, queue, rows = {start: 0}, [start], []
         for state in queue:
             row = []
@@ -101,7 +101,7 @@ class TagMachine:
         return hashlib.sha256(content.encode()).hexdigest()
 
     def accepts(self, tags: Sequence[int]) -> bool:
-        """Whether a sequence of tag numbers obeys."""
+        """Whether the automaton accepts a sequence of tag numbers."""
         state = 0
         for tag in tags:
             state = int(self.table[state, tag])
@@ -125,12 +125,12 @@ class TagMachine:
         """The smallest automaton that accepts the same sequences of one or more tags.
 
         Raises:
-            UnsatisfiableError: it accepts none.
+            UnsatisfiableError: it accepts no sequence.
         """
         table, accepting = self._trimmed()
         if not (table[0] >= 0).any():
             raise UnsatisfiableError("the rules allow no sequence of tags of any length")
-        # Moore's refinement: states are equal until what they accept, or where they lead, sets them apart
+        # Moore's refinement: states are equal until acceptance, or the blocks they lead to, distinguish them
         blocks = np.unique(accepting, return_inverse=True)[1]
         while True:
             after = np.where(table >= 0, blocks[table], -1)
@@ -141,7 +141,7 @@ class TagMachine:
         return TagMachine(*_merged(table, accepting, blocks))._renumbered()
 
     def _renumbered(self) -> TagMachine:
-        """States in the order in which they are reached, so that equal automata are the same arrays."""
+        """The automaton with states numbered as they are reached, so equal automata have equal arrays."""
 
         def step(state: tuple[int], tag: int) -> tuple[int] | None:
             after = int(self.table[state[0], tag])
@@ -150,7 +150,7 @@ class TagMachine:
         return self._explored((0,), step, lambda state: bool(self.accepting[state[0]]), self.num_tags)
 
     def _trimmed(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-        """The states on the way from the start to an accepting one."""
+        """The arrays of the states that lie on a way from the start to an accepting state."""
         table = self.table.copy()
         useful = self.accepting.copy()
         while True:
@@ -174,7 +174,7 @@ class TagMachine:
 def _merged(
     table: NDArray[np.int64], accepting: NDArray[np.bool_], blocks: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """One state for each block of equal ones, that of the first state in front."""
+    """One state per block of equal states; the block of the initial state comes first."""
     blocks = np.where(blocks == blocks[0], -1, blocks)
     one_each, number = np.unique(blocks, return_index=True, return_inverse=True)[1:]
     return np.where(table >= 0, number[table], -1)[one_each], accepting[one_each]

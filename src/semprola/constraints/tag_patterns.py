@@ -1,4 +1,4 @@
-"""Regular expressions over tag names: each tag becomes one character, so that automata-lib can read them."""
+"""Regular expressions over tag names: each tag becomes one character that automata-lib can read."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from semprola.errors import ParseError
 from semprola.logic.messages import brief
 
 _FIRST = 0xE000
-"""The private characters of Unicode, which mean nothing in a pattern."""
+"""The first private character of Unicode; these mean nothing in a pattern."""
 _OPERATOR = re.compile(r"\{\d*,?\d*\}|\[\^|[()\[\]|&*+?.]")
 _WORD = re.compile(r"[^\s()\[\]|&*+?.{}\"]+")
 
@@ -18,12 +18,12 @@ _WORD = re.compile(r"[^\s()\[\]|&*+?.{}\"]+")
 def as_pattern(text: str, tags: Sequence[str]) -> tuple[str, list[str]]:
     """A pattern over characters, and the character of each tag.
 
-    Tags are found by their names, the longest first; spaces separate. A name that holds other characters of the syntax
-    stands in double quotes.
+    Tags are found by their names, the longest first, and may be separated by spaces. A name that contains characters of
+    the syntax needs double quotes.
 
     Args:
-        text: such as ``"(B-PER I-PER* | O)*"``; ``* + ? | & . ( ) [B I] [^O] {2,3}`` mean what they do elsewhere.
-        tags: the names.
+        text: a pattern such as ``"(B-PER I-PER* | O)*"``, with the usual ``* + ? | & . ( ) [B I] [^O] {2,3}``.
+        tags: the names of the tags.
 
     Raises:
         ParseError: something in the text is neither a tag nor an operator; the message points at it.
@@ -65,7 +65,7 @@ def as_pattern(text: str, tags: Sequence[str]) -> tuple[str, list[str]]:
 
 
 def as_written(text: str, symbols: Sequence[str], tags: Sequence[str]) -> str:
-    """A message about a pattern, with the tags in place of their characters."""
+    """A message about a pattern, with tags in place of their characters."""
     for symbol, tag in zip(symbols, tags, strict=True):
         text = text.replace(symbol, tag)
     return text

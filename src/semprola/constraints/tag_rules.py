@@ -1,4 +1,4 @@
-"""Rules for sequences of tags of any length, as one deterministic automaton that reads tags."""
+"""Rules for tag sequences of any length, as one deterministic automaton."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ _NONE = -1
 
 
 def tag_names(tags: Any) -> tuple[str, ...]:
-    """Names of tags, checked; a number n stands for the names "0" to "n-1".
+    """Check the names of tags; a number n stands for the names "0" to "n-1".
 
     Raises:
-        LabelError: there is no tag, a name is empty or listed twice, or this is neither a number nor a list.
+        LabelError: there are no tags, a name is empty or listed twice, or `tags` is neither a number nor a list.
 
     Example:
         >>> tag_names(3), tag_names(["B", "I", "O"])
@@ -43,14 +43,14 @@ def tag_machine(rules: Any, tags: Sequence[str]) -> TagMachine:
     """The smallest deterministic automaton of the rules.
 
     Args:
-        rules: None for no rules; a regular expression over tag names as text; a DFA or NFA of automata-lib, or an
-            object with its attributes; a formula over neighbouring tags; a machine made earlier; or a list of these,
+        rules: None for no rules; a regular expression over tag names, as text; a DFA or NFA of automata-lib, or an
+            object with its attributes; a formula over neighbouring tags; an existing `TagMachine`; or a list of these,
             all of which must hold.
         tags: the names of the tags.
 
     Raises:
         ParseError: a pattern is not a regular expression over the tags.
-        LabelError: the rules name a tag that does not exist, or are no rules.
+        LabelError: the rules name a tag that does not exist, or have none of these forms.
         UnsatisfiableError: no sequence obeys the rules.
         CompilationBudgetError: the automaton has too many states.
 
@@ -74,7 +74,7 @@ def _machine(rules: Any, tags: Sequence[str]) -> TagMachine:
         return TagMachine.free(len(tags))
     if isinstance(rules, TagMachine):
         if rules.num_tags != len(tags):
-            raise LabelError(f"the automaton reads {rules.num_tags} tags, and there are {len(tags)}")
+            raise LabelError(f"the automaton reads {rules.num_tags} tags, but there are {len(tags)}")
         return rules
     if isinstance(rules, str):
         pattern, symbols = as_pattern(rules, tags)
@@ -108,8 +108,8 @@ def _of_automaton(machine: Any, tags: Sequence[str]) -> TagMachine:
 def _of_formula(formula: Formula, tags: Sequence[str]) -> TagMachine:
     """The automaton of a formula that must hold at every position, for its tag and those before and after it.
 
-    Where the formula speaks of the next tag, a position is judged when that is read, or at the end. A state is what
-    the judgement needs: the tag, and the tag before it where the formula speaks of both neighbours.
+    If the formula mentions the next tag, a position is checked when that tag is read, or at the end. A state holds what
+    this check needs: the tag, and also the tag before it if the formula looks back.
     """
     readers = {name: _reader(name, tags) for name in formula.labels()}
     spoken = {place for place, _ in readers.values()}
@@ -122,7 +122,7 @@ def _of_formula(formula: Formula, tags: Sequence[str]) -> TagMachine:
     # state 0 has read nothing; 1 + before * count + tag has read `tag` last
     here = np.arange(count)
     columns = [np.full(count, -1)]
-    accepting = [True]  # at none of no positions does the formula fail
+    accepting = [True]  # without positions, the formula fails nowhere
     for p in range(len(before)):
         for tag in range(count):
             follow = 1 + (tag + 1 if looks_back else 0) * count + here
@@ -134,7 +134,7 @@ def _of_formula(formula: Formula, tags: Sequence[str]) -> TagMachine:
 
 
 def _reader(name: str, tags: Sequence[str]) -> tuple[str, int]:
-    """What a variable of the formula asks: a place, and the tag that stands there."""
+    """The meaning of a variable of the formula: a place, and the tag at that place."""
     if name in tags:
         return "tag", tags.index(name)
     if name in ("first", "last"):
@@ -142,12 +142,12 @@ def _reader(name: str, tags: Sequence[str]) -> tuple[str, int]:
     place, _, tag = name.partition("=")
     if place not in ("prev", "tag", "next"):
         raise LabelError(
-            f"the rules speak of {brief(name)}: "
+            f"the rules mention {brief(name)}: "
             "expected 'first', 'last', a tag, or 'prev=', 'tag=' or 'next=' with a tag"
         )
     if tag not in tags:
         raise LabelError(
-            f"the rules speak of {brief(name)}, and {brief(tag)} is not a tag: the tags are {_listed(tags)}"
+            f"the rules mention {brief(name)}, but {brief(tag)} is not a tag: the tags are {_listed(tags)}"
         )
     return place, tags.index(tag)
 

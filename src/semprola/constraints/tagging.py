@@ -1,4 +1,4 @@
-"""Rules that taggers use: which tag may stand beside which."""
+"""Rules for taggers: which tags may follow each other."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from semprola.errors import LabelError
 from semprola.logic import TRUE, And, Bool, Formula, Or
 
 _CONTINUING = {"BIO": "I", "BIOES": "IE", "BILOU": "IL"}
-"""Prefixes of tags that continue what B or I began; in the last two schemes B and I must be continued."""
+"""Prefixes of tags that continue an entity after B or I; in the last two schemes, B and I must be continued."""
 
 
 def bio(tags: Iterable[str], scheme: str = "BIO") -> Formula:
-    """Tags of entities follow each other as the scheme says; rules for :class:`semprola.SequenceSPL`.
+    """Tags of entities follow each other according to a scheme; rules for :class:`semprola.SequenceSPL`.
 
     A tag is a prefix and the kind of an entity, such as ``B-PER``; all others, such as ``O``, are free. In every
-    scheme, ``I-PER`` needs ``B-PER`` or ``I-PER`` before it. In BIOES (BILOU), ``E-PER`` (``L-PER``) needs that too,
-    and after ``B-PER`` or ``I-PER`` comes ``I-PER`` or ``E-PER`` (``L-PER``).
+    scheme, ``I-PER`` needs ``B-PER`` or ``I-PER`` before it. In BIOES (BILOU), so does ``E-PER`` (``L-PER``), and
+    ``B-PER`` and ``I-PER`` must be followed by ``I-PER`` or ``E-PER`` (``L-PER``).
 
     Args:
         tags: names of the tags.
@@ -27,8 +27,8 @@ def bio(tags: Iterable[str], scheme: str = "BIO") -> Formula:
         A formula over neighbouring tags.
 
     Raises:
-        LabelError: tags are no tags.
-        ValueError: there is no such scheme.
+        LabelError: the tags are invalid, or none begins with B or I.
+        ValueError: the scheme is unknown.
 
     Example:
         >>> bio(["O", "B-PER", "I-PER"])

@@ -12,18 +12,18 @@ from semprola.logic.messages import brief
 
 
 class Categorical:
-    """A variable with one of several values; label ``"name=value"`` says that it has this one.
+    """A variable with one of several values; label ``"name=value"`` says that it has this value.
 
-    Comparisons give formulas over the labels. That the variable has exactly one value is a constraint of its own, the
-    `rule`: conjoin it once, at the top, with whatever you say about the variable. (A comparison does not bring it
-    along: negated, it would then say something else.)
+    Comparisons give formulas over the labels. A separate constraint, the `rule`, says that the variable has exactly one
+    value: conjoin it once, at the top, with all other rules about the variable. (A comparison does not include it,
+    because its negation would then have another meaning.)
 
     Args:
         name: the variable.
         values: its values; labels use their text.
 
     Raises:
-        LabelError: the name is empty, there is no value, one is listed twice, or two compare equal (1 and True).
+        LabelError: the name is empty, there are no values, one is listed twice, or two compare equal (1 and True).
 
     Example:
         >>> colour = Categorical("colour", ["red", "green", "blue"])
@@ -59,10 +59,10 @@ class Categorical:
         return Or(*wanted) if wanted else FALSE
 
     def decode(self, assignment: Mapping[str, Any]) -> Any:
-        """The value that the variable has in an assignment of its labels.
+        """The value of the variable in an assignment of its labels.
 
         Raises:
-            LabelError: a label is missing, or not exactly one of them is on.
+            LabelError: a label is missing, or the number of labels that are on is not one.
         """
         for label in self.labels:
             if label not in assignment:
@@ -87,7 +87,7 @@ class Categorical:
         return f"{type(self).__name__}({self.name!r}, {list(self.values)!r})"
 
     def _by_value(self) -> dict[Any, str]:
-        """The label of each value; values that compare equal could not be told apart in ``variable == value``."""
+        """The label of each value; values that compare equal are refused: ``variable == value`` would be ambiguous."""
         found: dict[Any, tuple[Any, str]] = {}
         for value, label in zip(self.values, self.labels, strict=True):
             try:
@@ -111,13 +111,13 @@ class Categorical:
 
 
 class Integer(Categorical):
-    """A whole number from `low` to `high`, with order; label ``"name=3"`` says that it is 3.
+    """A whole number from `low` to `high`, with ``< <= > >=``; label ``"name=3"`` says that it is 3.
 
     As for `Categorical`, conjoin the `rule` once.
 
     Args:
         name: the variable.
-        low, high: the least and the greatest value.
+        low, high: the smallest and the largest value.
 
     Raises:
         ValueError: the bounds are not whole numbers, or low is above high.

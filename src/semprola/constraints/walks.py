@@ -1,4 +1,4 @@
-"""Whether a set of edges is one path or one cycle, by walking along it: the definition, not the diagram."""
+"""Checks whether a set of edges is one path or cycle by walking along it, which needs no diagram."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ Rows = NDArray[np.bool_]
 
 
 def single_walk(graph: EdgeGraph, selected: Rows, fixed: tuple[int, int] | None, cycle: bool) -> Rows:
-    """Which rows select exactly the edges of one simple path (or cycle) of at least one edge.
+    """Which rows select exactly the edges of one simple path (or cycle) with at least one edge.
 
     Args:
         graph: the graph.
         selected: which edges each row selects, ``[rows, edges]``.
         fixed: source and target of the path, if they are fixed.
-        cycle: whether a closed path is wanted.
+        cycle: whether a cycle is wanted.
     """
     loops = np.array([u == v for u, v in graph.ends])
     total = selected.sum(axis=1)
@@ -38,7 +38,7 @@ def single_walk(graph: EdgeGraph, selected: Rows, fixed: tuple[int, int] | None,
     fits &= ~has_loop & (total > 0)
     rows = np.flatnonzero(fits)
     if cycle:
-        # every node of the selection has an edge in and an edge out: begin anywhere
+        # every selected node has an edge in and an edge out: start anywhere
         first = np.array([u for u, _ in graph.ends])[selected[rows].argmax(axis=1)]
     else:
         first = starts[rows].argmax(axis=1)
@@ -47,7 +47,7 @@ def single_walk(graph: EdgeGraph, selected: Rows, fixed: tuple[int, int] | None,
 
 
 def path_ends(graph: EdgeGraph, selected: Rows) -> Rows:
-    """For each node whether the path starts there and whether it ends there; undirected: whether either holds."""
+    """Whether the path starts, and whether it ends, at each node; in an undirected graph, whether it does either."""
     out, into = _degrees(graph, selected)
     if not graph.directed:
         return np.asarray(out + into == 1)
@@ -62,7 +62,7 @@ def _degrees(graph: EdgeGraph, selected: Rows) -> tuple[NDArray[np.int64], NDArr
 
 
 def _walk_length(graph: EdgeGraph, selected: Rows, first: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How many edges a walk from `first` takes that never goes back, until it is stuck or home again."""
+    """The length of a walk from `first` that never turns back, until it is stuck or back at `first`."""
     edges = len(graph.ends)
     incident: list[list[tuple[int, int]]] = [[] for _ in graph.nodes]
     for e, (u, v) in enumerate(graph.ends):
