@@ -147,7 +147,7 @@ def test_weights_of_any_size(run: Any) -> None:
 
 
 def test_weights_of_large_circuits(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Not exact there, and still neither zero nor infinite."""
+    """These are not exact, but still neither zero nor infinite."""
     from semprola.cli import weights
 
     monkeypatch.setattr(weights, "_MOST_EXACT_EDGES", 0)
@@ -173,7 +173,7 @@ _STRUCTURED = np.zeros(3, dtype=[("a", "i4"), ("b", "f8")])
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [
-        ("twice.csv", b"a,b,a\n1,0,0\n", "twice.csv:1: column 'a' is there twice (columns 1 and 3)"),
+        ("twice.csv", b"a,b,a\n1,0,0\n", "twice.csv:1: column 'a' occurs twice (columns 1 and 3)"),
         ("semicolon.csv", b"a;b\n1;0\n", "semicolon.csv:1: the columns seem to be separated by ';'"),
         ("tabs.csv", b"a\tb\n1\t0\n", "tabs.csv:1: the columns seem to be separated by tabs"),
         ("empty.csv", b"", "empty.csv: the file is empty"),

@@ -40,7 +40,7 @@ def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 def table(count: int, seed: int = 0) -> dict[str, list[Any]]:
-    """Two numbers and a text that say, with noise, which of the four states it is."""
+    """Two numbers and a text that tell, with noise, which of the four states a row has."""
     rng = np.random.default_rng(seed)
     state = rng.integers(4, size=count)
     columns: dict[str, list[Any]] = {
@@ -123,7 +123,7 @@ def test_sparse_rows_are_those_of_the_dense_table(run: Any) -> None:
         "{0}": "entries such as '3 1.5', not '0'",
         "{x 1}": "entries such as '3 1.5', not 'x 1'",
         "{9 1}": "there are 5 attributes, counted from 0",
-        "{0 1, 0 2}": "attribute 0 is there twice",
+        "{0 1, 0 2}": "attribute 0 occurs twice",
     }.items():
         Path("bad.arff").write_text(f"{head}@data\n{row}\n")
         said = train(run, "bad.arff").stderr
@@ -212,7 +212,7 @@ def test_explanations_are_what_the_distribution_says(run: Any) -> None:
         (["--labels", "cat,bird"], "animals.csv:1: there is no column 'bird'; the file has weight, noise, place, cat"),
         (
             ["--labels", "cat,dog"],
-            "the rules speak of 'animal', a column that is not in --labels: add it there, and if you",
+            "the rules mention 'animal', a column that is not in --labels: add it there, and if you",
         ),
         (["--rules", "cat -> bird"], "the constraint mentions 'bird', which is not listed"),
         (["--labels", ","], "--labels names no column"),
@@ -283,7 +283,7 @@ def test_rows_that_break_the_rules_can_be_left_out(run: Any) -> None:
     assert "'bird', which is not a label" in run("predict", "model", "new.csv", "--evidence", "bird").stderr
     assert "no model here" in run("predict", "elsewhere", "new.csv").stderr
     sp.save(sp.SPL(3, "a | b"), "other")
-    assert "not a model of `semprola train`" in run("predict", "other", "new.csv").stderr
+    assert "not a model made by `semprola train`" in run("predict", "other", "new.csv").stderr
 
 
 def test_rows_that_a_model_cannot_read(run: Any) -> None:
@@ -305,7 +305,7 @@ def test_rows_that_a_model_cannot_read(run: Any) -> None:
     assert "new.csv:2: column 'noise' is 'inf', expected a number" in said(noise=["inf", 2, 3, 3])
     np.savez("new.npz", weight=np.zeros(3), noise=np.zeros(2))
     assert "different numbers of rows: [2, 3]" in run("predict", "model", "new.npz").stderr
-    # a place that was not there in training is none of those that were
+    # a place that did not occur in training is still a valid input
     write_csv("new.csv", {**table(4, 1), "place": ["moon"] * 4})
     assert obeys(list(csv.DictReader(io.StringIO(run("predict", "model", "new.csv").stdout))))
 
@@ -337,7 +337,7 @@ def test_an_interrupted_call_goes_on_to_the_same_model(run: Any) -> None:
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
-    assert "interrupted: training can go on from two.checkpoint with --resume" in said
+    assert "interrupted: training can continue from two.checkpoint with --resume" in said
     assert "Traceback" not in said
     assert not Path("two").exists()
     subprocess.run([*command, "--out", "two", "--resume"], check=True, capture_output=True)

@@ -25,7 +25,7 @@ def test_version() -> None:
 
 @pytest.mark.parametrize("name", ["", *NAMES])
 def test_help_loads_nothing_heavy(name: str) -> None:
-    """What takes time is torch, and then numpy and networkx."""
+    """The slow imports are torch, then numpy and networkx."""
     code = """
 import sys
 sys.argv = ["semprola", *sys.argv[1].split(), "--help"]
@@ -44,7 +44,7 @@ finally:
 @pytest.mark.skipif(os.name != "posix", reason="sends the signal of Ctrl-C")
 @pytest.mark.parametrize("backend", ["topdown", "sdd"])
 def test_ctrl_c_says_what_was_kept(tmp_path: Path, backend: str) -> None:
-    """Also while PySDD works in a child process; the signal goes to this process alone."""
+    """This also works while PySDD runs in a child process; the signal goes to the parent alone."""
     rng = random.Random(0)
     clauses = [[v * rng.choice((-1, 1)) for v in rng.sample(range(1, 151), 3)] for _ in range(450)]
     text = "p cnf 150 450\n" + "".join(f"{a} {b} {c} 0\n" for a, b, c in clauses)

@@ -1,4 +1,4 @@
-"""What the tests of all families share: a comparison of the circuit with the definition on every assignment."""
+"""Shared by the tests of all families: compares the circuit with the definition on every assignment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from semprola.errors import UnsatisfiableError
 
 @pytest.fixture
 def agrees() -> Callable[..., Circuit | None]:
-    """Check a family on all assignments of its labels; returns its circuit, None if it has no model.
+    """Check a family on all assignments of its labels; return its circuit, or None if it has no model.
 
     ``structured=False`` allows a circuit without a vtree.
     """

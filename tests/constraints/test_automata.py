@@ -66,7 +66,7 @@ def test_machines(agrees):
     assert automaton(nfa, length=5).to_circuit().model_count() == 16
 
 
-def test_any_object_will_do(agrees):
+def test_any_object_with_the_attributes(agrees):
     class Machine:
         initial_state = "start"
         final_states = frozenset({"end"})
@@ -84,7 +84,7 @@ def test_an_exponential_automaton_is_bounded_by_the_budget():
 
 
 def test_an_exponential_automaton_for_words_that_need_little_of_it():
-    """The deterministic automaton of this pattern has 2^41 states; but only one place matters in a word."""
+    """The deterministic automaton of this pattern has 2^41 states, but only one position of a word matters."""
     circuit = regex("(a|b)*a(a|b){40}", length=100, alphabet="ab").to_circuit()
     assert circuit.model_count() == 2**99
     assert circuit.num_nodes < 1000

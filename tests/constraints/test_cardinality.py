@@ -56,7 +56,7 @@ def test_one_hot_is_flat():
 
 
 def test_equality_and_description():
-    assert cardinality("ab" and ["a", "b"], exactly=1) == cardinality(["a", "b"], at_least=1, at_most=1)
+    assert cardinality(["a", "b"], exactly=1) == cardinality(["a", "b"], at_least=1, at_most=1)
     assert cardinality(["a", "b"], exactly=1) != cardinality(["a", "b"], at_most=1)
     assert repr(cardinality(["a", "b"], exactly=1)) == "cardinality(2 labels, 1 to 1)"
     assert repr(one_hot(["a"], ["b", "c"])) == "one_hot(2 groups, 3 labels)"

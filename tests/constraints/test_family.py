@@ -1,4 +1,4 @@
-"""What holds of every family: those of the zoo, and some that are too special for it."""
+"""Checks that every family must pass: those of the zoo, and some that are too special for it."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def test_graphs_with_several_parents(agrees, options):
 
 
 def test_the_definition_of_the_options():
-    """The referee of the other tests, against counting by hand."""
+    """The definition, which the other tests rely on, compared with a direct count."""
     chance = random.Random(3)
     for _ in range(20):
         graph = _random_dag(chance, chance.randint(2, 7))
@@ -166,7 +166,7 @@ def test_large_graph_with_several_parents():
 
 
 def test_dense_graphs_fall_apart():
-    """Without the upper labels no lower one: such a graph has no narrow decomposition, and needs none."""
+    """If an upper label is off, all lower ones are: such a graph has no narrow decomposition, and needs none."""
     for size in (26, 70):
         edges = [(f"a{i}", f"b{j}") for i in range(size) for j in range(size)]
         circuit = hierarchy(edges).to_circuit(max_nodes=1000)
@@ -183,7 +183,7 @@ def test_too_wide_says_where():
 
 @pytest.mark.parametrize("nonempty", [False, True])
 def test_states_of_small_graphs(agrees, monkeypatch, nonempty):
-    """The construction for large graphs, on small ones."""
+    """The construction for large graphs also works on small ones."""
     monkeypatch.setattr(hierarchy_dag, "_STRUCTURED", -1)
     chance = random.Random(4)
     for _ in range(80):
@@ -364,7 +364,7 @@ class TestSuggest:
 
 
 def _published(folder, entry):
-    """The graph of one HMC data set: labels are paths such as 01/01/03, their parents the prefixes."""
+    """The graph of one HMC data set: labels are paths such as 01/01/03, and their parents are the prefixes."""
     with lzma.open(folder / (entry["files"][0] + ".xz"), "rt", encoding="utf-8", errors="replace") as lines:
         line = next(line for line in lines if re.match(r"(?i)@attribute\s+class\s+hierarchical", line))
     graph = nx.DiGraph()
@@ -377,7 +377,7 @@ def _published(folder, entry):
 
 
 def test_published_hierarchies(shared_data):
-    """All twelve: with and without options, the counts follow from the number of labels, leaves and models."""
+    """For all twelve, with and without options, the counts follow from the numbers of labels, leaves and models."""
     stats = json.loads((shared_data / "hmc" / "STATS.json").read_text())
     assert len(stats) == 12
     for entry in stats.values():
@@ -407,7 +407,7 @@ def _down_to_leaves(graph):
 
 @pytest.mark.slow
 def test_gene_ontology(shared_data):
-    """A DAG of 3,574 labels; the count is that of the same implications compiled by the top-down compiler."""
+    """A DAG of 3,574 labels; the count equals that of the same implications compiled by the top-down compiler."""
     with lzma.open(shared_data / "hmc_go" / "eisen_GO.train.arff.xz", "rt", errors="replace") as lines:
         line = next(line for line in lines if re.match(r"(?i)@attribute\s+class\s+hierarchical", line))
     edges = [edge.strip().split("/") for edge in re.split("(?i)hierarchical", line)[1].strip().split(",")]

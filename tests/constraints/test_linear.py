@@ -37,7 +37,7 @@ def test_numbers_are_exact(agrees):
 
 
 def test_equal_behaviour_is_one_node():
-    """With weights 2 and bound 7 the sum 6 of three of them leaves the same as 7 would."""
+    """Weights and a bound that allow the same sets give the same diagram, whatever the numbers are."""
     ones = linear({f"x{i}": 1 for i in range(60)}, "<=", 20).to_circuit()
     scaled = linear({f"x{i}": 1000 + i % 3 for i in range(60)}, "<=", 20_500).to_circuit()
     assert ones.model_count() == scaled.model_count() == sum(math.comb(60, k) for k in range(21))

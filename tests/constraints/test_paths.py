@@ -25,7 +25,7 @@ def _king(side):
 
 
 def _small_graphs(directed, most):
-    """Random graphs with few edges, some with a loop, with bounds on the length for each."""
+    """Random graphs with few edges, some with a loop, each with bounds on the length."""
     chance = random.Random(3)
     for seed in range(40):
         count = chance.randint(2, 5)
@@ -82,7 +82,7 @@ def test_against_networkx(directed):
 
 
 def test_orders_agree():
-    """A wrong bound on the length shows as different counts in different orders."""
+    """A wrong lower bound on the length would give different counts in different orders."""
     graph = GRID(4, 4)
     edges = list(graph.edges)
     by_distance = sorted(edges, key=lambda e: (sum(e[1]), e))

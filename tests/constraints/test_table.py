@@ -16,7 +16,7 @@ def test_random_tables(agrees, columns):
 
 
 def test_minimal():
-    """All rows but one, and all rows of an even number of ones: both diagrams are small."""
+    """All rows, all rows but one, rows with an even number of ones, and one-hot rows: all diagrams are small."""
     labels = [f"x{i}" for i in range(10)]
     rows = (np.arange(1024)[:, None] >> np.arange(10)) & 1
     assert table(rows, labels=labels).to_circuit().num_nodes == 1

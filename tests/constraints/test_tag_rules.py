@@ -1,4 +1,4 @@
-"""Rules for sequences of tags: every way to say them gives the automaton of the sequences that obey by definition."""
+"""Rules for tag sequences: every form gives an automaton that accepts exactly the sequences that obey the rules."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def test_numbers_as_names() -> None:
 
 
 class Machine:
-    """What automata-lib offers, without it."""
+    """An automaton like those of automata-lib, but without the library."""
 
     initial_state, final_states = 0, frozenset({1})
 

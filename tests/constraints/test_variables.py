@@ -10,7 +10,7 @@ from semprola.errors import LabelError
 
 
 def _worlds(*variables):
-    """All values of the variables, each with the assignment of labels that says so."""
+    """All values of the variables, each with the corresponding assignment of labels."""
     for values in itertools.product(*(v.values for v in variables)):
         on = {f"{v.name}={value}" for v, value in zip(variables, values, strict=True)}
         yield values, {label: label in on for v in variables for label in v.labels}

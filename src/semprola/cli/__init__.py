@@ -1,4 +1,4 @@
-"""The command line: one module for each group of commands, gathered in `app`."""
+"""The command line: one module per group of commands, collected in `app`."""
 
 from semprola.cli.app import main
 

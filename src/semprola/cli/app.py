@@ -1,7 +1,7 @@
 """The command line. Needs typer and rich (extra `cli`).
 
-Importing this module and the modules of the commands must stay cheap: `--help` imports all of them. What does the work
-(numpy, the compiler, torch) is imported inside the functions.
+Importing this module and the modules of the commands must stay cheap, because `--help` imports all of them. The heavy
+parts (numpy, the compiler, torch) are imported inside the functions.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ COMMANDS = {
     "playground": "semprola.cli.playground:playground_command",
     "cache": "semprola.cli.caching:cache_command",
 }
-"""Every command, in the order of the help, and the function (or typer application) that does it."""
+"""Every command, in the order of the help, and the function (or typer application) that runs it."""
 
 _INTERRUPTED = 130
-"""What shells report for a program that Ctrl-C ended."""
+"""The status that shells report for a program ended by Ctrl-C."""
 
 
 def main() -> None:
@@ -75,7 +75,7 @@ def build(typer: Any) -> Any:
 
 
 def _with_version(option: Any) -> Callable[..., None]:
-    """A function whose only argument is the option; typer is imported late, so the signature is put on by hand."""
+    """A function whose only argument is the option; typer is imported late, so its annotation is set by hand."""
 
     def options(version: bool = False) -> None:
         pass
@@ -85,7 +85,7 @@ def _with_version(option: Any) -> Callable[..., None]:
 
 
 def reporting_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with errors in its input reported in one line, and Ctrl-C answered with what was kept."""
+    """The command, but errors in its input are reported in one line, and Ctrl-C says what was kept."""
 
     @functools.wraps(command)
     def run(*args: Any, **options: Any) -> None:

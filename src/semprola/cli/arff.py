@@ -1,4 +1,4 @@
-"""ARFF files, dense and sparse, read with errors that name the file and the line."""
+"""Reads ARFF files, dense and sparse; errors name the file and the line."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ _ATTRIBUTE = re.compile(r"@attribute\s+('(?:[^'\\]|\\.)*'|\"[^\"]*\"|\S+)\s+(\S.
 def read_arff(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
     """The names of the attributes, the rows as words, and the line of each row.
 
-    What a sparse row (``{0 1.5, 3 red}``) leaves out is 0, or the first of the values that a nominal attribute lists.
+    A value that a sparse row (``{0 1.5, 3 red}``) leaves out is 0, or the first value that a nominal attribute lists.
 
     Raises:
-        FormatError: the file is something else, or a row does not fit the attributes.
+        FormatError: the file is not ARFF, or a row does not fit the attributes.
         OSError: the file cannot be read.
     """
     names: list[str] = []
@@ -44,7 +44,7 @@ def read_arff(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
     if not in_data:
         raise FormatError(f"{path}: not ARFF: there is no @data line")
     if len(set(names)) < len(names):
-        raise FormatError(f"{path}: attribute {next(n for n in names if names.count(n) > 1)!r} is there twice")
+        raise FormatError(f"{path}: attribute {next(n for n in names if names.count(n) > 1)!r} occurs twice")
     return names, rows, places
 
 
@@ -53,7 +53,7 @@ def _words(text: str) -> list[str]:
 
 
 def _zero(kind: str) -> str:
-    """What a sparse row means by leaving an attribute out."""
+    """The value of an attribute that a sparse row leaves out."""
     values = _words(kind.strip().strip("{}")) if kind.startswith("{") else []
     return values[0].strip() if values else "0"
 
@@ -67,7 +67,7 @@ def _dense(text: str, count: int, place: str) -> list[str]:
 
 def _sparse(text: str, zeros: list[str], place: str) -> list[str]:
     if not text.endswith("}"):
-        raise FormatError(f"{place}: a sparse row that does not end in }}")
+        raise FormatError(f"{place}: this sparse row does not end in }}")
     row = list(zeros)
     seen: set[int] = set()
     for entry in filter(None, (part.strip() for part in re.findall(r"(?:'[^']*'|[^,'])+", text[1:-1]))):
@@ -78,7 +78,7 @@ def _sparse(text: str, zeros: list[str], place: str) -> list[str]:
         if at >= len(zeros):
             raise FormatError(f"{place}: entry {entry[:24]!r}: there are {len(zeros)} attributes, counted from 0")
         if at in seen:
-            raise FormatError(f"{place}: attribute {at} is there twice")
+            raise FormatError(f"{place}: attribute {at} occurs twice")
         seen.add(at)
         row[at] = value.strip().strip("'")
     return row

@@ -10,9 +10,9 @@ from semprola.cli.output import emit
 
 
 def cache_command(
-    clear: Annotated[bool, typer.Option("--clear", help="remove every circuit")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="remove all circuits")] = False,
     size: Annotated[
-        bool, typer.Option("--size", help="show how many circuits it holds and their size (the default)")
+        bool, typer.Option("--size", help="show the number and size of its circuits (the default)")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
 ) -> None:

@@ -13,15 +13,15 @@ from semprola.cli.output import emit, keep
 
 def compare_command(
     data: Annotated[Path, typer.Argument(help="a .csv, .arff, .parquet or .npz table")],
-    labels: Annotated[str, typer.Option(help="comma-separated: the columns to predict, of 0 and 1")],
-    rules: Annotated[str, typer.Option(help="a file with one rule on each line, or a formula")],
-    methods: Annotated[str, typer.Option(help="comma-separated; all by default")] = "",
+    labels: Annotated[str, typer.Option(help="comma-separated: the columns to predict, with values 0 and 1")],
+    rules: Annotated[str, typer.Option(help="a file with one rule per line, or a formula")],
+    methods: Annotated[str, typer.Option(help="comma-separated: the methods to compare; by default all")] = "",
     ignore: Annotated[str, typer.Option(help="comma-separated: columns not to learn from")] = "",
     hidden: Annotated[str, typer.Option(help="comma-separated: widths of the backbone's layers")] = "64,64",
-    folds: Annotated[int, typer.Option(help="parts of the rows, each held out once", min=2)] = 3,
-    epochs: Annotated[int, typer.Option(help="most passes over the rows", min=1)] = 60,
+    folds: Annotated[int, typer.Option(help="number of folds; each is held out once", min=2)] = 3,
+    epochs: Annotated[int, typer.Option(help="largest number of passes over the rows", min=1)] = 60,
     components: Annotated[int, typer.Option(help="mixture components of the SPLs", min=1)] = 1,
-    seed: Annotated[int, typer.Option(help="of folds, parameters and the order of rows")] = 0,
+    seed: Annotated[int, typer.Option(help="random seed for folds, parameters and the order of rows")] = 0,
     out: Annotated[Path, typer.Option("--out", "-o", help="folder for the report and finished folds")] = Path(
         "compare"
     ),
@@ -30,10 +30,10 @@ def compare_command(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
 ) -> None:
-    """Train all methods that respect rules on your table, and print what each reaches on held-out rows.
+    """Train several methods on your table and print the scores of each on held-out rows.
 
-    Every method has the same backbone, folds and budget. Repeat the command after an interruption: finished folds are
-    kept. The report is an HTML file that needs no other.
+    Every method has the same backbone, folds and budget. Finished folds are kept: repeat the command after an
+    interruption. The report is a single HTML file.
 
     Example: semprola compare animals.csv --labels cat,dog,animal --rules rules.txt
     """
@@ -53,12 +53,12 @@ def compare_command(
     read = read_rules(rules)
     formulas = [rule for rule in read if isinstance(rule, Formula)]
     if len(formulas) < len(read):
-        raise FormatError("methods that read rules need formulas, not a compiled circuit")
+        raise FormatError("a comparison needs rules as formulas, not a compiled circuit")
     y = np.stack([frame.binary(name) for name in names], axis=1)
     if np.isnan(y).any():
         raise FormatError(f"{data}: labels are missing; a comparison needs all of them")
     used = [name for name in frame.columns if name not in {*names, *_words(ignore)}]
-    keep(f"finished folds are in {out / 'folds'}; repeat the command to go on")
+    keep(f"finished folds are in {out / 'folds'}; repeat the command to continue")
     result = compare_methods(
         Features.of(frame, used).table(frame),
         y,

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
     from semprola.circuit import Circuit
 
 Source = Annotated[str, typer.Argument(help="a formula, or a .cnf[.gz], .sp, .nnf, .sdd or .txt file")]
-Backend = Annotated[str, typer.Option(help="auto, line, topdown, sdd, bdd, zdd, or a compiler of yours as d4:/path")]
-Timeout = Annotated[float | None, typer.Option(help="most seconds")]
-MaxNodes = Annotated[int | None, typer.Option(help="most nodes")]
-Memory = Annotated[str | None, typer.Option(help="most memory, such as 2GB")]
+Backend = Annotated[str, typer.Option(help="auto, line, topdown, sdd, bdd, zdd, or your own compiler as d4:/path")]
+Timeout = Annotated[float | None, typer.Option(help="limit on the time, in seconds")]
+MaxNodes = Annotated[int | None, typer.Option(help="limit on the number of nodes")]
+Memory = Annotated[str | None, typer.Option(help="limit on the memory, such as 2GB")]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="neither read nor write the cache")]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 VtreeFile = Annotated[Path | None, typer.Option(help="the vtree of an .sdd file")]
@@ -37,7 +37,7 @@ def compile_command(
     memory: Memory = None,
     no_cache: NoCache = False,
     vtree: VtreeFile = None,
-    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="say how the back end was chosen")] = False,
+    verbose: Annotated[bool, typer.Option("--verbose", "-v", help="say why the back end was chosen")] = False,
     as_json: Json = False,
 ) -> None:
     """Compile a constraint to a circuit and say how large it is.
@@ -114,14 +114,14 @@ def count_command(
 
 def check_command(
     source: Source,
-    rows: Annotated[Path | None, typer.Argument(help="a .csv file with a line of labels, or a .npy array")] = None,
+    rows: Annotated[Path | None, typer.Argument(help="a .csv file with a header of labels, or a .npy array")] = None,
     vtree: VtreeFile = None,
     timeout: Timeout = None,
     as_json: Json = False,
 ) -> None:
-    """Say whether a constraint can hold, what its circuit is good for, and which rows of a file break it.
+    """Check whether a constraint can hold, what properties its circuit has, and which rows of a file break it.
 
-    The exit status is 1 if it cannot hold or a row breaks it.
+    The exit status is 1 if it cannot hold, if a row breaks it, or if its circuit is not decomposable and deterministic.
 
     Example: semprola check "(cat -> animal) & (dog -> animal)" labels.csv
     """
@@ -157,7 +157,7 @@ def draw_command(
     vtree: VtreeFile = None,
     timeout: Timeout = None,
 ) -> None:
-    """Draw the circuit of a constraint; of a large one, a summary.
+    """Draw the circuit of a constraint, or a summary of a large one.
 
     Example: semprola draw "a -> b | c" picture.svg
     """

@@ -1,4 +1,4 @@
-"""From the columns of a table to the inputs of a network: numbers as they are, texts as one input for each category."""
+"""Turns the columns of a table into inputs of a network: numbers as they are, texts as one input per category."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ class Features:
     """Which columns a model reads, and how.
 
     Args:
-        columns: for each column its name and its categories, in order; None for a column of numbers.
+        columns: the name and the sorted categories of each column; None in place of categories for numbers.
     """
 
     columns: tuple[tuple[str, tuple[str, ...] | None], ...]
 
     @classmethod
     def of(cls, frame: Frame, names: Sequence[str]) -> Features:
-        """Decide from training rows.
+        """Decide how to read each column, from training rows.
 
         Raises:
             FormatError: there are no columns, or one has too many categories.
@@ -53,19 +53,19 @@ class Features:
         """The inputs [rows, features] of the rows of a table.
 
         Raises:
-            FormatError: a column is missing, a number is none, or a value is not there; names the line.
+            FormatError: a column is missing, or a value is missing or not a number; the message names the line.
         """
         frame.require([name for name, _ in self.columns])
         parts = [self._inputs(frame, name, categories) for name, categories in self.columns]
         return np.concatenate(parts, axis=1)
 
     def to_json(self) -> list[Any]:
-        """As plain data."""
+        """The features as plain data."""
         return [[name, None if categories is None else list(categories)] for name, categories in self.columns]
 
     @classmethod
     def from_json(cls, content: Any) -> Features:
-        """From plain data."""
+        """Features from plain data."""
         return cls(tuple((str(name), None if found is None else tuple(map(str, found))) for name, found in content))
 
     def _inputs(self, frame: Frame, name: str, categories: tuple[str, ...] | None) -> NDArray[np.float64]:
@@ -81,7 +81,7 @@ class Features:
                     f"out when you train (--ignore {name})"
                 )
             return numbers[:, None]
-        # a category that was not there in training is none of them: all inputs are 0
+        # a category that did not occur in training matches none of them: all its inputs are 0
         words = np.array([str(word) for word in column], dtype=object)
         table: NDArray[np.float64] = (words[:, None] == np.array(categories, dtype=object)).astype(np.float64)
         return table

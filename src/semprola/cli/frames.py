@@ -1,4 +1,4 @@
-"""Tables of any columns, from CSV, ARFF, Parquet and npz files."""
+"""Tables with any columns, from CSV, ARFF, Parquet and npz files."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from semprola.cli.tables import find_columns, read_csv
 from semprola.errors import FormatError, SemprolaError
 
 MISSING = ("", "?", "na", "nan", "null", "none")
-"""What stands for a value that is not there, in any case of letters."""
+"""Words that stand for a missing value, in upper or lower case."""
 _KINDS = ".csv, .arff, .parquet or .npz"
 
 
 @dataclass
 class Frame:
-    """A table: columns of numbers or of texts, and where its rows are in the file.
+    """A table: columns of numbers or texts, and where its rows are in the file.
 
     Args:
         path: the file.
-        columns: by name, in the order of the file; float64, or objects that are str.
+        columns: the columns by name, in the order of the file; float64, or objects that are str.
         places: the line of each row, or its number, counted from 1.
         unit: what `places` counts: "line" or "row".
     """
@@ -46,15 +46,15 @@ class Frame:
         """Refuse a file that lacks a column.
 
         Raises:
-            FormatError: a column is missing; says what the file seems to be.
+            FormatError: a column is missing; the message says what the file seems to be.
         """
         find_columns(self.path, list(self.columns), names)
 
     def binary(self, name: str) -> NDArray[np.float32]:
-        """A column of 0 and 1, with NaN where there is no value.
+        """A column of 0 and 1, with NaN for missing values.
 
         Raises:
-            FormatError: another value; names the line.
+            FormatError: there is another value; the message names the line.
         """
         numbers, wrong = as_numbers(self.columns[name])
         bad = wrong | ~(np.isnan(numbers) | (numbers == 0) | (numbers == 1))
@@ -71,10 +71,10 @@ class Frame:
 
 
 def read_frame(path: Path) -> Frame:
-    """Read a table; its format is told by the suffix.
+    """Read a table; the suffix says in which format.
 
     Raises:
-        FormatError: the file is not what its suffix says, is empty, or names a column twice.
+        FormatError: the file does not have the format of its suffix, is empty, or names a column twice.
         OSError: the file cannot be read.
     """
     suffix = path.suffix.lower()
@@ -88,7 +88,7 @@ def read_frame(path: Path) -> Frame:
 
 
 def as_numbers(column: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """A column as numbers, NaN where there is no value; and where it holds something else."""
+    """A column as numbers, with NaN for missing values; and where it holds something else."""
     if column.dtype != object:
         return column.astype(np.float64), np.zeros(len(column), bool)
     numbers, wrong = np.full(len(column), np.nan), np.zeros(len(column), bool)
@@ -129,10 +129,10 @@ def _read_parquet(path: Path) -> Frame:
         raise FileNotFoundError(2, "No such file", str(path))
     try:
         table = parquet.read_table(path)
-    except Exception as error:  # pyarrow has many kinds
+    except Exception as error:  # pyarrow raises many kinds of errors
         raise FormatError(f"{path}: not a Parquet file: {(str(error).splitlines() or [''])[0][:120]}") from None
     if len(set(table.column_names)) < len(table.column_names):
-        raise FormatError(f"{path}: a column is there twice")
+        raise FormatError(f"{path}: two columns have the same name")
     columns = {name: _plain(table.column(name).to_pylist()) for name in table.column_names}
     return Frame(path, columns, list(range(1, table.num_rows + 1)), "row")
 
@@ -145,7 +145,7 @@ def _read_npz(path: Path) -> Frame:
         if error.errno is not None:
             raise
         raise FormatError(f"{path}: not an npz archive") from None
-    except Exception as error:  # a damaged archive shows itself in many ways
+    except Exception as error:  # a damaged archive can raise many kinds of errors
         raise FormatError(f"{path}: not an npz archive: {(str(error).splitlines() or [''])[0][:120]}") from None
     columns: dict[str, NDArray[Any]] = {}
     for name, array in arrays.items():

@@ -1,4 +1,4 @@
-"""What a file seems to be, for errors about files that are something else."""
+"""Guesses what a file is, for errors about files of the wrong kind."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def read_text(path: str | Path) -> str:
     """The contents of a UTF-8 text file, with or without a byte-order mark.
 
     Args:
-        path: which file.
+        path: the file.
 
     Raises:
         FormatError: the file is empty or not text; the message says what it seems to be.
@@ -48,7 +48,7 @@ def read_text(path: str | Path) -> str:
 
 
 def guess(content: bytes) -> str:
-    """What the bytes of a file that is not text seem to be.
+    """What a file that is not text seems to be.
 
     Example:
         >>> guess(b"\\x93NUMPY\\x01")

@@ -15,38 +15,38 @@ Skip = Annotated[bool, typer.Option("--skip-inconsistent", help="leave out rows 
 
 def train_command(
     data: Annotated[Path, typer.Argument(help="a .csv, .arff, .parquet or .npz table")],
-    labels: Annotated[str, typer.Option(help="comma-separated: the columns to predict, of 0, 1 and empty")],
+    labels: Annotated[str, typer.Option(help="comma-separated: the columns to predict, with values 0, 1 or empty")],
     out: Annotated[Path, typer.Option("--out", "-o", help="folder for the model")],
-    rules: Annotated[str | None, typer.Option(help="a file with one rule on each line, or a formula")] = None,
+    rules: Annotated[str | None, typer.Option(help="a file with one rule per line, or a formula")] = None,
     ignore: Annotated[str, typer.Option(help="comma-separated: columns not to learn from")] = "",
     hidden: Annotated[str, typer.Option(help="comma-separated: widths of the hidden layers, or none")] = "64",
     layer: Annotated[str, typer.Option(help="single (one circuit) or product (two)")] = "single",
-    components: Annotated[int, typer.Option(help="components of the mixture", min=1)] = 1,
-    units: Annotated[int, typer.Option(help="units of each sum, for single", min=1)] = 1,
+    components: Annotated[int, typer.Option(help="number of mixture components", min=1)] = 1,
+    units: Annotated[int, typer.Option(help="units per sum, for --layer single", min=1)] = 1,
     decode: Annotated[str, typer.Option(help="what to predict: mode, hamming, f1 or jaccard")] = "mode",
-    epochs: Annotated[int, typer.Option(help="most passes over the rows", min=1)] = 200,
-    batch_size: Annotated[int, typer.Option(help="rows of a gradient step", min=1)] = 64,
+    epochs: Annotated[int, typer.Option(help="largest number of passes over the rows", min=1)] = 200,
+    batch_size: Annotated[int, typer.Option(help="rows per gradient step", min=1)] = 64,
     lr: Annotated[float, typer.Option(help="learning rate")] = 1e-2,
     dropout: Annotated[float, typer.Option(help="share of hidden units left out in training")] = 0.0,
-    patience: Annotated[int, typer.Option(help="epochs without progress before it stops", min=1)] = 15,
-    held_out: Annotated[float, typer.Option(help="share of the rows to measure on, not trained on")] = 0.2,
-    seed: Annotated[int, typer.Option(help="of parameters and of the order of rows")] = 0,
-    device: Annotated[str | None, typer.Option(help="such as cuda")] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="go on where an interrupted call stopped")] = False,
+    patience: Annotated[int, typer.Option(help="epochs without progress before training stops", min=1)] = 15,
+    held_out: Annotated[float, typer.Option(help="share of the rows kept for the final scores")] = 0.2,
+    seed: Annotated[int, typer.Option(help="random seed for parameters and the order of rows")] = 0,
+    device: Annotated[str | None, typer.Option(help="device to train on, such as cuda")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="continue where an interrupted call stopped")] = False,
     skip_inconsistent: Skip = False,
     as_json: Json = False,
 ) -> None:
     """Train a model whose predictions obey rules, from a table.
 
-    Every column that is neither a label nor ignored is an input: numbers as they are, texts by category. A label may be
-    empty, which means not observed.
+    Every column that is neither a label nor ignored is an input: numbers as they are, texts by category. An empty label
+    means "not observed".
 
     Example: semprola train animals.csv --labels cat,dog,animal --rules rules.txt --out model
     """
     from semprola.cli.train_work import TrainRequest, train_model
 
     checkpoint = out.with_name(f"{out.name}.checkpoint")
-    keep(f"training can go on from {checkpoint} with --resume, if the first epoch was done")
+    keep(f"training can continue from {checkpoint} with --resume, if the first epoch was finished")
     request = TrainRequest(
         data=data,
         labels=tuple(name.strip() for name in labels.split(",") if name.strip()),
@@ -81,13 +81,13 @@ def predict_command(
     data: Annotated[Path, typer.Argument(help="a .csv, .arff, .parquet or .npz table")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="a CSV file; by default the terminal")] = None,
     evidence: Annotated[str, typer.Option(help="comma-separated: label columns whose values are known")] = "",
-    explain: Annotated[bool, typer.Option("--explain", help="for each label: what if it were flipped?")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="say what follows if each label is flipped")] = False,
     skip_inconsistent: Skip = False,
     as_json: Json = False,
 ) -> None:
     """Predict labels with their probabilities; every prediction obeys the rules.
 
-    Columns of the result: the labels, p(label) for each, and the probability of the whole prediction.
+    The columns of the result are the labels, p(label) for each label, and the probability of the whole prediction.
 
     Example: semprola predict model new.csv --out predictions.csv
     """

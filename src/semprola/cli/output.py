@@ -1,4 +1,4 @@
-"""What commands share: results as lines or JSON, and what to say after Ctrl-C."""
+"""Output of all commands: results as lines or JSON, and what to say after Ctrl-C."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _kept = ["nothing was written"]
 
 
 def emit(result: Mapping[str, Any], as_json: bool) -> None:
-    """Print a result: one JSON object for machines, or a line for each entry.
+    """Print a result: one JSON object for machines, or one line per entry.
 
     Args:
         result: names and values.
-        as_json: which of the two.
+        as_json: whether to print JSON.
     """
     if as_json:
         typer.echo(json.dumps(dict(result), default=str))
@@ -28,7 +28,7 @@ def emit(result: Mapping[str, Any], as_json: bool) -> None:
 
 
 def keep(text: str) -> None:
-    """Set what Ctrl-C says from now on: what has been written and how to go on."""
+    """Set what Ctrl-C says from now on: what has been written, and how to continue."""
     _kept[0] = text
 
 

@@ -11,12 +11,10 @@ from semprola.cli.output import keep
 
 
 def playground_command(
-    port: Annotated[
-        int, typer.Option(help="where to listen on this machine; 0 for any free port", min=0, max=65535)
-    ] = (8700),
-    model: Annotated[Path | None, typer.Option(help="a trained model, or a folder of such, to open")] = None,
+    port: Annotated[int, typer.Option(help="the port on this machine; 0 for any free port", min=0, max=65535)] = 8700,
+    model: Annotated[Path | None, typer.Option(help="a trained model, or a folder of models, to open")] = None,
     data: Annotated[Path | None, typer.Option(help="a table with rows for the model")] = None,
-    timeout: Annotated[float, typer.Option(help="most seconds for one compilation", min=0.1, max=600)] = 10.0,
+    timeout: Annotated[float, typer.Option(help="limit on each compilation, in seconds", min=0.1, max=600)] = 10.0,
     no_open: Annotated[bool, typer.Option("--no-open", help="do not open the page in a browser")] = False,
 ) -> None:
     """Try rules in the browser: their circuit, their models, and what they do to a network's beliefs.

@@ -1,4 +1,4 @@
-"""What `semprola predict` does: read, predict, explain."""
+"""The work of `semprola predict`: read, predict, explain."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def predict_rows(
     """Predict for the rows of a table and write the results.
 
     Raises:
-        SemprolaError: the folder holds no model of `semprola train`, or the table does not fit it.
+        SemprolaError: the folder holds no model made by `semprola train`, or the table does not fit the model.
     """
     model, features, rules = _model(folder)
     unknown = [name for name in evidence if name not in model.labels_]
@@ -68,7 +68,7 @@ def _model(folder: Path) -> tuple[SPLClassifier, Features, list[Formula]]:
     model = load(folder)
     table = read_metadata(folder)[0].get("table")
     if not isinstance(model, SPLClassifier) or not isinstance(table, dict):
-        raise FormatError(f"{folder}: not a model of `semprola train`: load it with semprola.load")
+        raise FormatError(f"{folder}: not a model made by `semprola train`: load it with semprola.load")
     rules = []
     for text in table["rules"]:
         try:
@@ -79,7 +79,7 @@ def _model(folder: Path) -> tuple[SPLClassifier, Features, list[Formula]]:
 
 
 def _evidence(frame: Frame, names: tuple[str, ...], labels: tuple[str, ...]) -> Tensor | None:
-    """0, 1 and NaN [rows, labels]; None without evidence."""
+    """The known labels as 0, 1 and NaN [rows, labels]; None without evidence."""
     if not names:
         return None
     known = np.full((len(frame), len(labels)), np.nan)
@@ -91,7 +91,7 @@ def _evidence(frame: Frame, names: tuple[str, ...], labels: tuple[str, ...]) -> 
 def _possible(
     model: SPLClassifier, frame: Frame, X: NDArray[np.float64], known: Tensor | None, skip: bool, quiet: bool
 ) -> tuple[Frame, NDArray[np.float64], Tensor | None]:
-    """The rows whose evidence the rules allow; an error for the others, unless they are to be left out."""
+    """The rows whose evidence the rules allow; other rows are an error, unless they should be left out."""
     if known is None:
         return frame, X, None
     wrong = model.broken_rows(known.float().numpy())
@@ -130,7 +130,7 @@ def _predictions(model: SPLClassifier, X: NDArray[np.float64], known: Tensor | N
 def _explanations(
     model: SPLClassifier, X: NDArray[np.float64], known: Tensor | None, results: list[Result], rules: list[Formula]
 ) -> list[list[dict[str, Any]]]:
-    """For each row and label: the rules that break if that label alone is flipped, and the best state with it."""
+    """For each row and label, the rules that break if only that label is flipped, and the best state with it."""
     explained: list[list[dict[str, Any]]] = [[] for _ in results]
     states = np.stack([state for state, _, _ in results])
     for j, label in enumerate(model.labels_):

@@ -1,4 +1,4 @@
-"""What a command is told to work on: a formula, or a file in one of the formats."""
+"""Reads the source of a command, a formula or a file in one of several formats; and writes circuits."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ _PACKED = (".gz", ".xz", ".bz2")
 
 
 def read_constraint(source: str, vtree: Path | None = None) -> Formula | Circuit:
-    """A constraint from a formula, or from a file known by its suffix.
+    """A constraint from a formula, or from a file of a known suffix.
 
     Args:
-        source: the text of a formula, or the path of a file: .cnf (also .gz, .xz, .bz2), .sp, .nnf, .sdd (with its
-            vtree) or .txt (a formula).
+        source: the text of a formula, or the path of a file: .cnf (also packed: .gz, .xz, .bz2), .sp, .nnf, .sdd (with
+            its vtree) or .txt (a formula).
         vtree: the vtree of an .sdd file; by default the file of the same name with suffix .vtree.
 
     Raises:
-        FormatError: the file is not there or not what its suffix says.
+        FormatError: the file does not exist, or does not have the format of its suffix.
         ParseError: the text is not a formula.
     """
     path = Path(source)

@@ -1,4 +1,4 @@
-"""Tables of 0 and 1 in CSV and NumPy files, read with errors that name the file, the line and the column."""
+"""Reads tables of 0 and 1 from CSV and NumPy files; errors name the file, the line and the column."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from semprola.errors import FormatError
 
 
 def read_binary_rows(path: Path, names: Sequence[str]) -> NDArray[np.uint8]:
-    """Rows of 0 and 1, their columns in the order of the names.
+    """Rows of 0 and 1, with columns in the order of the names.
 
     Args:
-        path: a .npy array with one column for each name, or a CSV file whose first line names its columns.
-        names: the columns that are needed; a CSV file may have others.
+        path: a .npy array with one column per name, or a CSV file whose first line names its columns.
+        names: the columns to read; a CSV file may have others.
 
     Returns:
         0/1 [rows, names]
 
     Raises:
-        FormatError: the file is something else, a column is missing or there twice, or a value is not 0 or 1.
+        FormatError: the file has another format, a column is missing or occurs twice, or a value is not 0 or 1.
         OSError: the file cannot be read.
     """
     if path.suffix.lower() == ".npy":
@@ -44,7 +44,7 @@ def read_binary_rows(path: Path, names: Sequence[str]) -> NDArray[np.uint8]:
 
 
 def read_csv(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The names in the first line of a CSV file, and every other line that is not blank, with its number.
+    """The names in the first line of a CSV file, and all further lines that are not blank, with their numbers.
 
     Raises:
         FormatError: the file is empty, not text or not CSV, or names a column twice.
@@ -62,16 +62,16 @@ def read_csv(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
     seen: dict[str, int] = {}
     for at, name in enumerate(header):
         if name and name in seen:
-            raise FormatError(f"{path}:1: column {name[:40]!r} is there twice (columns {seen[name] + 1} and {at + 1})")
+            raise FormatError(f"{path}:1: column {name[:40]!r} occurs twice (columns {seen[name] + 1} and {at + 1})")
         seen[name] = at
     return header, lines[1:]
 
 
 def find_columns(path: Path, header: Sequence[str], names: Sequence[str]) -> list[int]:
-    """Where the named columns are.
+    """The positions of the named columns.
 
     Raises:
-        FormatError: one is missing; says which separator the file seems to use if that is the reason.
+        FormatError: a column is missing; if another separator seems to be the reason, the message says so.
     """
     place = {name: at for at, name in enumerate(header)}
     missing = [name for name in names if name not in place]
@@ -80,7 +80,7 @@ def find_columns(path: Path, header: Sequence[str], names: Sequence[str]) -> lis
     separator = guess_separator(",".join(header)) if len(header) < max(2, len(names)) else None
     if separator is not None:
         shown = "tabs" if separator == "\t" else "spaces" if separator == " " else repr(separator)
-        raise FormatError(f"{path}:1: the columns seem to be separated by {shown}: separate them by commas")
+        raise FormatError(f"{path}:1: the columns seem to be separated by {shown}: use commas")
     has = ", ".join(header[:5]) + (", …" if len(header) > 5 else "")
     raise FormatError(f"{path}:1: there is no column {missing[0]!r}; the file has {has[:120]}")
 
@@ -95,13 +95,13 @@ def read_array(path: Path, columns: int) -> NDArray[Any]:
     if path.stat().st_size == 0:
         raise FormatError(f"{path}: the file is empty")
     try:
-        # a map, so that a header that promises terabytes is noticed before memory is asked for
+        # a memory map, so that a header that promises terabytes is noticed before memory is allocated
         table = np.load(path, mmap_mode="r", allow_pickle=False)
     except OSError as error:
         if error.errno is not None:
             raise
         raise FormatError(f"{path}: not a NumPy array: {_first_line(error)}") from None
-    except Exception as error:  # a damaged header shows itself in many ways
+    except Exception as error:  # a damaged header can raise many kinds of errors
         raise FormatError(f"{path}: not a NumPy array: {_first_line(error)}") from None
     if not isinstance(table, np.ndarray):
         raise FormatError(f"{path}: an archive of several arrays: save the one with the labels as .npy")

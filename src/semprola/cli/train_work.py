@@ -1,4 +1,4 @@
-"""What `semprola train` does: read, check, train, measure on held-out rows, save."""
+"""The work of `semprola train`: read, check, train, score on held-out rows, save."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class TrainRequest:
 
 
 def train_model(request: TrainRequest) -> dict[str, Any]:
-    """Train and save a model; returns what to print.
+    """Train and save a model; return what to print.
 
     Raises:
         SemprolaError: the table, the rules or the options do not fit together.
@@ -60,7 +60,7 @@ def train_model(request: TrainRequest) -> dict[str, Any]:
     circuit = compile_rules(rules, request.labels, progress=not request.quiet)
     free = set(request.labels).difference(*(rule.labels() for rule in rules if isinstance(rule, Formula)))
     if free and not request.quiet and _all_formulas(rules):
-        print(f"note: no rule speaks of {', '.join(sorted(free)[:5])}", file=sys.stderr)
+        print(f"note: no rule mentions {', '.join(sorted(free)[:5])}", file=sys.stderr)
     y = np.stack([frame.binary(name) for name in request.labels], axis=1)
     frame, y = _consistent(request, frame, y, circuit, rules)
     used = [name for name in frame.columns if name not in {*request.labels, *request.ignore}]
@@ -88,13 +88,13 @@ def train_model(request: TrainRequest) -> dict[str, Any]:
 
 
 def _require_labels(request: TrainRequest, frame: Frame, rules: list[Any]) -> None:
-    """Refuse rules about a column that is an input: it would not be known to the layer."""
+    """Refuse rules about a column that is an input: the layer would not know it."""
     for rule in rules:
         names = rule.labels() if isinstance(rule, Formula) else ()
         found = next((name for name in names if name not in request.labels and name in frame.columns), None)
         if found is not None:
             raise LabelError(
-                f"the rules speak of {found!r}, a column that is not in --labels: add it there, and if you know it "
+                f"the rules mention {found!r}, a column that is not in --labels: add it there, and if you know it "
                 f"when you predict, pass --evidence {found}"
             )
 
@@ -106,7 +106,7 @@ def _all_formulas(rules: list[Any]) -> bool:
 def _consistent(
     request: TrainRequest, frame: Frame, y: NDArray[np.float32], circuit: Any, rules: list[Any]
 ) -> tuple[Frame, NDArray[np.float32]]:
-    """The rows that obey the rules; an error for the others, unless they are to be left out."""
+    """The rows that obey the rules; other rows are an error, unless they should be left out."""
     model = SPLClassifier(circuit, request.labels)
     model.circuit_ = circuit
     wrong = model.broken_rows(y)
@@ -148,7 +148,7 @@ def _held_out(rows: int, share: float, seed: int) -> NDArray[np.bool_]:
 
 
 def _figures(model: SPLClassifier, X: NDArray[np.float64], y: NDArray[np.float32]) -> dict[str, Any]:
-    """Scores on held-out rows, in percent: of the prediction, and of the stated probabilities."""
+    """Scores of the predictions and of the probabilities on held-out rows, in percent."""
     truth = torch.from_numpy(y)
     states = torch.from_numpy(model.predict(X)).float()
     marginals = torch.from_numpy(model.predict_proba(X))

@@ -1,4 +1,4 @@
-"""Weighted counts of DIMACS files, as the command line shows them."""
+"""Weighted counts of DIMACS files for the command line."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def weights_of(cnf: Cnf) -> dict[str, tuple[Fraction, Fraction]]:
 
 
 def weighted_result(circuit: Circuit, cnf: Cnf) -> dict[str, Any]:
-    """What `semprola count --weighted` prints: the exact weight, unless the circuit is very large."""
+    """What `semprola count --weighted` prints; the weight is exact unless the circuit is very large."""
     known = set(circuit.variables)
     shown = {name: pair for name, pair in weights_of(cnf).items() if name in known}
     exact = circuit.num_edges <= _MOST_EXACT_EDGES
@@ -48,7 +48,7 @@ def log10(value: Any) -> float | None:
 
 
 def scientific(value: Any) -> float | str:
-    """A number as a float, or as text such as "1.234e-705" where a float would overflow or vanish.
+    """A number as a float, or as text such as "1.234e-705" if a float would overflow or vanish.
 
     Example:
         >>> scientific(Fraction(1, 3)), scientific(Fraction(5, 10**705))
