@@ -187,8 +187,8 @@ def test_an_estimator_as_onnx(tmp_path: Path) -> None:
     ("model", "what", "message"),
     [
         (sp.SPL(4, ANIMALS), "median", "what must be one of 'mode', 'mean', 'log_prob', 'hamming', not 'median'"),
-        (sp.SPL(4, ANIMALS, units=2), "mode", "units > 1 has no plain form"),
-        (sp.SPL(4, ANIMALS, known_states=torch.zeros(1, 3)), "mode", "known_states has no plain form"),
+        (sp.SPL(4, ANIMALS, units=2), "mode", "units > 1 cannot be exported"),
+        (sp.SPL(4, ANIMALS, known_states=torch.zeros(1, 3)), "mode", "known_states cannot be exported"),
         (sp.ProductSPL(4, sp.compile(sp.parse(ANIMALS), backend="sdd"), q="vtree"), "mode", "q='vtree' has no plain"),
         (sp.SPL(4, sp.compile(sp.parse("a -> b"), given=["a"], labels=["b"])), "mode", "given inputs"),
         (
@@ -196,7 +196,7 @@ def test_an_estimator_as_onnx(tmp_path: Path) -> None:
             "mode",
             "a mixture over more than 4096 models",
         ),
-        (nn.Linear(3, 3), "mode", "one constrained layer, and this has 0"),
+        (nn.Linear(3, 3), "mode", "one constrained layer, but this one has 0"),
         (3, "mode", "a torch module or a fitted SPLClassifier, not int"),
     ],
 )

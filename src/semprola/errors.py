@@ -47,8 +47,9 @@ class CompilationBudgetError(SemprolaError, RuntimeError):
     """A compilation ran out of its time, node or memory budget.
 
     Attributes:
-        resource: what ran out: "time", "nodes" or "memory"; None if it was not a single one.
-        limit: the budget for it (seconds, nodes or bytes); None if only the machine set a limit.
+        resource: what ran out: "time", "nodes" or "memory" ("terms" for a disjunctive normal form); None if it was not
+            a single one.
+        limit: the budget for it (seconds, nodes, bytes or terms); None if only the machine set a limit.
         spent: how much of it was used; None if unknown.
         phase: what the compilation was doing.
         nodes: how many nodes it had built by then.

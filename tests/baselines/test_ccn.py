@@ -214,11 +214,11 @@ def test_learns() -> None:
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
-        ("a | b", r"rules of the form 'a & !b -> c', which 'a \| b' is not"),
-        ("!a | !b", "is not: rewrite it, or use sp.SPL"),
-        ("a -> b | c", "is not: rewrite it"),
-        ("a -> !b", "is not: rewrite it"),
-        ("(a -> b) & (a ^ c)", r"which 'a \^ c' is not"),
+        ("a | b", r"rules of the form 'a & !b -> c', but 'a \| b' is not one"),
+        ("!a | !b", "is not one: rewrite it, or use sp.SPL"),
+        ("a -> b | c", "is not one: rewrite it"),
+        ("a -> !b", "is not one: rewrite it"),
+        ("(a -> b) & (a ^ c)", r"but 'a \^ c' is not one"),
         ("(!a -> b) & (b -> a)", "not stratified: in '~a -> b'"),
     ],
 )
@@ -230,7 +230,7 @@ def test_rules_outside_the_fragment_are_named(rules: str, message: str) -> None:
 def test_bad_input() -> None:
     with pytest.raises(PropertyError, match="exactly"):
         sp.baselines.CCN(4, sp.exactly(1, ["a", "b"]))
-    with pytest.raises(LabelError, match="a rule speaks of 'b'"):
+    with pytest.raises(LabelError, match="a rule mentions 'b'"):
         sp.baselines.CCN(4, "a -> b", labels=["a", "c"])
     layer = sp.baselines.CCN(4, "a -> b")
     with pytest.raises(ValueError, match=r"expected features of shape \[\*batch, 4\]"):

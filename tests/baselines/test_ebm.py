@@ -96,7 +96,7 @@ def test_bad_input() -> None:
     p = sp.baselines.EBM(3, 2)(torch.zeros(2, 3))
     with pytest.raises(IntractableError, match="an EBM has no log_prob: it is not normalised"):
         p.log_prob(torch.zeros(2, 2))
-    with pytest.raises(ValueError, match="not for 'f1'"):
+    with pytest.raises(ValueError, match="not by 'f1'"):
         p.decode("f1")
     with pytest.raises(ValueError, match="y must hold 0 and 1 only"):
         p.energy(torch.full((2, 2), 0.3))

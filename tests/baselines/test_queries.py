@@ -52,7 +52,7 @@ def test_every_query_is_answered_or_refused_with_a_reason(method: str) -> None:
     for query in QUERIES & ANSWERED[method]:
         getattr(p, query)
     for query in QUERIES - ANSWERED[method]:
-        with pytest.raises(IntractableError, match=f"has no {query}: .*use sp.SPL for it"):
+        with pytest.raises(IntractableError, match=f"has no {query}: .*use sp.SPL instead"):
             getattr(p, query)
     with pytest.raises(AttributeError, match="no attribute 'colour'"):
         _ = p.colour

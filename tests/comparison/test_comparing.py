@@ -104,7 +104,7 @@ def test_a_method_that_cannot_take_the_rules_says_why() -> None:
     assert "CCN takes rules of the form" in result.rows[1]["refused"]
     assert result.mean("spl", "consistent") == 100.0
     assert "rules of the form" in page(result)
-    assert "cannot take these rules" in str(result)
+    assert "cannot handle these rules" in str(result)
 
 
 def test_bad_input() -> None:

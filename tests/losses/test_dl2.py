@@ -90,9 +90,9 @@ def test_bad_input() -> None:
         sp.losses.DL2("a", logic="zadeh")
     with pytest.raises(ValueError, match="reduction must be"):
         sp.losses.DL2("a", reduction="max")
-    with pytest.raises(LabelError, match="speaks of 'b', which is not among the labels"):
+    with pytest.raises(LabelError, match="mentions 'b', which is not among the labels"):
         sp.losses.DL2("a & b", labels=["a"])
-    with pytest.raises(TypeError, match="as they are written, so it needs a formula, not Circuit"):
+    with pytest.raises(TypeError, match="how a formula is written, so it needs a formula, not Circuit"):
         sp.losses.DL2(sp.compile("a"))  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"expected logits of shape \[\*batch, 2\], got \(3, 4\)"):
         sp.losses.DL2("a & b")(torch.zeros(3, 4))

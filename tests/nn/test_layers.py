@@ -298,7 +298,10 @@ class TestBadArguments:
                 lambda: sp.SPL(4, PETS, units=10**6),
                 "units=1000000 would make 2e+12 weights: use fewer units, or components= instead",
             ),
-            (lambda: sp.ProductSPL(4, PETS, q="x"), "q must be 'factorized', 'hmm' or 'vtree', not 'x'"),
+            (
+                lambda: sp.ProductSPL(4, PETS, q="x"),
+                "q must be 'factorized', 'hmm', 'vtree' or a subclass of Q, not 'x'",
+            ),
             (lambda: sp.SPL(4, PETS)(torch.zeros(2, 3)), r"expected features of shape [*batch, 4], got (2, 3)"),
             (lambda: sp.losses.SemanticLoss(PETS, "max"), "reduction must be 'mean', 'sum' or 'none', not 'max'"),
             (lambda: sp.baselines.FIL(4, 0), "labels must be a positive whole number, not 0"),

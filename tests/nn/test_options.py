@@ -41,12 +41,16 @@ class TestNames:
     @pytest.mark.parametrize(
         ("kind", "options", "message"),
         [
-            (sp.SPL, {"components": 2, "replicas": 2}, "components and replicas are two names for one number"),
-            (sp.ProductSPL, {"components": 1, "mixtures": 1}, "components and mixtures are two names for one number"),
+            (sp.SPL, {"components": 2, "replicas": 2}, "components and replicas are two names for the same number"),
+            (
+                sp.ProductSPL,
+                {"components": 1, "mixtures": 1},
+                "components and mixtures are two names for the same number",
+            ),
             (sp.SPL, {"components": 0}, "components must be a positive whole number, not 0"),
-            (sp.ProductSPL, {"units": 2}, "units are for q='hmm' and q='vtree'"),
+            (sp.ProductSPL, {"units": 2}, "units= is for q='hmm' and q='vtree'"),
             (sp.SPL, {"dropout": 1.0}, "dropout must be a number from 0 to below 1, not 1.0"),
-            (sp.SPL, {"gate": nn.Identity(), "dropout": 0.1}, "dropout is for the layer's own gate"),
+            (sp.SPL, {"gate": nn.Identity(), "dropout": 0.1}, "dropout= is for the layer's own gate"),
         ],
     )
     def test_refusals(self, kind, options, message):
@@ -105,7 +109,7 @@ class TestGate:
     def test_a_wrong_width_says_which_is_right(self, make):
         layer = make(gate=nn.Identity())
         with pytest.raises(
-            ValueError, match=rf"^the gate gave \(2, 99\), the layer needs \(2, {layer.num_gate_outputs}\)"
+            ValueError, match=rf"^the gate returned \(2, 99\), but the layer needs \(2, {layer.num_gate_outputs}\)"
         ):
             layer(torch.zeros(2, 99))
 
@@ -113,7 +117,7 @@ class TestGate:
         layer = make(components=2, gate=nn.Linear)
         assert type(layer.gate) is nn.Linear
         assert layer(torch.zeros(5, 6)).mean.shape == (5, 3)
-        with pytest.raises(TypeError, match=r"^gate must give an nn.Module, not int$"):
+        with pytest.raises(TypeError, match=r"^gate must return an nn.Module, not int$"):
             make(gate=lambda before, after: after)
 
     def test_hooks_and_parametrizations_act(self, make):

@@ -66,5 +66,5 @@ def test_it_is_a_layer_like_any():
 
 @pytest.mark.parametrize("q", ["x", 3, CircuitPlans, None])
 def test_what_is_no_q(q):
-    with pytest.raises(ValueError, match=r"^q must be 'factorized', 'hmm' or 'vtree', not "):
+    with pytest.raises(ValueError, match=r"^q must be 'factorized', 'hmm', 'vtree' or a subclass of Q, not "):
         sp.ProductSPL(4, "a | b", q=q)

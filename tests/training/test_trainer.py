@@ -136,13 +136,13 @@ def test_checkpoints_that_cannot_be_resumed(tmp_path: Path) -> None:
     assert "\n" not in str(raised.value)
     path.unlink()
     train(_model(), _rows(20, 1), _rows(20, 2), replace(_SETTINGS, steps=5), checkpoint=path)
-    with pytest.raises(FormatError, match="a checkpoint of other settings"):
+    with pytest.raises(FormatError, match="the checkpoint belongs to other settings"):
         train(_model(), _rows(20, 1), _rows(20, 2), replace(_SETTINGS, steps=5), checkpoint=path, seed=9)
 
 
 def test_labels_that_violate_the_constraint() -> None:
     x, y, _ = _rows(20, 1)
-    with pytest.raises(SemprolaError, match="the loss is inf at step 0: a label violates the constraint"):
+    with pytest.raises(SemprolaError, match="the loss is inf at step 0: labels violate the constraint"):
         train(_model(), (x, 1 - y, None), _rows(20, 2), _SETTINGS)
 
 

@@ -1,4 +1,4 @@
-"""What people compare with, behind the same calls."""
+"""Methods to compare with, behind the same calls as the layers."""
 
 from semprola.baselines.ccn import CCN, CCNScores
 from semprola.baselines.ebm import EBM, EBMScores

@@ -20,11 +20,11 @@ class CCN(ScoringLayer):
     """Coherent-by-construction network: rules ``a & !b -> c`` hold for the labels that score above 0.5.
 
     A linear layer scores every label. Then, stratum by stratum, the score of a rule's head is raised to the smallest
-    score in the rule's body, where a negated label counts with one minus its score.
+    score in the rule's body; a negated label counts as one minus its score.
 
     Args:
         in_features: width of the features z.
-        rules: a formula, its text, a hierarchy without options, or a list of these; each rule a conjunction of
+        rules: a formula, its text, a hierarchy without options, or a list of these. Each rule is a conjunction of
             literals that implies a label. The rules must be stratified: no label depends on its own negation.
         labels: the columns of y; by default the labels of the rules in order of first appearance.
         gate: widths of hidden layers (ReLU).
@@ -54,7 +54,7 @@ class CCN(ScoringLayer):
         names = tuple(named if labels is None else labels)
         unknown = [name for name in named if name not in set(names)]
         if unknown:
-            raise LabelError(f"a rule speaks of {unknown[0]!r}, which is not among the labels")
+            raise LabelError(f"a rule mentions {unknown[0]!r}, which is not among the labels")
         groups = strata(read, names)
         super().__init__(in_features, gate, len(names))
         self.rules, self.labels = read, names
@@ -65,12 +65,12 @@ class CCN(ScoringLayer):
         return CCNScores(self.scores(z), list(self.strata))  # type: ignore[arg-type]
 
     def extra_repr(self) -> str:
-        """What `repr` shows beside the gate."""
+        """What `repr` shows besides the gate."""
         return f"{len(self.rules)} rules over {len(self.labels)} labels"
 
 
 class CCNScores(ThresholdScores):
-    """What CCN says about a batch: a score per label, no joint distribution.
+    """CCN's prediction for a batch: a score per label, but no joint distribution.
 
     Args:
         logits: log-odds before the rules are applied [*batch, labels].
@@ -84,7 +84,7 @@ class CCNScores(ThresholdScores):
 
     @property
     def mean(self) -> Tensor:
-        """Scores after the rules [*batch, labels]; the model's stand-in for marginals."""
+        """Scores after the rules are applied [*batch, labels]; they stand in for marginals."""
         values = self.logits
         for group in self._groups:
             values = group.raised(values)
@@ -94,7 +94,7 @@ class CCNScores(ThresholdScores):
     def mode(self) -> Tensor:
         """Labels that score above 0.5 [*batch, labels]; they obey the rules."""
         with torch.no_grad():
-            # scores of ±1: at a score of exactly 0.5 a label is off and its negation holds
+            # round to ±1 first: at a score of exactly 0.5, a label is off and its negation holds
             values = torch.where(self.logits > 0, 1.0, -1.0).to(self.logits.dtype)
             for group in self._groups:
                 values = group.raised(values)
@@ -103,8 +103,8 @@ class CCNScores(ThresholdScores):
     def loss(self, y: Tensor) -> Tensor:
         """The constraint loss of label vectors y [*batch, labels], summed over labels [*batch].
 
-        A label that is on may be supported only by bodies whose literals are true in y; a label that is off is blamed
-        only through the literals of a body that are false in y. On hierarchies this is the loss of `HMCNN`.
+        A label that is on gets support only from bodies whose literals are true in y; a label that is off sends blame
+        only to literals of a body that are false in y. On hierarchies, this is the loss of `HMCNN`.
 
         Raises:
             ValueError: if y has the wrong shape, or values other than 0 and 1.
@@ -117,7 +117,7 @@ class CCNScores(ThresholdScores):
 
 
 class _Stratum(nn.Module):
-    """Rules that are used together."""
+    """Rules that are applied together."""
 
     members: Tensor
     signs: Tensor
@@ -127,7 +127,7 @@ class _Stratum(nn.Module):
         super().__init__()
         column = {name: number for number, name in enumerate(labels)}
         width = max(1, *(len(rule.positive) + len(rule.negative) for rule in rules))
-        # rows are filled up with a column that always holds, at the end
+        # shorter rows are padded with an extra last column, which is always true
         members = torch.full((len(rules), width), len(labels))
         signs = torch.ones(len(rules), width)
         for row, rule in enumerate(rules):
@@ -142,7 +142,7 @@ class _Stratum(nn.Module):
         self.rounds = len(changing) if circular else 1
 
     def raised(self, values: Tensor, truth: Tensor | None = None) -> Tensor:
-        """Log-odds [*batch, labels] after the rules; for the loss, with the bodies seen in the light of y."""
+        """Log-odds [*batch, labels] after the rules; for the loss, bodies are restricted by the true labels."""
         for _ in range(self.rounds):
             after = self._once(values, truth)
             if self.rounds > 1 and bool((after == values).all()):
@@ -159,7 +159,7 @@ class _Stratum(nn.Module):
             body = body.masked_fill(wanted & ~known, -_INFINITE).masked_fill(~wanted & known, _INFINITE)
         support = body.min(-1).values
         if truth is not None:
-            # a body that y makes true for a label that is off: the row breaks the rule, and nothing is to blame
+            # y makes the body true but the head is off: the row breaks the rule, and no literal is to blame
             support = support.masked_fill(support == _INFINITE, -_INFINITE)
         where = self.heads.expand(support.shape)
         return values.scatter_reduce(-1, where, support, "amax", include_self=True)

@@ -1,4 +1,4 @@
-"""What the baselines share: the network in front of them, and checks of what they are given."""
+"""What the baselines share: the network in front of them, and checks of their arguments."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from semprola.nn.gate import hidden_sizes, positive
 
 
 class ScoringLayer(nn.Module):
-    """A layer that starts with a perceptron from features to scores.
+    """A layer that begins with a perceptron from features to scores.
 
     Args:
         in_features: width of the features z.
@@ -33,16 +33,16 @@ class ScoringLayer(nn.Module):
         self.gate = nn.Sequential(*layers, nn.Linear(width, outputs))
 
     def scores(self, z: Tensor) -> Tensor:
-        """Scores [*batch, outputs] of features z [*batch, in_features], in float32 at least."""
+        """Scores [*batch, outputs] of features z [*batch, in_features], in at least float32."""
         if z.shape[-1:] != (self.in_features,):
             raise ValueError(f"expected features of shape [*batch, {self.in_features}], got {tuple(z.shape)}")
         return upcast(self.gate(z))
 
 
 class LabelScores:
-    """What a baseline says about a batch: log-odds [*batch, labels], and their shapes by the names of torch.
+    """A baseline's prediction for a batch: log-odds [*batch, labels], with torch's names for their shapes.
 
-    A query of the layers' distributions that a baseline cannot answer says why.
+    Queries of the layers' distributions that a baseline cannot answer raise an error that says why.
     """
 
     logits: Tensor
@@ -62,12 +62,12 @@ class LabelScores:
     def __getattr__(self, name: str) -> NoReturn:
         """Refuse the queries of the layers' distributions that this method does not answer."""
         if not name.startswith("_") and hasattr(ConstrainedDistribution, name):
-            raise IntractableError(f"{self.method} has no {name}: {self.reason}; use sp.SPL for it")
+            raise IntractableError(f"{self.method} has no {name}: {self.reason}; use sp.SPL instead")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
 class ThresholdScores(LabelScores, ABC):
-    """A score per label and no joint distribution: the prediction is what scores above 0.5."""
+    """A score per label and no joint distribution; the prediction is the set of labels that score above 0.5."""
 
     reason = "it scores each label and defines no joint distribution (train it with p.loss(y))"
 
@@ -77,9 +77,9 @@ class ThresholdScores(LabelScores, ABC):
         """Labels that score above 0.5 [*batch, labels]."""
 
     def decode(self, utility: str) -> Tensor:
-        """The labels above 0.5 for "mode" and "hamming": with scores read as marginals both are the same."""
+        """The labels above 0.5, for "mode" and "hamming": if scores are read as marginals, both are the same."""
         if utility not in ("mode", "hamming"):
-            raise ValueError(f"{self.method} decodes by its threshold ('mode' or 'hamming'), not by {utility!r}")
+            raise ValueError(f"{self.method} decodes by a threshold ('mode' or 'hamming'), not by {utility!r}")
         return self.mode
 
 

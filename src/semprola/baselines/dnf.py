@@ -1,4 +1,4 @@
-"""Disjunctive normal forms, counted before they are written down."""
+"""Disjunctive normal forms with a limit on the number of terms."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from semprola.logic import Formula
 from semprola.logic.reading import read
 
 Term = frozenset[tuple[str, bool]]
-"""Literals that hold together: names and signs."""
+"""A conjunction of literals: names and signs."""
 
 
 def terms_of(formula: Formula, most: int) -> list[Term]:
-    """The terms of a disjunctive normal form, without those that another one includes; sorted.
+    """The terms of a disjunctive normal form, sorted, without those that another term subsumes.
 
     Raises:
         CompilationBudgetError: if the expanded formula has more than `most` terms; the message says how many.
@@ -33,8 +33,8 @@ def terms_of(formula: Formula, most: int) -> list[Term]:
         count = read(formula, counting, families.through(counting))
         shown = f"{count:,}" if count < 10**12 else f"about 10^{len(str(count)) - 1}"
         raise CompilationBudgetError(
-            f"written out, the constraint is a disjunction of up to {shown} terms of literals, more than {most:,}: "
-            "raise max_terms, or use sp.SPL, which does not write it out",
+            f"the constraint's disjunctive normal form has up to {shown} terms, more than {most:,}: "
+            "raise max_terms, or use sp.SPL, which does not need it",
             resource="terms",
             limit=most,
             spent=float(count) if count < 10**300 else float("inf"),
@@ -46,7 +46,7 @@ def terms_of(formula: Formula, most: int) -> list[Term]:
 
 
 class _Counting:
-    """How many terms there are at most, before any is dropped."""
+    """The largest possible number of terms, before any is dropped."""
 
     true, false = 1, 0
 
@@ -61,7 +61,7 @@ class _Counting:
 
 
 class _TooMany(Exception):
-    """More terms than are wanted."""
+    """There are more terms than allowed."""
 
 
 class _Writing:
@@ -87,7 +87,7 @@ class _Writing:
         return self._few(frozenset().union(*parts))
 
     def _few(self, terms: Iterable[Term]) -> frozenset[Term]:
-        """Terms that include no other."""
+        """The terms that no other subsumes."""
         kept: set[Term] = set()
         for term in sorted(set(terms), key=len):
             if not any(other <= term for other in kept):

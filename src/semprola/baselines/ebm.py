@@ -1,4 +1,4 @@
-"""A pairwise energy-based model over the labels: what dependence between labels costs without a circuit."""
+"""A pairwise energy-based model over the labels: dependent labels without a circuit."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _INFERENCE = ("mean-field", "gibbs")
 
 
 class EBM(ScoringLayer):
-    """A factor graph with one factor per label, from the network, and one per pair of labels, learnt for all inputs.
+    """A factor graph with one factor per label, from the network, and one per pair of labels, the same for all inputs.
 
-    p(y | z) ∝ exp(−E(y)), with E(y) = −Σ_j θ_j(z) y_j − Σ_{j<k} W_jk y_j y_k. The sum over all y is out of reach, so it
-    is trained by pseudo-likelihood or contrastive divergence, and asked by mean-field or Gibbs sampling. Nothing keeps
-    its predictions within a constraint.
+    p(y | z) ∝ exp(−E(y)), with E(y) = −Σ_j θ_j(z) y_j − Σ_{j<k} W_jk y_j y_k. The sum over all y is intractable, so the
+    model is trained by pseudo-likelihood or contrastive divergence, and queried by mean-field or Gibbs sampling.
+    Nothing keeps its predictions within a constraint.
 
     Args:
         in_features: width of the features z.
@@ -28,7 +28,7 @@ class EBM(ScoringLayer):
         gate: widths of hidden layers (ReLU).
         training: "pseudo-likelihood" (each label given the others) or "contrastive" (`steps` of Gibbs sampling from y).
         inference: "mean-field" or "gibbs", for marginals and modes.
-        steps: sweeps of either.
+        steps: number of sweeps, for mean-field and for Gibbs sampling.
 
     Example:
         >>> import torch, semprola as sp
@@ -63,12 +63,12 @@ class EBM(ScoringLayer):
         return EBMScores(self.scores(z), coupling + coupling.T, self.method, self.inference, self.steps)
 
     def extra_repr(self) -> str:
-        """What `repr` shows beside the gate."""
+        """What `repr` shows besides the gate."""
         return f"{len(self.labels)} labels, training={self.method!r}, inference={self.inference!r}, steps={self.steps}"
 
 
 class EBMScores(LabelScores):
-    """An unnormalised distribution: energies, conditionals, and what can be estimated from them.
+    """An unnormalised distribution: energies, conditionals, and estimates from them.
 
     Args:
         logits: θ [*batch, labels].
@@ -101,7 +101,7 @@ class EBMScores(LabelScores):
 
     @property
     def mode(self) -> Tensor:
-        """A state of low energy [*batch, labels]: rounded marginals, then single flips while they help."""
+        """A state of low energy [*batch, labels]: rounded marginals, improved by single flips while they help."""
         with torch.no_grad():
             y = (self.mean > 0.5).to(self.logits.dtype)
             for _ in range(4 * y.shape[-1]):
@@ -114,9 +114,9 @@ class EBMScores(LabelScores):
             return y
 
     def decode(self, utility: str) -> Tensor:
-        """For "mode" as `mode`; for "hamming" the marginals above one half."""
+        """`mode` for "mode"; the labels with marginals above one half for "hamming"."""
         if utility not in ("mode", "hamming"):
-            raise ValueError(f"an EBM decodes for 'mode' or 'hamming', not for {utility!r}")
+            raise ValueError(f"an EBM decodes by 'mode' or 'hamming', not by {utility!r}")
         return self.mode if utility == "mode" else (self.mean.detach() > 0.5).to(self.logits.dtype)
 
     def sample(self, sample_shape: Iterable[int] = ()) -> Tensor:
@@ -142,14 +142,14 @@ class EBMScores(LabelScores):
         return self.energy(states) - self.energy(fantasy)
 
     def _mean_field(self) -> Tensor:
-        """Fixed point of μ = σ(θ + Wμ) by damped steps."""
+        """The fixed point of μ = σ(θ + Wμ), by damped steps."""
         mean = torch.sigmoid(self.logits)
         for _ in range(self._steps):
             mean = 0.5 * mean + 0.5 * torch.sigmoid(self.logits + mean @ self.coupling)
         return mean
 
     def _gibbs_sums(self, chains: int = 16) -> Tensor:
-        """Mean of the conditional probabilities along several chains, the first half of each left out."""
+        """Mean of the conditional probabilities along several chains, without the first half of each."""
         with torch.no_grad():
             y = torch.bernoulli(torch.sigmoid(self.logits).expand(chains, *self.logits.shape))
             total, kept = torch.zeros_like(self.logits), 0
@@ -160,7 +160,7 @@ class EBMScores(LabelScores):
             return total / kept
 
     def _sweep(self, y: Tensor) -> Tensor:
-        """Draw every label anew given the others, one after the other."""
+        """Draw every label again given the others, one after the other."""
         y = y.clone()
         for label in range(y.shape[-1]):
             odds = self.logits[..., label] + y @ self.coupling[:, label]

@@ -16,13 +16,13 @@ from semprola.nn.gate import positive
 class FIL(ProductSPL):
     """Fully independent layer: p(y | z) is a product of sigmoids.
 
-    It is a :class:`ProductSPL` whose constraint allows every label vector: it takes the same options and answers the
-    same queries, so that you can exchange the two in one line.
+    It is a :class:`ProductSPL` whose constraint allows every label vector. It answers the same queries and takes most
+    of the same options, so you can swap the two by changing one line.
 
     Args:
         in_features: width of the features z.
         labels: number of labels, or their names.
-        components: components of the mixture, 1 by default: labels are independent within each.
+        components: number of mixture components, 1 by default; labels are independent within each.
         gate: widths of the gate's hidden layers, or a module; see :class:`ProductSPL`.
         dropout: probability of dropout in the gate, after each hidden layer.
         device: where the parameters live.

@@ -1,4 +1,4 @@
-"""C-HMCNN: scores whose maximum over a label's descendants makes them respect a hierarchy."""
+"""C-HMCNN: scores that respect a hierarchy, by taking the maximum over each label's descendants."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ class HMCNN(ScoringLayer):
 
     A linear layer gives every label a score h in (0, 1). The module's output for a label is the largest score among
     the label and its descendants, so no label scores more than its parents, and the labels above 0.5 respect the
-    hierarchy. Trees and DAGs.
+    hierarchy. The hierarchy may be a tree or a DAG.
 
     Args:
         in_features: width of the features z.
-        hierarchy: ``constraints.hierarchy(...)`` without options, or what that takes, such as (child, parent) pairs.
-            The module guarantees nothing beyond "a label that is on has its parents on".
+        hierarchy: ``constraints.hierarchy(...)`` without options, or its argument, such as (child, parent) pairs. The
+            module guarantees only that if a label is on, its parents are on.
         gate: widths of hidden layers (ReLU).
 
     Raises:
@@ -60,13 +60,13 @@ class HMCNN(ScoringLayer):
 
     @torch.no_grad()
     def start_at(self, y: Tensor, smoothing: float = 1.0) -> None:
-        """Set the bias of the last layer so that scores begin at the frequencies of training labels.
+        """Set the bias of the last layer so that scores start at the frequencies of the training labels.
 
         A label is at least as frequent as its descendants, so the maximum over them changes nothing at the start.
 
         Args:
             y: training labels that respect the hierarchy [rows, labels].
-            smoothing: how many further rows to count in which a label is on or off with equal probability.
+            smoothing: how many extra rows to count in which a label is on or off with equal probability.
 
         Raises:
             ValueError: if y has the wrong number of labels, or no rows.
@@ -78,12 +78,12 @@ class HMCNN(ScoringLayer):
         last.bias.copy_(torch.logit(share))
 
     def extra_repr(self) -> str:
-        """What `repr` shows beside the gate."""
+        """What `repr` shows besides the gate."""
         return self.hierarchy.describe()
 
 
 class HMCNNScores(ThresholdScores):
-    """What HMCNN says about a batch: a score per label, no joint distribution.
+    """HMCNN's prediction for a batch: a score per label, but no joint distribution.
 
     Args:
         logits: log-odds of the scores h [*batch, labels].
@@ -97,7 +97,7 @@ class HMCNNScores(ThresholdScores):
 
     @property
     def mean(self) -> Tensor:
-        """Scores after the maximum over descendants [*batch, labels]; the model's stand-in for marginals."""
+        """Scores after the maximum over descendants [*batch, labels]; they stand in for marginals."""
         return torch.sigmoid(self._constrained())
 
     @property
@@ -109,8 +109,8 @@ class HMCNNScores(ThresholdScores):
     def loss(self, y: Tensor) -> Tensor:
         """The max-constraint loss of label vectors y [*batch, labels], summed over labels [*batch].
 
-        With D the descendants of a label A and A itself, the label adds −ln max over B in D of y_B h_B if it is on, and
-        −ln(1 − max over B in D of h_B) if it is off: a label that is on learns from descendants that are on, too.
+        Let D be a label A together with its descendants. The label adds −ln max_{B in D} y_B h_B if it is on, and
+        −ln(1 − max_{B in D} h_B) if it is off. So a label that is on also learns from descendants that are on.
 
         Raises:
             ValueError: if y has the wrong shape, or values other than 0 and 1.
@@ -134,10 +134,10 @@ class HMCNNScores(ThresholdScores):
 
 
 class _Levels(nn.Module):
-    """The hierarchy in steps from the leaves up: the maximum over descendants is one over children, level by level.
+    """The hierarchy level by level from the leaves up: a maximum over descendants becomes maxima over children.
 
-    A maximum may count a descendant twice without harm, so this holds for DAGs as well and costs one operation per
-    edge, where a reachability matrix costs one per pair of labels.
+    Counting a descendant twice does not change a maximum, so this works for DAGs as well. It costs one operation per
+    edge, whereas a reachability matrix costs one per pair of labels.
     """
 
     def __init__(self, children_of: Sequence[Sequence[int]]) -> None:
@@ -147,13 +147,13 @@ class _Levels(nn.Module):
         for level in range(1, self.count + 1):
             parents = [v for v, h in enumerate(height) if h == level]
             most = max(len(children_of[v]) for v in parents)
-            # the label itself comes first, and fills rows that have fewer children
+            # the label itself comes first, and pads rows with fewer children
             rows = [[v, *children_of[v], *[v] * (most - len(children_of[v]))] for v in parents]
             self.register_buffer(f"parents{level}", torch.tensor(parents), persistent=False)
             self.register_buffer(f"members{level}", torch.tensor(rows), persistent=False)
 
     def best(self, values: Tensor) -> Tensor:
-        """For every label, which one of it and its descendants has the largest value [labels, batch]."""
+        """For every label, which of itself and its descendants has the largest value [labels, batch]."""
         with torch.no_grad():
             values = values.clone()
             best = torch.arange(len(values), device=values.device)[:, None].expand_as(values).clone()
@@ -166,7 +166,7 @@ class _Levels(nn.Module):
 
 
 def _heights(children_of: Sequence[Sequence[int]]) -> list[int]:
-    """The longest way down from every label."""
+    """The length of the longest path down from every label."""
     height = [-1] * len(children_of)
     for start in range(len(children_of)):
         stack = [start]

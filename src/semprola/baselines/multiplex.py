@@ -1,4 +1,4 @@
-"""MultiplexNet: one way to obey per term of a disjunctive normal form (Hoernle et al., AAAI 2022)."""
+"""MultiplexNet: a mixture over the terms of a disjunctive normal form (Hoernle et al., AAAI 2022)."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from semprola.nn.gate import positive
 class MultiplexNet(ScoringLayer):
     """A categorical distribution over the terms of the constraint's disjunctive normal form.
 
-    Each term fixes some labels; the others are independent sigmoids, shared by all terms. The probability of y is the
-    sum over terms, so y that satisfies no term has probability zero.
+    Each term fixes some labels; the others are independent sigmoids, shared by all terms. The probability of y is a sum
+    over terms, so any y that satisfies no term has probability zero.
 
     Args:
         in_features: width of the features z.
-        constraint: a formula or its text; families are read through their circuits.
+        constraint: a formula or its text; families in it are expanded through their circuits.
         labels: the columns of y; by default the constraint's own labels.
         gate: widths of hidden layers (ReLU).
         max_terms: most terms that the normal form may have.
@@ -60,7 +60,7 @@ class MultiplexNet(ScoringLayer):
         column = {name: number for number, name in enumerate(names)}
         unknown = [name for name in formula.labels() if name not in column]
         if unknown:
-            raise LabelError(f"the constraint speaks of {unknown[0]!r}, which is not among the labels")
+            raise LabelError(f"the constraint mentions {unknown[0]!r}, which is not among the labels")
         fixed = torch.full((len(terms), len(names)), float("nan"))
         for row, term in enumerate(terms):
             for name, on in term:
@@ -75,23 +75,23 @@ class MultiplexNet(ScoringLayer):
         return MultiplexDistribution(logits, choice, self.fixed, self.labels)
 
     def extra_repr(self) -> str:
-        """What `repr` shows beside the gate."""
+        """What `repr` shows besides the gate."""
         return f"{len(self.terms)} terms over {len(self.labels)} labels"
 
 
 class MultiplexDistribution(LabelScores):
-    """A mixture with one component per term: labels that the term fixes, independent sigmoids for the others.
+    """A mixture with one component per term: the term fixes some labels, the others are independent sigmoids.
 
     Args:
         logits: log-odds of the labels [*batch, labels].
         choice: logits of the terms [*batch, terms].
         fixed: 0 or 1 where a term fixes a label, NaN elsewhere [terms, labels].
         labels: names of the columns.
-        observed: 0 or 1 where a label is known, NaN elsewhere [*batch, labels]; by default none is.
+        observed: 0 or 1 where a label is observed, NaN elsewhere [*batch, labels]; by default none is.
     """
 
     method = "MultiplexNet"
-    reason = "its terms overlap, so it is a mixture without a closed form for that"
+    reason = "its terms overlap, so there is no closed form"
 
     def __init__(
         self, logits: Tensor, choice: Tensor, fixed: Tensor, labels: Sequence[str] = (), observed: Tensor | None = None
@@ -102,7 +102,7 @@ class MultiplexDistribution(LabelScores):
         self._observed = torch.full_like(logits, float("nan")) if observed is None else observed
 
     def log_prob(self, y: Tensor) -> Tensor:
-        """Log-probability of y [*sample, *batch, labels]: exactly -inf where y satisfies no term."""
+        """Log-probability of y [*sample, *batch, labels]; exactly -inf where y satisfies no term."""
         return self._log_mass(binary(y, self.logits.shape).to(self.logits.dtype))
 
     def log_marginal(self, evidence: Any) -> Tensor:
@@ -133,9 +133,9 @@ class MultiplexDistribution(LabelScores):
 
     @property
     def mode(self) -> Tensor:
-        """The best of every term's own best state, by the probability of the whole mixture [*batch, labels].
+        """The best of the terms' own best states, scored under the whole mixture [*batch, labels].
 
-        A mixture's mode need not be any component's, so this is a good state, not a proven maximum.
+        The mode of a mixture need not be the mode of any component, so this is a good state, not a proven maximum.
         """
         with torch.no_grad():
             likely = (self.logits > 0).to(self.logits.dtype).unsqueeze(-2)
@@ -144,9 +144,9 @@ class MultiplexDistribution(LabelScores):
             return states.gather(0, best[None, ..., None].expand(1, *states.shape[1:]))[0]
 
     def decode(self, utility: str) -> Tensor:
-        """Only "mode": the least expected Hamming loss within the constraint has no closed form here."""
+        """Supports only "mode": the smallest expected Hamming loss within the constraint has no closed form here."""
         if utility != "mode":
-            raise IntractableError(f"MultiplexNet decodes by its mode only, not for {utility!r}: use sp.SPL")
+            raise IntractableError(f"MultiplexNet decodes by 'mode' only, not by {utility!r}: use sp.SPL instead")
         return self.mode
 
     def sample(self, sample_shape: Iterable[int] = ()) -> Tensor:
@@ -160,10 +160,10 @@ class MultiplexDistribution(LabelScores):
             return self._known(torch.where(fixed.isnan(), drawn, fixed))
 
     def _log_mass(self, values: Tensor) -> Tensor:
-        """Log-probability of values of 0, 1, or NaN where anything goes."""
+        """Log-probability of values 0, 1, or NaN where both are possible."""
         log_terms, fits = self._log_terms(values)
         possible = fits.any(-1)
-        # rows that satisfy no term get a value and no gradient through a sum of nothing
+        # rows that satisfy no term get a placeholder, so that no gradient flows through an empty sum
         total = (log_terms + self.log_choice).masked_fill(~fits & possible.unsqueeze(-1), float("-inf"))
         total = total.masked_fill(~possible.unsqueeze(-1), 0.0)
         return torch.logsumexp(total, -1).masked_fill(~possible, float("-inf"))
@@ -171,7 +171,7 @@ class MultiplexDistribution(LabelScores):
     def _log_terms(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probability of values given each term, and whether they fit it: both [*sample, *batch, terms].
 
-        Products with matrices of zeros and ones: no tensor has both labels and terms.
+        Computed by products with 0/1 matrices, so that no batched tensor has both labels and terms.
         """
         on, off = (values == 1).to(self.logits), (values == 0).to(self.logits)
         fixed_on, fixed_off = (self._fixed == 1).to(on), (self._fixed == 0).to(on)

@@ -1,4 +1,4 @@
-"""Normal rules: a conjunction of literals implies a label. What CCN can guarantee, sorted into strata."""
+"""Normal rules, in which a conjunction of literals implies a label, sorted into strata; for CCN."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class Rule:
 
     Attributes:
         positive, negative: the labels of the body.
-        head: the label that follows.
+        head: the label that is implied.
         text: the rule as the user wrote it.
     """
 
@@ -31,14 +31,14 @@ class Rule:
 
 
 def normal_rules(source: Formula | str | Iterable[Formula | str], *, taker: str = _CCN) -> list[Rule]:
-    """Read rules of the form ``a & !b -> c`` from a formula, its text, a hierarchy, or a list of such.
+    """Read rules of the form ``a & !b -> c`` from a formula, its text, a hierarchy, or a list of these.
 
-    Also read: a conjunction of them, a conclusion that is a conjunction, an equivalence of conjunctions of labels, a
-    label on its own (it is always on), and a clause with exactly one label that is not negated.
+    Also accepted: a conjunction of rules, a conclusion that is a conjunction, an equivalence of conjunctions of labels,
+    a label on its own (it is always on), and a clause with exactly one label that is not negated.
 
     Args:
-        source: what to read.
-        taker: begins the error: who takes rules, and of which form.
+        source: the rules.
+        taker: the beginning of the error: which method takes rules, and of which form.
 
     Raises:
         PropertyError: if a rule has another form; the message names it.
@@ -58,10 +58,10 @@ def normal_rules(source: Formula | str | Iterable[Formula | str], *, taker: str 
 
 
 def strata(rules: Sequence[Rule], labels: Sequence[str]) -> list[list[Rule]]:
-    """Rules in an order in which every label that a rule negates is settled before the rule is used.
+    """Rules in an order such that every label that a rule negates is settled before the rule is applied.
 
-    Rules of one group depend on each other, or on earlier groups only; a group whose labels imply each other in a
-    circle is to be repeated until nothing changes.
+    The rules of a group depend only on each other and on earlier groups. A group whose labels imply each other in a
+    cycle has to be repeated until nothing changes.
 
     Raises:
         PropertyError: if a label depends on its own negation; the message names a rule of the cycle.
@@ -113,7 +113,7 @@ def _read(formula: Formula, taker: str) -> list[Rule]:
         heads = [literal for literal in known if literal[1]]
         if len(known) == len(clause) and len(heads) == 1:
             return [_rule([(name, not on) for name, on in known if not on], heads[0][0], text)]
-    raise PropertyError(f"{taker}, which {text[:200]!r} is not: rewrite it, or use sp.SPL, which takes any formula")
+    raise PropertyError(f"{taker}, but {text[:200]!r} is not one: rewrite it, or use sp.SPL, which takes any formula")
 
 
 def _rule(body: Sequence[tuple[str, bool]], head: str, text: str) -> Rule:

@@ -1,4 +1,4 @@
-"""`compare_methods`: the same backbone, folds and budget for every method, and a table that is measured."""
+"""`compare_methods`: every method with the same backbone, folds and budget, measured in one table."""
 
 from __future__ import annotations
 
@@ -31,18 +31,18 @@ METRICS = {
     "auprc": "AU(PRC)",
     "seconds": "s per epoch",
 }
-"""What is measured on held-out rows, and how tables name it."""
+"""What is measured on held-out rows, and its name in tables."""
 _SHORT = ("exact", "Hamm.", "cons.", "NLL", "ECE", "PRC", "s/ep.")
 _SHOWN = 3
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """What every method reached.
+    """The results of every method.
 
     Attributes:
-        rows: for each method "method", "title", and either "folds" (one dict of metrics each, with the chosen
-            "penalty" for methods that add a loss) or "refused" (why the method cannot take the constraint).
+        rows: for each method, "method", "title", and either "folds" (one dict of metrics per fold, with the chosen
+            "penalty" for methods that add a loss) or "refused" (why the method cannot handle the constraint).
         about: the constraint, the number of rows, features and labels, and the settings.
     """
 
@@ -59,14 +59,14 @@ class Comparison:
         lines = [f"{'':<29}" + "".join(f"{short:>7}" for short in _SHORT)]
         for row in self.rows:
             if "refused" in row:
-                lines.append(f"{row['title']:<29}  cannot take these rules")
+                lines.append(f"{row['title']:<29}  cannot handle these rules")
                 continue
             cells = [_number(self.mean(row["method"], metric), metric) for metric in METRICS]
             lines.append(f"{row['title']:<29}" + "".join(f"{cell:>7}" for cell in cells))
         return "\n".join(lines)
 
     def table(self) -> list[list[str]]:
-        """Titles and cells "mean ± standard deviation", for reports; the first row is the header."""
+        """The table for reports, with cells "mean ± standard deviation"; the first row is the header."""
         made = [["method", *METRICS.values()]]
         for row in self.rows:
             if "refused" in row:
@@ -98,8 +98,8 @@ def compare_methods(
 ) -> Comparison:
     """Train every method with the same backbone, folds and budget, and measure it on held-out rows.
 
-    Inputs are standardised on the training rows of a fold. A fifth of the rows that are not held out are validation
-    rows: they choose the best epoch by exact match and, for methods that add a loss, its weight.
+    Inputs are standardised on the training rows of each fold. A fifth of the rows that are not held out are validation
+    rows, which determine the best epoch (by exact match) and, for methods that add a loss, its weight.
 
     Args:
         x: numbers [rows, features].
@@ -108,16 +108,16 @@ def compare_methods(
         labels: names of the columns of y; by default ``rules.labels()``.
         methods: names from ``comparison.METHODS``; all by default.
         hidden: widths of the backbone's layers.
-        folds: parts of the rows, each of which is held out once.
-        epochs: most passes over the training rows.
+        folds: number of parts of the rows; each is held out once.
+        epochs: largest number of passes over the training rows.
         patience: evaluations without improvement before training stops.
         lr: learning rate.
         batch_size: rows per step.
-        components: mixture components of the SPLs.
+        components: number of mixture components of the SPLs.
         penalties: weights of an added loss to try in every fold (DL2, semantic loss, neuro-symbolic entropy).
-        seed: of folds, parameters and the order of rows.
-        skip_inconsistent: leave out rows whose labels break the rules, in place of an error.
-        out: a folder for finished folds; a repeated call goes on where it stopped.
+        seed: seed of folds, parameters and the order of rows.
+        skip_inconsistent: leave out rows whose labels break the rules, instead of raising an error.
+        out: a folder for finished folds; a repeated call resumes where the last one stopped.
         say: called with a line of text whenever a fold is finished.
 
     Raises:
@@ -193,7 +193,7 @@ def _obeying(
     if not skip:
         shown = "; ".join(str(each) for each in violations(formula, y, labels=list(names))[:_SHOWN])
         raise ViolationError(
-            f"{int(wrong.sum())} of {len(y)} rows break the rules ({shown}): mend them, or pass skip_inconsistent"
+            f"{int(wrong.sum())} of {len(y)} rows break the rules ({shown}): fix them, or pass skip_inconsistent=True"
         )
     return x[~wrong], y[~wrong]
 

@@ -1,4 +1,4 @@
-"""One method on one fold: trained, measured, and kept on disk."""
+"""Trains and measures one method on one fold, and keeps the result on disk."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from semprola.training import FitSettings, fit
 from semprola.training.metrics import auprc, calibration_error, consistent, exact, hamming
 
 _VALIDATION = 0.2
-"""Share of a fold's training rows by which the best epoch is chosen."""
+"""Share of a fold's training rows that are used to choose the best epoch."""
 
 Say = Callable[[str], None]
 
@@ -43,7 +43,7 @@ class Task:
     penalties: tuple[float, ...]
 
     def model(self, method: str, penalty: float | None) -> MethodModel:
-        """A method with the same first parameters in every call."""
+        """A method's model, with the same initial parameters in every call."""
         torch.manual_seed(self.seed)
         backbone, width = perceptron(self.x.shape[1], self.hidden)
         return build_method(
@@ -52,7 +52,7 @@ class Task:
 
 
 class Store:
-    """Finished folds in a folder, each with what it was made from."""
+    """Finished folds in a folder, each with a description of its task."""
 
     def __init__(self, folder: Path | None, about: Mapping[str, Any]) -> None:
         self.folder, self.about = folder, json.loads(json.dumps(about))
@@ -60,7 +60,7 @@ class Store:
             folder.mkdir(parents=True, exist_ok=True)
 
     def find(self, name: str) -> dict[str, Any] | None:
-        """The metrics of a finished fold, or None if there is none of these settings."""
+        """The metrics of a finished fold, or None if there is none with these settings."""
         path = None if self.folder is None else self.folder / f"{name}.json"
         if path is None or not path.is_file():
             return None
@@ -74,14 +74,14 @@ class Store:
         return found
 
     def keep(self, name: str, metrics: Mapping[str, Any]) -> None:
-        """Write down a finished fold."""
+        """Write a finished fold to disk."""
         if self.folder is not None:
             text = json.dumps({"about": self.about, "metrics": metrics})
             write_atomically(self.folder / f"{name}.json", text.encode())
 
 
 def compare_one(task: Task, method: str, folds: int, store: Store, say: Say) -> dict[str, Any]:
-    """All folds of a method, or why it cannot take the constraint."""
+    """All folds of a method, or why it cannot handle the constraint."""
     row: dict[str, Any] = {"method": method, "title": METHODS[method]}
     measured = []
     for fold in range(folds):
@@ -100,7 +100,7 @@ def compare_one(task: Task, method: str, folds: int, store: Store, say: Say) -> 
 
 
 def _fold(task: Task, method: str, fold: int, folds: int) -> dict[str, Any]:
-    """Train on all folds but one and measure on that one; a penalty's weight is chosen on validation rows."""
+    """Train on all folds but one, and measure on that one; a penalty's weight is chosen on validation rows."""
     order = np.random.default_rng(task.seed).permutation(len(task.x))
     held = np.arange(len(order)) % folds == fold
     rest, test = order[~held], order[held]
@@ -114,7 +114,7 @@ def _fold(task: Task, method: str, fold: int, folds: int) -> dict[str, Any]:
     weights: tuple[float | None, ...] = task.penalties if method in PENALISED else (None,)
     tried = []
     for weight in weights:
-        # the first steps in a process load code, which is not part of an epoch's time
+        # the first steps in a process load code, which must not count towards the time of an epoch
         fit(task.model(method, weight), pick(train[:2]), pick(valid[:2]), replace(task.settings, epochs=1))
         model = task.model(method, weight)
         began = time.process_time()

@@ -1,4 +1,4 @@
-"""Every method behind one backbone: what its last layer is, and what it minimises."""
+"""All methods on the same kind of backbone: their last layers and their losses."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ METHODS = {
     "spl": "SPL, one circuit",
     "product-spl": "SPL, two circuits",
 }
-"""Names of the methods, and what tables call them."""
+"""Names of the methods, and their titles in tables."""
 PENALISED = ("dl2", "semantic-loss", "nesy-entropy")
-"""Methods that add a loss, whose weight is to be chosen."""
+"""Methods that add a loss, whose weight has to be chosen."""
 _PENALTY = 0.1
-"""Weight of an added loss where none is given."""
+"""Default weight of an added loss."""
 
 
 class MethodModel(nn.Module):
@@ -58,7 +58,7 @@ class MethodModel(nn.Module):
     def loss(self, x: Tensor, y: Tensor, given: Tensor | None = None, *, penalize: bool = True) -> Tensor:
         """The mean loss of labels y [rows, labels]."""
         p = self(x)
-        if hasattr(p, "loss"):  # a method without a likelihood brings a loss of its own
+        if hasattr(p, "loss"):  # a method without a likelihood has its own loss
             own: Tensor = p.loss(y).mean()
             return own
         total: Tensor = -p.log_prob(y).mean()
@@ -85,9 +85,9 @@ def build_method(
         backbone: from x to features.
         width: number of features.
         constraint: the formula, for methods that read it.
-        circuit: the same compiled, with the columns of y.
+        circuit: the compiled constraint, whose labels are the columns of y.
         penalty: weight of an added loss, for the methods that have one; 0.1 by default.
-        components: mixture components of the SPLs.
+        components: number of mixture components of the SPLs.
 
     Raises:
         SemprolaError: if the method is unknown, or cannot handle the constraint; the message says why.
@@ -123,7 +123,7 @@ def build_method(
 
 
 class _Reordered(nn.Module):
-    """A layer with its labels in another order; labels that it does not know are not allowed."""
+    """A layer with its labels in another order; it must know all of them."""
 
     def __init__(self, layer: HMCNN, labels: Sequence[str]) -> None:
         super().__init__()
@@ -155,7 +155,7 @@ class _ReorderedScores:
         return mode
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_scores"], name)  # most are refused there, with the reason
+        return getattr(self.__dict__["_scores"], name)  # most queries raise an error there that says why
 
     def loss(self, y: Tensor) -> Tensor:
         loss: Tensor = self._scores.loss(y[..., self._back])
@@ -163,19 +163,19 @@ class _ReorderedScores:
 
 
 def _as_hierarchy(constraint: Formula) -> Hierarchy:
-    """The hierarchy that a constraint is: a family, or a conjunction of implications between labels."""
+    """The constraint as a hierarchy: a family, or a conjunction of implications between labels."""
     if isinstance(constraint, Hierarchy):
         return constraint
     taker = "HMCNN takes hierarchies only, rules of the form 'a -> b'"
     rules = normal_rules(constraint, taker=taker)
     for rule in rules:
         if len(rule.positive) != 1 or rule.negative:
-            raise PropertyError(f"{taker}, which {rule.text!r} is not")
+            raise PropertyError(f"{taker}, but {rule.text!r} is not one")
     return hierarchy([(rule.positive[0], rule.head) for rule in rules])
 
 
 def perceptron(inputs: int, hidden: Sequence[int], dropout: float = 0.0) -> tuple[nn.Module, int]:
-    """A backbone for tables: linear layers with ReLU and dropout; and the number of its features."""
+    """A backbone for tables (linear layers with ReLU and dropout), and its output width."""
     layers: list[nn.Module] = []
     width = inputs
     for size in hidden:

@@ -1,4 +1,4 @@
-"""The plots of a comparison as SVG text, one panel per metric: no drawing library is needed."""
+"""The plots of a comparison as SVG text, one panel per metric; needs no drawing library."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _PERCENT = ("exact", "hamming", "consistent", "auprc")
 
 
 def panels(comparison: Comparison) -> str:
-    """One SVG per metric that any method has: a dot per method, with a bar of one standard deviation to each side.
+    """One SVG per metric that any method has: one dot per method, with a bar of one standard deviation to each side.
 
     Example:
         >>> rows = [{"method": "fil", "title": "FIL", "folds": [{"exact": 60.0}, {"exact": 62.0}]}]

@@ -30,11 +30,11 @@ pre { white-space: pre-wrap; overflow-wrap: anywhere; }
 
 
 def write_report(comparison: Comparison, path: str | Path, command: str = "") -> None:
-    """Write ``path`` (HTML) and, beside it, the same figures as JSON; no other file is needed to read them.
+    """Write ``path`` (HTML) and, next to it, the same figures as JSON. Each file is self-contained.
 
     Args:
         comparison: what to report.
-        path: of the HTML file; its folder is made.
+        path: the HTML file; its folder is created if necessary.
         command: the command line to record in the JSON file.
     """
     target = Path(path)
@@ -45,7 +45,7 @@ def write_report(comparison: Comparison, path: str | Path, command: str = "") ->
 
 
 def read_report(path: str | Path) -> Comparison:
-    """A comparison from the JSON file beside a report."""
+    """A comparison from the JSON file of a report."""
     content = json.loads(Path(path).read_text(encoding="utf-8"))
     return Comparison(content["rows"], content["about"])
 
@@ -56,7 +56,7 @@ def markdown(comparison: Comparison) -> str:
     lines = ["| " + " | ".join(header) + " |", "|---" + "|---:" * (len(header) - 1) + "|"]
     for cells, row in zip(rows, comparison.rows, strict=True):
         if "refused" in row:
-            cells = [cells[0], "cannot take these rules", *[""] * (len(header) - 2)]
+            cells = [cells[0], "cannot handle these rules", *[""] * (len(header) - 2)]
         lines.append("| " + " | ".join(cells) + " |")
     return "\n".join(lines) + "\n"
 
@@ -73,9 +73,10 @@ def page(comparison: Comparison) -> str:
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width">'
         f"<title>Methods compared</title><style>{_STYLE}</style></head><body><h1>Methods compared</h1>"
-        f"<p>{size}; every method with the same backbone, {about['folds']} folds, and the best epoch by exact match on "
-        "validation rows. Means ± standard deviations over folds, on held-out rows. Consistent: the share of "
-        "predictions that obey the rules. The SPLs are blue in the plots; bars are standard deviations.</p>"
+        f"<p>{size}. Every method has the same backbone and {about['folds']} folds; its best epoch is chosen by exact "
+        "match on validation rows. Figures are means ± standard deviations over folds, on held-out rows. Consistent: "
+        "the share of predictions that obey the rules. The SPLs are blue in the plots; bars are standard deviations."
+        "</p>"
         f'<div class="wide"><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>'
         f"{_weights(comparison.rows)}"
         f'<div class="plots">{panels(comparison)}</div>'

@@ -1,4 +1,4 @@
-"""Networks for other runtimes: ONNX files and torch programs of standard operators only, which need no semprola."""
+"""Exports networks as ONNX files and torch programs of standard operators, which run without semprola."""
 
 from semprola.export.programs import module, onnx, program, save_program
 

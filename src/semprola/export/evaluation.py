@@ -1,4 +1,4 @@
-"""A plan as operations that every runtime has: gathers, sums and maxima on tensors, and nothing in place."""
+"""A plan as operations that every runtime has: gathers, sums and maxima of tensors, none of them in place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from semprola.engine.plan import Step
 class PlainPlan(nn.Module):
     """The upward and the downward pass over a plan.
 
-    Values are tables [rows, columns] with a row of zeros in front, to which lists of different lengths are padded.
+    Values are tables [rows, columns] with a row of zeros in front; shorter lists are padded with its index.
 
     Args:
         plan: the plan, without choices or copies.
@@ -24,7 +24,7 @@ class PlainPlan(nn.Module):
         self.num_leaves, self.num_fixed, self.num_weights = plan.num_leaves, plan.num_fixed, plan.num_weights
         self.steps = [(step.sums, step.fan_in, step.edges.start) for step in steps.steps]
         position = torch.zeros(plan.num_edges + 1, dtype=torch.int64)
-        """Where an edge's flow is in the table of flows, in which the last step comes first."""
+        """Row of each edge in the table of flows, in which the last step comes first."""
         free = 1
         for step in reversed(steps.steps):
             size = step.sums * step.fan_in
@@ -46,8 +46,7 @@ class PlainPlan(nn.Module):
         Args:
             weights: log-weights [W, columns], or None for weights of one.
             leaves: log-values of the literals [2 variables, columns].
-            maximize: take the maximum at each sum, and share by a one-hot choice; otherwise add up, with posterior
-                shares.
+            maximize: take the maximum at each sum, with one-hot shares; otherwise add up, with posterior shares.
         """
         table = torch.cat([torch.zeros_like(leaves[:1]), leaves])
         shares: list[Tensor] = []
@@ -72,10 +71,10 @@ class PlainPlan(nn.Module):
         return self._bags(flows, "leaf_parents"), flows.index_select(0, self.get_buffer("weight_flows"))
 
     def _keep(self, name: str, values: Tensor) -> None:
-        self.register_buffer(name, values.clone(), persistent=False)  # no views: exporters save whole storages
+        self.register_buffer(name, values.clone(), persistent=False)  # not a view: exporters save whole storages
 
     def _bags(self, table: Tensor, name: str) -> Tensor:
-        """Sums of the rows that each list names [lists, columns]."""
+        """Sums of the rows in each list [lists, columns]."""
         index = self.get_buffer(name)
         if index.shape[1] == 1:
             return table.index_select(0, index[:, 0])

@@ -1,4 +1,4 @@
-"""`export.program`, `export.save_program` and `export.onnx`: a network with its layer and one query, ready to ship."""
+"""`export.module`, `program`, `save_program` and `onnx`: a network with its layer and one query, ready to ship."""
 
 from __future__ import annotations
 
@@ -26,19 +26,20 @@ from semprola.nn.standardize import Standardize
 
 _OPSET = 18
 METADATA = "semprola.json"
-"""The name under which a saved program keeps what it says of the layer."""
+"""The name of a saved program's extra file with information about the layer."""
 
 
 def module(model: Any, what: str = "mode") -> nn.Module:
-    """A network and one query as a module of standard torch operators that returns a tensor, ready for any exporter.
+    """A network and one query as a module of standard torch operators that returns a tensor, for use with any exporter.
 
     Args:
-        model: a network whose forward returns what its layer returns, such as ``nn.Sequential(..., sp.SPL(...))``; or a
-            fitted `SPLClassifier`.
+        model: a network that returns its layer's distribution, such as ``nn.Sequential(..., sp.SPL(...))``; or a fitted
+            `SPLClassifier`.
         what: "mode", "mean", "log_prob", or "hamming" for ``decode("hamming")``.
 
     Returns:
-        A module of inputs x, and for "log_prob" of label vectors y [batch, labels] (or tags [batch, positions]).
+        A module that takes inputs x, and for "log_prob" also label vectors y [batch, labels] (or tags
+        [batch, positions]).
 
     Raises:
         SemprolaError: if the layer or the query cannot be exported, or the network does not return such a distribution.
@@ -54,15 +55,15 @@ def module(model: Any, what: str = "mode") -> nn.Module:
 def program(model: Any, what: str = "mode", *, example: Any = None) -> torch.export.ExportedProgram:
     """A network as a `torch.export` program of standard operators, for any batch size.
 
-    The program takes inputs x (and for "log_prob" label vectors y) and returns a tensor. It can be saved with
+    The program takes inputs x (and for "log_prob" also label vectors y) and returns a tensor. It can be saved with
     ``torch.export.save`` and loaded where semprola is not installed.
 
     Args:
-        model: a network whose forward returns what its layer returns, such as ``nn.Sequential(..., sp.SPL(...))``; or a
-            fitted `SPLClassifier`.
+        model: a network that returns its layer's distribution, such as ``nn.Sequential(..., sp.SPL(...))``; or a fitted
+            `SPLClassifier`.
         what: "mode", "mean", "log_prob", or "hamming" for ``decode("hamming")``.
-        example: inputs x of a batch of two or more rows, if the network does not begin with a layer that tells their
-            shape. With a `SequenceSPL` it also sets the number of positions that the program is for.
+        example: inputs x of a batch of two or more rows, needed if the network does not begin with a layer of known
+            input width. With a `SequenceSPL`, it also determines the program's number of positions.
 
     Raises:
         SemprolaError: if the layer or the query cannot be exported, or the network does not return such a distribution.
@@ -83,18 +84,18 @@ def program(model: Any, what: str = "mode", *, example: Any = None) -> torch.exp
 def save_program(
     model: Any, path: str | os.PathLike[str], what: str = "mode", *, example: Any = None, constraint: Any = None
 ) -> Path:
-    """Write a network as a file of `torch.export`, with its labels and its constraint.
+    """Save a network as a `torch.export` file, with its labels and its constraint.
 
-    ``torch.export.load(path, extra_files=extra)`` runs it where semprola is not installed. With
-    ``extra = {"semprola.json": ""}`` it also fetches what the file says of the layer: the labels (or tags), the hash of
-    the constraint's circuit (or of the rules' automaton) and, if given, its text.
+    ``torch.export.load(path, extra_files=extra)`` loads it where semprola is not installed. With
+    ``extra = {"semprola.json": ""}`` it also reads what the file says about the layer: the labels (or tags), the digest
+    of the constraint's circuit (or of the rules' automaton) and, if given, the constraint's text.
 
     Args:
         model: as for :func:`program`.
         path: where to write; should end in .pt2.
         what: "mode", "mean", "log_prob", or "hamming" for ``decode("hamming")``.
         example: as for :func:`program`.
-        constraint: a formula or its text, to be kept in the file.
+        constraint: a formula or its text, to store in the file.
 
     Returns:
         The path.
@@ -116,14 +117,15 @@ def onnx(
     """Write a network as an ONNX file of standard operators, for any batch size. Needs the extra `onnx`.
 
     Inputs are called "x" (and "y" for "log_prob"); the output has the name of the query. The file's metadata holds the
-    labels (or tags), the hash of the constraint's circuit (or of the rules' automaton) and, if given, its text.
+    labels (or tags), the digest of the constraint's circuit (or of the rules' automaton) and, if given, the
+    constraint's text.
 
     Args:
         model: as for :func:`program`.
         path: where to write; should end in .onnx.
         what: "mode", "mean", "log_prob", or "hamming" for ``decode("hamming")``.
         example: as for :func:`program`.
-        constraint: a formula or its text, to be kept in the file.
+        constraint: a formula or its text, to store in the file.
 
     Returns:
         The path.
@@ -145,7 +147,7 @@ def onnx(
             opset_version=_OPSET, verbose=False,
         )  # fmt: skip
     if written is None:
-        raise SemprolaError("the ONNX exporter of torch gave no program")
+        raise SemprolaError("torch's ONNX exporter returned no program")
     proto = written.model_proto
     for key, value in _metadata(model, made, what, constraint).items():
         proto.metadata_props.add(key=key, value=value)
@@ -154,7 +156,7 @@ def onnx(
 
 
 class _Exported(nn.Module):
-    """A network whose layer gives its parameters, and the query of them."""
+    """A network whose layer returns its parameters, followed by the query."""
 
     def __init__(self, body: nn.Module, query: Query) -> None:
         super().__init__()
@@ -176,7 +178,7 @@ class _Exported(nn.Module):
 
 
 class _Parameters(nn.Module):
-    """Stands in for a layer: returns the parameters of its distribution in place of the distribution."""
+    """Replaces a layer; returns the parameters of its distribution instead of the distribution."""
 
     def __init__(self, layer: nn.Module) -> None:
         super().__init__()
@@ -208,7 +210,7 @@ def _plain(network: nn.Module, what: str) -> _Exported | SequenceQuery:
     layers = (SPL, ProductSPL, ConstraintLayer, SequenceSPL)
     found = [(name, m) for name, m in network.named_modules() if isinstance(m, layers)]
     if len(found) != 1:
-        raise SemprolaError(f"export takes a network with one constrained layer, and this has {len(found)}")
+        raise SemprolaError(f"export takes a network with one constrained layer, but this one has {len(found)}")
     name, layer = found[0]
     if isinstance(layer, SequenceSPL):
         return SequenceQuery(network, what)
@@ -235,12 +237,12 @@ def _example(network: nn.Module, example: Any) -> Tensor:
     if isinstance(first, ConstraintLayer):
         width = first.circuit.num_labels
     if not isinstance(width, int) or any(isinstance(module, SequenceSPL) for module in network.modules()):
-        raise SemprolaError(f"the shape of the inputs is not known for {type(first).__name__}: pass example=")
+        raise SemprolaError(f"the input shape of {type(first).__name__} is unknown: pass example=")
     return torch.zeros((3, width), dtype=like.dtype, device=like.device)
 
 
 def _metadata(model: Any, made: _Exported | SequenceQuery, what: str, constraint: Any) -> dict[str, str]:
-    """What a file says of the layer."""
+    """What a file says about the layer."""
     return {"semprola": __version__, "query": what, **made.metadata(), "constraint": _text_of(model, constraint)}
 
 
@@ -254,7 +256,7 @@ def _text_of(model: Any, constraint: Any) -> str:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Leave out what the exporters say of their own parts."""
+    """Silence the exporters' warnings and logs about their own internals."""
     loggers = [logging.getLogger(name) for name in ("torch.onnx", "onnxscript", "onnx_ir", "torch.export")]
     levels = [logger.level for logger in loggers]
     with warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""The queries that can be exported, on plain operations: mode, mean, log_prob and the decoder for Hamming loss."""
+"""The queries that can be exported, as plain operations: mode, mean, log_prob and the decoder for Hamming loss."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from semprola.nn import SPL, ConstraintLayer, ProductSPL
 
 QUERIES = ("mode", "mean", "log_prob", "hamming")
 _LISTED = 2**12
-"""Models of a constraint up to which a mixture's mode is found by listing them, as `p.mode` does."""
+"""If a constraint has at most this many models, a mixture's mode is found by listing them."""
 
 
 class Query(nn.Module):
-    """From the parameters of a layer to the answer.
+    """Answers a query from the parameters of a layer.
 
     Args:
         layer: SPL with one unit per sum, ProductSPL with a factorised q, or ConstraintLayer.
@@ -45,12 +45,12 @@ class Query(nn.Module):
         """The answer for parameters [batch, components, parameters] and mixing logits [batch, components].
 
         Args:
-            parameters: what the gate gives.
-            mixing: None for one component.
+            parameters: the gate's parameters.
+            mixing: the mixing logits; None for one component.
             y: the label vectors [batch, labels], for log_prob.
 
         Returns:
-            [batch, labels]; for log_prob [batch]
+            [batch, labels], or [batch] for log_prob
         """
         columns = parameters.permute(2, 1, 0).flatten(1)  # the batch last, components before it
         log_mixing = parameters.new_zeros(1, 1) if mixing is None else torch.log_softmax(mixing.T, 0)
@@ -80,7 +80,7 @@ class Query(nn.Module):
     def _mean(self, columns: Tensor, log_mixing: Tensor) -> Tensor:
         """Marginals [labels, batch]."""
         if self.is_local:
-            # local softmaxes are the posterior shares: below every sum lies a normalised circuit
+            # the local softmaxes are the posterior shares, because the circuit below every sum is normalised
             flows, _ = self.weighted.downward(self._local_shares(columns))
             mean, weight = flows[1::2], log_mixing
         else:
@@ -107,7 +107,7 @@ class Query(nn.Module):
         return shares
 
     def _scores(self, columns: Tensor, y: Tensor) -> Tensor:
-        """Log of each component's unnormalised value of y [labels, batch]: [components, batch]."""
+        """Log of each component's unnormalised value at y [labels, batch]: [components, batch]."""
         repeated = y.repeat(1, self.components)
         leaves = torch.stack(indicators(repeated, columns.dtype), dim=1).flatten(0, 1)
         if self.is_local:
@@ -141,7 +141,7 @@ class Query(nn.Module):
         return self._best_state(self._odds(columns, maximize=True))
 
     def _best_total(self, gains: Tensor) -> Tensor:
-        """The state in the constraint of the largest sum of gains [labels, batch]."""
+        """The state in the constraint with the largest sum of gains [labels, batch]."""
         blank = torch.zeros_like(gains)
         return self._best_state(Literals.of(self.constraint_plan, blank, gains, maximize=True))
 
@@ -158,7 +158,7 @@ class Query(nn.Module):
         circuit = self.plans.circuit
         if circuit.model_count() > _LISTED:
             raise SemprolaError(
-                f"the mode of a mixture over more than {_LISTED} models has no plain form: use components=1, or "
+                f"the mode of a mixture over more than {_LISTED} models cannot be exported: use components=1, or "
                 "what='hamming'"
             )
         states = torch.from_numpy(circuit.enumerate().copy()).to(torch.float32).T
@@ -173,7 +173,7 @@ class Query(nn.Module):
 
     def _best_listed(self, columns: Tensor, log_mixing: Tensor) -> Tensor:
         states, uses = (self.get_buffer(name).to(columns.dtype) for name in ("states", "uses"))
-        # of independent labels, log σ(odds) - log σ(-odds) = odds
+        # for independent labels, log σ(odds) - log σ(-odds) = odds
         scores = uses.T @ (self._weights(columns) if self.is_local else columns)
         if not self.is_local:
             scores = scores + F.logsigmoid(-columns).sum(0)
@@ -184,12 +184,12 @@ class Query(nn.Module):
 
 
 def _blank_row(columns: Tensor) -> Tensor:
-    """Zeros [1, columns]; a constraint with a single model has no parameters, and no row to take them from."""
+    """Zeros [1, columns]; works without parameters, as for a constraint with a single model."""
     return torch.zeros_like(columns.sum(0, keepdim=True))
 
 
 def _log_sum_exp(values: Tensor) -> Tensor:
-    """Over components [components, batch]; -inf where all are."""
+    """log-sum-exp over components [components, batch]; -inf where all are."""
     if len(values) == 1:
         return values[0]
     top = values.amax(0)
@@ -200,12 +200,12 @@ def _log_sum_exp(values: Tensor) -> Tensor:
 def _plans(layer: nn.Module) -> CircuitPlans:
     if isinstance(layer, SPL):
         if layer.units > 1:
-            raise SemprolaError("a layer with units > 1 has no plain form yet: use components= in its place")
+            raise SemprolaError("a layer with units > 1 cannot be exported yet: use components= instead")
         if layer.known is not None:
-            raise SemprolaError("a layer with known_states has no plain form yet")
+            raise SemprolaError("a layer with known_states cannot be exported yet: train one without them")
     elif isinstance(layer, ProductSPL):
         if layer.q != "factorized":
-            raise SemprolaError(f"a layer with q={layer.q!r} has no plain form yet: use q='factorized'")
+            raise SemprolaError(f"a layer with q={layer.q!r} cannot be exported yet: use q='factorized'")
     elif not isinstance(layer, ConstraintLayer):
         raise SemprolaError(f"a {type(layer).__name__} cannot be exported")
     if layer.circuit.given:

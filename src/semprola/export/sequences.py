@@ -1,4 +1,4 @@
-"""A tagger with its layer for sequences and one query, on operators that every runtime has."""
+"""A tagger that ends in a `SequenceSPL`, with one query, as operators that every runtime has."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ _QUERIES = ("mode", "mean", "log_prob", "hamming")
 
 
 class SequenceQuery(nn.Module):
-    """A network that ends in a `SequenceSPL`, and one query of what it returns.
+    """A network that ends in a `SequenceSPL`, followed by a query.
 
-    The passes over a sequence are unrolled by exporters, so that a program is for the number of positions of its
-    example, and for any batch size.
+    Exporters unroll the passes over a sequence, so a program works for the number of positions of its example only, but
+    for any batch size.
 
     Args:
-        network: the network; its forward returns what the layer returns.
+        network: a network that returns its layer's distribution.
         what: "mode", "mean", "log_prob" or "hamming".
 
     Raises:
@@ -32,11 +32,11 @@ class SequenceQuery(nn.Module):
     def __init__(self, network: nn.Module, what: str) -> None:
         super().__init__()
         if what not in _QUERIES:
-            raise SemprolaError(f"of a sequence {', '.join(_QUERIES)} can be exported, not {what!r:.40}")
+            raise SemprolaError(f"what must be one of {', '.join(map(repr, _QUERIES))}, not {what!r:.40}")
         self.body, self.what = copy.deepcopy(network).eval().requires_grad_(False), what
 
     def forward(self, x: Tensor, y: Tensor | None = None) -> Tensor:
-        """The answer for inputs x, and for "log_prob" for tags y [batch, positions]."""
+        """The answer for inputs x, and for "log_prob" also for tags y [batch, positions]."""
         p = self.body(x)
         if self.what == "log_prob":
             answer: Tensor = p.log_prob(y)
@@ -51,6 +51,6 @@ class SequenceQuery(nn.Module):
         return tags.clamp(min=0)
 
     def metadata(self) -> dict[str, Any]:
-        """What an ONNX file says of the layer."""
+        """What an exported file says about the layer."""
         layer = next(module for module in self.body.modules() if isinstance(module, SequenceSPL))
         return {"labels": json.dumps(list(layer.tags)), "rules_digest": layer.machine.digest}

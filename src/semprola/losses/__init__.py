@@ -1,4 +1,4 @@
-"""Losses that encourage a constraint: what people use in place of a layer that guarantees it."""
+"""Losses that encourage a constraint, as an alternative to a layer that guarantees it."""
 
 from semprola.losses.circuits import NeSyEntropy, SemanticLoss
 from semprola.losses.dl2 import DL2

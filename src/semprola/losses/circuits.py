@@ -1,4 +1,4 @@
-"""Losses that encourage a constraint; what people use in place of a layer that guarantees it."""
+"""Losses from a compiled constraint: semantic loss and neuro-symbolic entropy."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REDUCTIONS = ("mean", "sum", "none")
 
 
 class _CircuitLoss(nn.Module):
-    """A loss of independent label logits against a compiled constraint."""
+    """A loss of independent labels' logits with respect to a compiled constraint."""
 
     def __init__(self, constraint: Circuit | Formula | str, reduction: str = "mean") -> None:
         super().__init__()
@@ -60,7 +60,7 @@ class SemanticLoss(_CircuitLoss):
     Example:
         >>> import torch, semprola as sp
         >>> loss = sp.losses.SemanticLoss(sp.one_hot(["a", "b"]))
-        >>> round(loss(torch.zeros(1, 2)).item(), 4)  # one of two even coins: probability 1/2
+        >>> round(loss(torch.zeros(1, 2)).item(), 4)  # exactly one of two fair coins: probability 1/2
         0.6931
     """
 
@@ -69,9 +69,9 @@ class SemanticLoss(_CircuitLoss):
 
 
 class NeSyEntropy(_CircuitLoss):
-    """Neuro-symbolic entropy (Ahmed et al., 2022): entropy of independent labels given that they obey the constraint.
+    """Neuro-symbolic entropy (Ahmed et al., 2022): entropy of independent labels given the constraint.
 
-    It is used beside :class:`SemanticLoss`, as a term that makes predictions decide between the models.
+    It is added to :class:`SemanticLoss` to make predictions decide between the models.
 
     Args:
         constraint: a formula, its text, a family, or a compiled circuit.

@@ -1,4 +1,4 @@
-"""DL2 and fuzzy logics: a formula read as arithmetic on the probabilities of its labels."""
+"""DL2 and fuzzy logics: a formula becomes arithmetic on the probabilities of its labels."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from semprola.logic.reading import read
 
 _REDUCTIONS = ("mean", "sum", "none")
 _ALMOST = -1e-12
-"""Log of the largest truth value that is kept below one: at one itself log(1 - t) has no finite derivative."""
+"""Log-truth values are clamped to this: at a truth value of one, log(1 - t) has no finite derivative."""
 
 
 class DL2(nn.Module):
-    """DL2 (Fischer et al., 2019): a loss that is zero where a formula holds, by arithmetic on label probabilities.
+    """DL2 (Fischer et al., 2019): a loss from arithmetic on label probabilities, zero where a formula holds.
 
-    The formula is read as it is written, negations moved down to the labels:
+    The formula is taken as it is written, except that negations are moved down to the labels:
 
     ================  ==========================  =============================  ====================
     logic             a label of probability p    a & b                          a | b
@@ -33,12 +33,12 @@ class DL2(nn.Module):
     "lukasiewicz"     the same                    max(0, t + u - 1)              min(1, t + u)
     ================  ==========================  =============================  ====================
 
-    "dl2" values are distances and are the loss themselves. The others are truth values t: the loss is -log t for
+    "dl2" values are distances, and the distance is the loss. The others are truth values t: the loss is -log t for
     "product" and 1 - t for the other two. None of them is a probability, and equivalent formulas may have different
-    losses: ``a & a`` costs twice as much as ``a``. :class:`SemanticLoss` depends on the meaning alone.
+    losses: ``a & a`` costs twice as much as ``a`` in "dl2". :class:`SemanticLoss` depends only on the meaning.
 
     Args:
-        constraint: a formula or its text. A family inside it is read through its circuit.
+        constraint: a formula or its text. Families in it are expanded through their circuits.
         labels: the columns of the logits; by default ``constraint.labels()``.
         logic: "dl2", "product", "godel" or "lukasiewicz".
         reduction: "mean", "sum" or "none" over the batch.
@@ -68,7 +68,7 @@ class DL2(nn.Module):
         formula = parse(constraint) if isinstance(constraint, str) else constraint
         if not isinstance(formula, Formula):
             raise TypeError(
-                f"DL2 reads formulas as they are written, so it needs a formula, not {type(formula).__name__}"
+                f"DL2 depends on how a formula is written, so it needs a formula, not {type(formula).__name__}"
             )
         if logic not in _LOGICS:
             raise ValueError(f"logic must be one of {', '.join(map(repr, _LOGICS))}, not {logic!r}")
@@ -78,7 +78,7 @@ class DL2(nn.Module):
         self.labels = tuple(formula.labels() if labels is None else labels)
         unknown = [name for name in formula.labels() if name not in set(self.labels)]
         if unknown:
-            raise LabelError(f"the constraint speaks of {unknown[0]!r}, which is not among the labels")
+            raise LabelError(f"the constraint mentions {unknown[0]!r}, which is not among the labels")
         self._families = FamilyReader()
 
     def forward(self, logits: Tensor) -> Tensor:
@@ -106,7 +106,7 @@ class DL2(nn.Module):
 
 
 class _Algebra:
-    """What the four logics share: labels by their columns of log-odds."""
+    """What the four logics share: access to the labels' log-odds."""
 
     zero, one = 0.0, 1.0
 
@@ -144,7 +144,7 @@ class _Dl2(_Algebra):
 
 
 class _Product(_Algebra):
-    """Logarithms of truth values, so that a thousand rules do not vanish."""
+    """Logarithms of truth values, so that the product of a thousand rules does not underflow."""
 
     zero, one = float("-inf"), 0.0
 

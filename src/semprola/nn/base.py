@@ -17,22 +17,23 @@ from semprola.nn.gate import Gate, hidden_sizes, last_linear, positive, shares_m
 from semprola.nn.starting import checked_rows
 
 GateLike = Iterable[int] | int | nn.Module | Callable[[int, int], nn.Module]
-"""What `gate=` takes: widths of hidden layers, a module, or a function (such as a class) of its two widths."""
+"""What `gate=` takes: widths of hidden layers, a module, or a function of its input and output widths."""
 
 
 class ConstrainedLayer(nn.Module):
-    """A module that returns a distribution over label vectors that obey a constraint; see SPL and ProductSPL.
+    """A module that returns a distribution over the label vectors of a constraint; see SPL and ProductSPL.
 
     Args:
         in_features: width of the features z.
-        plans: the compiled constraint.
-        components: mixture components.
-        parameters: parameters of one component.
-        gate: widths of the gate's hidden layers, a module, or a function that makes one from its two widths.
-        dropout: of the gate.
+        plans: plans of the compiled constraint.
+        components: number of mixture components.
+        parameters: number of parameters per component.
+        gate: widths of the gate's hidden layers, a module, or a function that makes one from its input and output
+            widths.
+        dropout: probability of dropout in the gate.
         device: where the parameters live.
         dtype: type of the parameters.
-        known: parameters of a component over known states, 0 for none.
+        known: number of parameters of a component over known states; 0 for none.
     """
 
     def __init__(
@@ -57,10 +58,10 @@ class ConstrainedLayer(nn.Module):
             raise ValueError(f"dropout must be a number from 0 to below 1, not {dropout!r}")
         if isinstance(gate, nn.Module) or callable(gate):
             if dropout:
-                raise ValueError("dropout is for the layer's own gate: put nn.Dropout into yours")
+                raise ValueError("dropout= is for the layer's own gate: put nn.Dropout into yours instead")
             made = gate if isinstance(gate, nn.Module) else gate(in_features, self.num_gate_outputs)
             if not isinstance(made, nn.Module):
-                raise TypeError(f"gate must give an nn.Module, not {type(made).__name__}")
+                raise TypeError(f"gate must return an nn.Module, not {type(made).__name__}")
             self.gate = made.to(device=device, dtype=dtype)
             return
         options = {"dropout": dropout, "device": device, "dtype": dtype}
@@ -79,24 +80,24 @@ class ConstrainedLayer(nn.Module):
 
     @property
     def num_gate_outputs(self) -> int:
-        """Width of the gate's output: all components' parameters, then one mixing logit each if there are several.
+        """Width of the gate's output: the parameters of all components, then one mixing logit per component.
 
-        Parameter w of component c is number w * components + c. Known states have one parameter per label, after
-        those of the other components, and the last mixing logit.
+        Parameter w of component c is output w * components + c. A component over known states has one parameter per
+        label, after those of the other components, and the last mixing logit. A single component has no mixing logit.
         """
         return sum(self._widths)
 
     @property
     def _widths(self) -> tuple[int, int, int]:
-        """Outputs of the gate for the components, for known states, and for mixing."""
+        """Numbers of gate outputs for the components, for known states, and for mixing."""
         parts = self.components + (self._num_known > 0)
         return self.components * self.num_parameters, self._num_known, parts if parts > 1 else 0
 
     def reset_parameters(self) -> None:
         """Draw new parameters and start close to uniform over the models of the constraint.
 
-        A gate of your own is reset where its modules have a `reset_parameters`, and starts at the uniform distribution
-        if it ends in an `nn.Linear` with a bias.
+        In a gate of your own, every module that has `reset_parameters` is reset; the layer starts at the uniform
+        distribution only if the gate ends in an `nn.Linear` with a bias.
         """
         for module in self.gate.modules():
             reset = getattr(module, "reset_parameters", None)
@@ -110,16 +111,18 @@ class ConstrainedLayer(nn.Module):
     ) -> Any:
         """Start at the frequencies of training labels instead of the uniform distribution; call it before training.
 
-        The bias of the gate's last layer becomes the (smoothed) maximum-likelihood parameters of y, the same for all
-        rows; the weights of that layer are scaled down, so that every row starts there whatever its features.
+        The bias of the gate's last layer is set to the (smoothed) maximum-likelihood parameters of y, which are the
+        same for all rows. The weights of that layer are multiplied by `scale`; with 0, every row starts at these
+        frequencies regardless of its features.
 
         Args:
             y: label vectors, all within the constraint [rows, labels], or by name.
             given: their inputs [rows, given], or by name, if the constraint has any.
-            smoothing: how many observations the uniform distribution over models counts for; positive, since what has
-                probability zero is never learned.
-            noise: standard deviation of the noise that sets components and units apart; none where there is one.
-            scale: what the weights of the gate's last layer are multiplied by.
+            smoothing: how many observations the uniform distribution over models counts for. It must be positive, since
+                a state of probability zero would never be learned.
+            noise: standard deviation of the noise that makes components and units differ; not used if there is only
+                one.
+            scale: factor for the weights of the gate's last layer.
 
         Returns:
             The layer.
@@ -139,7 +142,7 @@ class ConstrainedLayer(nn.Module):
             raise ValueError(f"smoothing must be a positive number, not {smoothing!r}")
         labels, inputs = checked_rows(self.circuit, y, given)
         start = self._fitted(labels, inputs, smoothing)
-        # the uniform start knows where there is something to set apart
+        # the uniform start has noise only if there are components or units to make different
         self._begin_at(start, noise if self._start()[1] else 0.0)
         last = last_linear(self.gate, self.num_gate_outputs)
         if last is not None:
@@ -152,28 +155,28 @@ class ConstrainedLayer(nn.Module):
         return torch.tensor(list(bytes.fromhex(self.circuit.digest)[:16]), dtype=torch.uint8)
 
     def set_extra_state(self, state: Any) -> None:
-        """Refuse parameters that were trained for another circuit: they would silently mean something else."""
+        """Refuse parameters that were trained for another circuit; their meaning would silently change."""
         own = self.get_extra_state()
         if not isinstance(state, Tensor) or state.dtype != own.dtype or state.shape != own.shape:
             raise FormatError("the fingerprint of the circuit in this state dict is damaged: save the layer again")
         if not torch.equal(state.cpu(), own):
-            raise FormatError("these parameters belong to another circuit: save and load the circuit beside them")
+            raise FormatError("these parameters belong to another circuit: save and load the circuit along with them")
 
     def _gated(self, z: Tensor) -> tuple[Tensor, Tensor | None]:
         """Parameters [*batch, components, parameters] and mixing logits [*batch, components] for features z."""
         return split_outputs(self._outputs(z), self.components, self.num_parameters)
 
     def _outputs(self, z: Tensor) -> Tensor:
-        """What the gate gives for features z [*batch, num_gate_outputs]."""
+        """The gate's output for features z [*batch, num_gate_outputs]."""
         outputs = self.gate(z)
         if not isinstance(outputs, Tensor) or outputs.shape != (*z.shape[:-1], self.num_gate_outputs):
             got = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__
             expected = (*z.shape[:-1], self.num_gate_outputs)
-            raise ValueError(f"the gate gave {got}, the layer needs {expected}: see layer.num_gate_outputs")
+            raise ValueError(f"the gate returned {got}, but the layer needs {expected}: see layer.num_gate_outputs")
         return outputs.clone() if not isinstance(self.gate, Gate) and shares_memory(self.gate, z, outputs) else outputs
 
     def _start(self) -> tuple[Tensor, float]:
-        """Parameters of the uniform distribution over models [parameters], and the noise that sets components apart."""
+        """Parameters of the uniform distribution over models [parameters], and the noise to make components differ."""
         raise NotImplementedError
 
     def _fitted(self, y: Tensor, given: Tensor | None, smoothing: float) -> Tensor:
@@ -187,7 +190,7 @@ class ConstrainedLayer(nn.Module):
         if last is None:
             raise PropertyError(
                 f"the gate does not end in an nn.Linear with a bias and {self.num_gate_outputs} outputs, "
-                "so there is nothing to set: end it in one"
+                "so its start cannot be set: add such a layer at its end"
             )
         shape = (self.num_parameters, self.components)
         values = noise * torch.randn(shape, dtype=last.bias.dtype, device=last.bias.device)
@@ -197,7 +200,7 @@ class ConstrainedLayer(nn.Module):
 
 
 def as_circuit(constraint: Circuit | Formula | str, labels: Iterable[str] | None = None) -> Circuit:
-    """The circuit of a constraint, compiled if it is not one yet; fit for a layer.
+    """The circuit of a constraint, compiled if necessary and checked for use in a layer.
 
     Args:
         constraint: a formula, its text, a family, or a compiled circuit.
@@ -213,14 +216,14 @@ def as_circuit(constraint: Circuit | Formula | str, labels: Iterable[str] | None
         raise LabelError("the constraint has no labels: there is nothing to predict")
     if not circuit.is_decomposable or not circuit.is_deterministic:
         lacking = "decomposable" if not circuit.is_decomposable else "provably deterministic"
-        raise PropertyError(f"the circuit is not {lacking}, so its sums are not probabilities: recompile it")
+        raise PropertyError(f"the circuit is not {lacking}, so its values are not probabilities: recompile it")
     return circuit
 
 
 def one_name(components: int | None, alias: str, value: int | None) -> int:
-    """The number of components, 1 by default, under either of its names."""
+    """The number of components, given under either name; 1 by default."""
     if components is not None and value is not None:
-        raise ValueError(f"components and {alias} are two names for one number: give one of them")
+        raise ValueError(f"components and {alias} are two names for the same number: pass only one of them")
     if value is not None:
         return positive(value, alias)
     return 1 if components is None else positive(components, "components")

@@ -1,4 +1,4 @@
-"""Rules for the logits of a network that you already have: no new parameters, no training."""
+"""Constrains the logits of an existing network: no new parameters, no training."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def constrain(
     *,
     labels: Iterable[str] | None = None,
 ) -> ProductDistribution:
-    """The distribution of independent labels with these log-odds, given that they obey the rules.
+    """The distribution of independent labels with these log-odds, given that they satisfy the constraint.
 
-    p(y) ∝ Π_j σ(±logits_j) for every y that obeys, 0 for all others. It needs no training: pass the logits of any
-    multi-label network. Calls after the first with the same constraint reuse its circuit and plans.
+    p(y) ∝ Π_j σ(±logits_j) for every y that satisfies the constraint, 0 for all others. It needs no training: pass the
+    logits of any multi-label network. Later calls with the same constraint reuse its circuit and plans.
 
     Args:
         logits: log-odds of the labels [*batch, labels], before any sigmoid.
         constraint: a formula, its text, a family, or a compiled circuit.
-        given: values of the input variables, [*batch, given], or by name. If the constraint is a formula, names in
-            `given` that it mentions are taken for its inputs.
+        given: values of the input variables [*batch, given], or by name. If the constraint is a formula, the variables
+            that `given` names are its inputs.
         labels: names of the columns of the logits; by default all variables of the constraint that are not inputs, in
             order of first appearance.
 
@@ -55,7 +55,7 @@ def constrain(
 
 
 class ConstraintLayer(nn.Module):
-    """The last layer for a network that already has one logit per label: rules, and no parameters.
+    """A last layer without parameters, for a network that already returns one logit per label.
 
     Args:
         constraint: a formula, its text, a family, or a compiled circuit.
@@ -104,7 +104,7 @@ class ConstraintLayer(nn.Module):
     def set_extra_state(self, state: Any) -> None:
         """Refuse the parameters of a network that was made for another circuit."""
         if not isinstance(state, Tensor) or not torch.equal(state.cpu(), self.get_extra_state()):
-            raise FormatError("these parameters belong to another circuit: save and load the circuit beside them")
+            raise FormatError("these parameters belong to another circuit: save and load the circuit along with them")
 
     def extra_repr(self) -> str:
         """What `repr` shows."""
@@ -138,5 +138,5 @@ def _distribution(plans: CircuitPlans, logits: Tensor, given: Any) -> ProductDis
         raise LabelError(
             f"logits must be [*batch, {labels}], one column for each of {names}; not {tuple(logits.shape)}"
         )
-    # a distribution is a value: what becomes of the caller's tensor later is not its concern
+    # a distribution is a value: later changes of the caller's tensor must not affect it
     return ProductDistribution(plans, logits.unsqueeze(-2).clone(), given=given)

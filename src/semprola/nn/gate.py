@@ -20,7 +20,7 @@ class Gate(nn.Module):
         in_features: width of the features z.
         out_features: width of the output; a layer's `num_gate_outputs`.
         hidden: widths of the hidden layers (ReLU); none for a linear gate.
-        dropout: probability of dropout before every linear layer but the first.
+        dropout: probability of dropout after each hidden layer.
         device: where the parameters live.
         dtype: type of the parameters.
 
@@ -66,10 +66,10 @@ class Gate(nn.Module):
 
 
 class ColumnLinear(nn.Linear):
-    """An `nn.Linear` whose result lies in memory as the engine wants it: one row per parameter, the batch last."""
+    """An `nn.Linear` whose result has the engine's memory layout: one row per parameter, the batch last."""
 
     def reset_parameters(self) -> None:
-        """Draw weights and bias as `nn.Linear` does; there may be none, for a constraint with a single model."""
+        """Draw weights and bias as `nn.Linear` does; a constraint with a single model has none."""
         if self.out_features:
             super().reset_parameters()
 
@@ -78,22 +78,22 @@ class ColumnLinear(nn.Linear):
         if self.bias is None:
             return F.linear(z, self.weight)
         rows = z.reshape(math.prod(z.shape[:-1]), z.shape[-1])
-        # multiplying from the left gives this layout without a transposition
+        # multiplying from the left gives this layout without a copy
         columns = torch.addmm(self.bias[:, None], self.weight, rows.T)
         return columns.T.reshape(*z.shape[:-1], self.out_features)
 
 
 def split_outputs(outputs: Tensor, components: int, parameters: int) -> tuple[Tensor, Tensor | None]:
-    """What a gate's outputs mean.
+    """Split a gate's outputs into parameters and mixing logits.
 
     Args:
-        outputs: [*batch, parameters * components (+ components, the mixing logits, if there are several)]; parameter w
-            of component c is number w * components + c.
-        components: mixture components.
-        parameters: parameters of one component.
+        outputs: [*batch, parameters * components], plus one mixing logit per component if there are several; parameter
+            w of component c is output w * components + c.
+        components: number of mixture components.
+        parameters: number of parameters per component.
 
     Returns:
-        parameters [*batch, components, parameters] and mixing logits [*batch, components], None for one component.
+        parameters [*batch, components, parameters], and mixing logits [*batch, components], or None for one component.
     """
     if components == 1:
         return outputs.unsqueeze(-2), None
@@ -104,8 +104,8 @@ def split_outputs(outputs: Tensor, components: int, parameters: int) -> tuple[Te
 def split_columns(outputs: Tensor, widths: Sequence[int]) -> tuple[Tensor, ...]:
     """Parts [*batch, width] of a gate's outputs [*batch, outputs].
 
-    The derivative of a split is a concatenation, which is much faster along the way that numbers lie in memory; in the
-    layer's own gate the batch comes last.
+    The derivative of a split is a concatenation, which is much faster along the outermost dimension in memory; in the
+    layer's own gate, that is the outputs.
     """
     *batch_shape, width = outputs.shape
     parts = outputs.reshape(math.prod(batch_shape), width).T.split(list(widths))
@@ -121,7 +121,7 @@ def hidden_sizes(gate: Iterable[int] | int) -> tuple[int, ...]:
 
 
 def last_linear(gate: nn.Module, outputs: int) -> nn.Linear | None:
-    """The linear layer with a bias that a gate with so many outputs ends in, if it does."""
+    """The last linear layer of a gate, if the gate ends in one that has a bias and this many outputs."""
     last = None
     for module in gate.modules():
         if next(module.children(), None) is None:
@@ -131,8 +131,8 @@ def last_linear(gate: nn.Module, outputs: int) -> nn.Linear | None:
 
 
 def shares_memory(gate: nn.Module, z: Tensor, outputs: Tensor) -> bool:
-    """Whether what a gate gives for features z lies where z or its own parameters do, as with `nn.Identity`."""
-    if torch.compiler.is_compiling():  # programs have no memory: a compiler keeps apart what is written later
+    """Whether a gate's output for features z shares memory with z or the gate's parameters, as with `nn.Identity`."""
+    if torch.compiler.is_compiling():  # a compiler takes care of later writes itself
         return False
     if watched(z, outputs):
         return True
@@ -142,7 +142,7 @@ def shares_memory(gate: nn.Module, z: Tensor, outputs: Tensor) -> bool:
 
 
 def positive(value: int, what: str) -> int:
-    """A positive whole number, or a ValueError that says what it should have been."""
+    """The value, if it is a positive whole number; otherwise raises a ValueError that says what must be one."""
     if isinstance(value, bool) or not isinstance(value, int) or value < 1:
         raise ValueError(f"{what} must be a positive whole number, not {value!r}")
     return value

@@ -1,4 +1,4 @@
-"""The label sets that a layer knows."""
+"""The table of label vectors that a layer knows."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class KnownTable(nn.Module):
         states, counts = torch.unique(rows.to(torch.uint8), dim=0, return_counts=True)
         self.register_buffer("states", states.to(device))
         self.register_buffer("counts", counts.to(device))
-        # made now: tracing compilers cannot follow the making of it
+        # made now, because tracing compilers cannot follow its construction
         self._kept: StateTable | None = StateTable(self.states)
 
     @property
     def table(self) -> StateTable:
-        """The states as a table that can be searched; made again when they have been moved or loaded."""
+        """The states as a searchable table; rebuilt after the states have been moved or loaded."""
         if self._kept is None or self._kept.states is not self.states:
             self._kept = StateTable(self.states)
         return self._kept
@@ -52,7 +52,7 @@ class KnownTable(nn.Module):
         return (self.counts.double() / self.counts.sum()).log()
 
     def resize(self, count: int) -> None:
-        """Make room for another number of states, which a state dict is to bring."""
+        """Make room for another number of states, which a state dict will fill in."""
         if count != len(self.states):
             self.states = self.states.new_zeros((count, self.states.shape[1]))
             self.counts = self.counts.new_ones(count)
@@ -63,7 +63,7 @@ class KnownTable(nn.Module):
         return f"{len(self.states)} states"
 
     def _load_from_state_dict(self, state_dict: Any, prefix: str, *args: Any) -> None:
-        # loading writes into the same tensor, and another layer may know another number of states
+        # loading writes into the existing tensors, but the saved layer may know another number of states
         loaded = state_dict.get(prefix + "states")
         self.resize(len(loaded) if isinstance(loaded, Tensor) and loaded.dim() else len(self.states))
         super()._load_from_state_dict(state_dict, prefix, *args)

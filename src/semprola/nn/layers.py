@@ -1,4 +1,4 @@
-"""The layers: the last module of a network, returning a distribution over label vectors that obey a constraint."""
+"""The layers: the last module of a network, which returns a distribution over the label vectors of a constraint."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from semprola.nn.scoring import scored
 from semprola.nn.starting import branch_weights, label_odds
 
 _APART = 0.5
-"""Standard deviation of the noise that sets the components and units of a mixture apart at the start."""
+"""Standard deviation of the noise that makes the components and units of a mixture differ at the start."""
 
 
 class SPL(ConstrainedLayer):
     """Semantic probabilistic layer with a single circuit (Def. 3.6 of the paper).
 
-    Every sum of the constraint's circuit weighs its branches by a softmax of the gate's output, so the distribution is
-    normalised as it stands. At the start the layer is close to uniform over the models of the constraint.
+    Every sum of the constraint's circuit weights its branches by a softmax of the gate's output, so the distribution is
+    already normalised. At the start, the layer is close to uniform over the models of the constraint.
 
     Args:
         in_features: width of the features z.
         constraint: a formula, its text, a family, or a compiled circuit.
-        components: m of the paper, 1 by default: circuits with parameters of their own under one input-dependent
-            mixture. The paper's word ``replicas`` is accepted too.
-        units: k of the paper: copies of each sum over the cross product of its inputs (Algorithm 1).
-        mixing: "cross" multiplies every unit of one input with every unit of the other, for k³ parameters per branch;
-            "elementwise" only units of equal rank, for k².
+        components: number of circuits, each with its own parameters, in one input-dependent mixture; m of the paper, 1
+            by default. The paper's name ``replicas`` is accepted too.
+        units: number of copies of each sum, over the cross product of its inputs (Algorithm 1); k of the paper.
+        mixing: "cross" multiplies every unit of one input with every unit of the other, which takes k³ parameters per
+            branch; "elementwise" multiplies only unit i with unit i, which takes k².
         gate: widths of the gate's hidden layers; or an `nn.Module` from z to [*batch, num_gate_outputs], used as it is
-            (``nn.Identity()`` if the network before the layer gives the parameters itself); or a function that makes
-            one from the widths of its input and output, such as ``nn.Linear``.
+            (``nn.Identity()`` if the network before the layer computes the parameters itself); or a function that makes
+            one from its input and output widths, such as ``nn.Linear``.
         dropout: probability of dropout in the gate, after each hidden layer.
         labels: the column order of y; by default the constraint's own.
-        known_states: label vectors [rows, labels], such as those of the training data, for a further component over
-            these alone: p(y) ∝ exp(θ·y + b_y), with θ from the gate and b the logarithm of how often y appears. It
-            knows which label sets are likely as a whole; the other components keep every y of the constraint possible.
+        known_states: label vectors [rows, labels], such as those of the training data. They add a component over these
+            vectors only: p(y) ∝ exp(θ·y + b_y), with θ from the gate and b_y the log-frequency of y. This component
+            learns which whole label sets are likely; the others keep every y of the constraint possible.
         device: where the parameters live.
         dtype: type of the parameters.
 
@@ -96,7 +96,7 @@ class SPL(ConstrainedLayer):
 
     @property
     def replicas(self) -> int:
-        """The paper's word for `components`."""
+        """The paper's name for `components`."""
         return self.components
 
     def forward(self, z: Tensor, given: Any = None) -> SPLDistribution | MixtureDistribution:
@@ -112,14 +112,14 @@ class SPL(ConstrainedLayer):
         return beside_known_states(self.plans, parameters, mixing, self.known.table, odds, self.known.bias, given)
 
     def encode(self, y: Tensor) -> EncodedStates:
-        """What label vectors y [*batch, labels] use of the circuit, to be worked out once for many epochs.
+        """Find the weights of the circuit that label vectors y [*batch, labels] use, once for many epochs.
 
-        Index the result like y, and pass it to `log_prob` in its place.
+        Index the result like y, and pass it to `log_prob` instead of y.
         """
         return EncodedStates.of(self.plans, y)
 
     def extra_repr(self) -> str:
-        """What `repr` shows beside the gate."""
+        """What `repr` shows besides the gate."""
         mixing = f", mixing={self.plans.mixing!r}" if self.units > 1 else ""
         known = f", known_states={len(self.known.states)}" if self.known is not None else ""
         return f"{self.circuit!r}, components={self.components}, units={self.units}{mixing}{known}"
@@ -138,14 +138,14 @@ class ProductSPL(ConstrainedLayer):
     Args:
         in_features: width of the features z.
         constraint: a formula, its text, a family, or a compiled circuit.
-        components: components of q, 1 by default; the word ``mixtures`` is accepted too.
-        units: hidden states for "hmm" and "vtree", 2 by default; a factorised q has none. A circuit without the
-            structure that these need is rebuilt by PySDD (``layer.circuit.info["restructured"]`` says so); compile with
-            ``backend="sdd"`` to have it at once.
+        components: number of components of q, 1 by default; the name ``mixtures`` is accepted too.
+        units: number of hidden states for "hmm" and "vtree", 2 by default; a factorised q has none. A circuit without
+            the structure that these need is rebuilt by PySDD (``layer.circuit.info["restructured"]`` says so); compile
+            with ``backend="sdd"`` to avoid this.
         q: "factorized" (independent labels in each component), "hmm" (a hidden Markov model along the circuit's
             variable order), "vtree" (a circuit over the constraint's vtree), or a subclass of `semprola.nn.Q`.
         gate: widths of the gate's hidden layers; or an `nn.Module` from z to [*batch, num_gate_outputs], used as it is;
-            or a function that makes one from the widths of its input and output, such as ``nn.Linear``.
+            or a function that makes one from its input and output widths, such as ``nn.Linear``.
         dropout: probability of dropout in the gate, after each hidden layer.
         labels: the column order of y; by default the constraint's own.
         device: where the parameters live.
@@ -179,7 +179,7 @@ class ProductSPL(ConstrainedLayer):
         components = one_name(components, "mixtures", mixtures)
         kind = KINDS.get(q) if isinstance(q, str) else q
         if not (isinstance(kind, type) and issubclass(kind, Q)):
-            raise ValueError(f"q must be 'factorized', 'hmm' or 'vtree', not {q!r}")
+            raise ValueError(f"q must be 'factorized', 'hmm', 'vtree' or a subclass of Q, not {q!r}")
         made = kind(as_circuit(constraint, labels), units)
         self.q, self.units, self._q = q, made.units, made
         super().__init__(
@@ -195,7 +195,7 @@ class ProductSPL(ConstrainedLayer):
 
     @property
     def mixtures(self) -> int:
-        """Another word for `components`."""
+        """Another name for `components`."""
         return self.components
 
     def forward(self, z: Tensor, given: Any = None) -> ConstrainedDistribution:
@@ -203,13 +203,13 @@ class ProductSPL(ConstrainedLayer):
         return self._q.distribution(*self._gated(z), given)
 
     def extra_repr(self) -> str:
-        """What `repr` shows beside the gate."""
+        """What `repr` shows besides the gate."""
         width = f", units={self.units}" if self._q.has_symmetry else ""
         name = repr(self.q) if isinstance(self.q, str) else self.q.__name__
         return f"{self.circuit!r}, components={self.components}, q={name}{width}"
 
     def _start(self) -> tuple[Tensor, float]:
-        # log-odds of zero make q uniform, hence the layer uniform over the models
+        # log-odds of zero make q uniform, so the layer is uniform over the models
         apart = self.components > 1 or self._q.has_symmetry
         return torch.zeros(self.num_parameters), _APART if apart else 0.0
 

@@ -1,4 +1,4 @@
-"""The circuits q that a layer with two circuits multiplies with the constraint."""
+"""The circuits q that a two-circuit layer multiplies with the constraint."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ from semprola.nn.gate import positive
 
 
 class Q(ABC):
-    """A circuit q over the labels and its product with a constraint; subclass it and pass the class as ``q=``.
+    """A circuit q over the labels, and its product with a constraint. To add one, pass a subclass as ``q=``.
 
     Args:
         circuit: the compiled constraint.
-        units: what the user asked for, None if nothing.
+        units: the user's choice, or None.
 
     Attributes:
-        plans: plans of the constraint, perhaps of an equivalent circuit with another structure.
-        num_parameters: parameters of one component.
-        units: hidden states, 1 for none.
-        has_symmetry: whether units start equal, and have to be set apart by noise.
+        plans: plans of the constraint, or of an equivalent circuit with another structure.
+        num_parameters: number of parameters per component.
+        units: number of hidden states; 1 for none.
+        has_symmetry: whether units start equal and need noise to become different.
     """
 
     plans: CircuitPlans
@@ -43,11 +43,11 @@ class Q(ABC):
 
     @abstractmethod
     def components(self, domain: Domain, parameters: Tensor, count: int) -> Components:
-        """q times the constraint, for parameters [parameters, components * batch]; all zero should mean uniform."""
+        """q times the constraint, for parameters [parameters, components * batch]; zeros should make q uniform."""
 
     @abstractmethod
     def independent(self, odds: Tensor) -> Tensor:
-        """Parameters [parameters] at which q is, or is close to, independent labels with these log-odds [labels]."""
+        """Parameters [parameters] for which q is (close to) independent labels with these log-odds [labels]."""
 
     def distribution(self, parameters: Tensor, mixing: Tensor | None, given: Any) -> ConstrainedDistribution:
         """The distribution for parameters [*batch, components, parameters] and mixing logits [*batch, components]."""
@@ -59,7 +59,7 @@ class Factorized(Q):
 
     def __init__(self, circuit: Circuit, units: int | None) -> None:
         if units is not None:
-            raise ValueError("units are for q='hmm' and q='vtree': a factorized q has none, use components=")
+            raise ValueError("units= is for q='hmm' and q='vtree': a factorized q has no units, use components=")
         self.plans = CircuitPlans(circuit)
         self.plans.prepare_constraint()
         self.num_parameters = circuit.num_labels
@@ -96,7 +96,7 @@ class OverVtree(Q):
         return CompatibleDistribution(self.compatible, parameters, mixing, given)
 
     def _structured(self, circuit: Circuit) -> Circuit:
-        """The circuit along a vtree, rebuilt if it respects none."""
+        """The circuit, rebuilt along a vtree if it does not respect one."""
         return circuit if circuit.is_structured else restructure(circuit, linear=False)
 
 
@@ -111,4 +111,4 @@ class HiddenMarkov(OverVtree):
 
 
 KINDS: dict[str, type[Q]] = {"factorized": Factorized, "hmm": HiddenMarkov, "vtree": OverVtree}
-"""What ``q=`` may name."""
+"""The names that ``q=`` accepts."""

@@ -1,4 +1,4 @@
-"""Layers that know beforehand which labels they are asked for: a training step on a large circuit is much shorter."""
+"""Tells layers beforehand which labels will be scored, which makes training on a large circuit much faster."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ _TYPES = (torch.float32, torch.float64)
 
 @contextmanager
 def scoring(y: Any) -> Iterator[None]:
-    """Tell the layers that are called inside of a ``with`` block which labels they will be asked for.
+    """Tell the layers that are called inside a ``with`` block which labels will be scored.
 
-    A label vector uses few of the weights of a large circuit. An :class:`SPL` that knows y computes those rows of its
-    gate alone, which makes a training step on large circuits several times shorter. Numbers and gradients are the same.
+    A label vector uses few of the weights of a large circuit. An :class:`SPL` that knows y computes only those rows of
+    its gate, which makes a training step on large circuits several times faster. Values and gradients are the same.
 
-    Inside of the block the distribution answers every question, though other questions than ``log_prob(y)`` need the
-    whole gate. After it, it knows the log-probabilities of y, and refuses the rest: call the layer again. Wherever the
-    gate is not the layer's own, or has hooks, parametrizations or pruned weights, and under autocast, compilers and
-    function transforms, layers do what they always do.
+    Inside the block, the distribution answers every query, though queries other than ``log_prob(y)`` need the whole
+    gate. After the block, it still knows the log-probabilities of y and refuses other queries: call the layer again.
+    Layers work as usual if the gate is your own module other than an `nn.Linear`, if it has hooks, parametrizations or
+    pruned weights, and under autocast, compilers and function transforms.
 
-    :func:`semprola.training.fit` does this by itself.
+    :func:`semprola.training.fit` uses this automatically.
 
     Args:
-        y: label vectors [*batch, labels] as `log_prob` will get them (the same object), or what a layer's `encode` made
-            of such; None for nothing in particular.
+        y: the label vectors [*batch, labels] that will be passed to `log_prob` (the same object), possibly encoded by a
+            layer's `encode`; None to announce nothing.
 
     Example:
         >>> import torch, semprola as sp
@@ -62,7 +62,7 @@ def scoring(y: Any) -> Iterator[None]:
 
 
 def scored(layer: ConstrainedLayer, z: Tensor) -> ScoredDistribution | None:
-    """The distribution for features z by the rows of the gate that the announced labels use; None where that is not it.
+    """The distribution for features z, from the gate's rows that the announced labels use; None if this is unsuitable.
 
     Args:
         layer: the single-circuit layer that is called.
@@ -84,13 +84,13 @@ def scored(layer: ConstrainedLayer, z: Tensor) -> ScoredDistribution | None:
     rows = _Rows(layer.gate, last, z)
     log_probs = rows.log_probs(plan, codes, layer.components)
     if not bool(torch.isfinite(rows.features.detach().sum())) or bool(log_probs.detach().isnan().any()):
-        return None  # to be refused with the names of the rows
+        return None  # the usual way raises an error that names the rows
 
     def whole() -> Evaluator:
         if announced.is_over or not rows.are_unchanged():
             raise SemprolaError(
-                "this distribution was made inside of scoring(y), for the log-probability of y alone: call the layer "
-                "outside of it, or ask inside of it, before parameters change"
+                "this distribution was made inside scoring(y), for the log-probability of y only: call the layer "
+                "outside the block, or make the query inside it, before parameters change"
             )
         return SPLDistribution(plans, *rows.parameters(layer.components, plan.num_logits)).evaluator
 
@@ -98,7 +98,7 @@ def scored(layer: ConstrainedLayer, z: Tensor) -> ScoredDistribution | None:
 
 
 class _Rows:
-    """The last layer of a gate and what goes into it, at the time of a call."""
+    """The last layer of a gate and its input, as of a call."""
 
     def __init__(self, gate: nn.Module, last: nn.Linear, z: Tensor) -> None:
         features: Tensor = gate.hidden(z) if isinstance(gate, Gate) else z
@@ -115,13 +115,13 @@ class _Rows:
         return log_sum_exp(values + torch.log_softmax(mixing, 0), 0)
 
     def parameters(self, components: int, logits: int) -> tuple[Tensor, Tensor | None]:
-        """All that the gate gives, split into parameters and mixing logits."""
+        """The gate's whole output, split into parameters and mixing logits."""
         with torch.set_grad_enabled(self._grad):
             columns = torch.addmm(self.bias[:, None], self.weight, self.features.T)
             return split_outputs(columns.T.reshape(*self.batch_shape, len(self.weight)), components, logits)
 
     def are_unchanged(self) -> bool:
-        """Whether nobody has written into parameters or features since."""
+        """Whether parameters and features have not been modified since."""
         return self._current() == self._versions
 
     def _current(self) -> list[tuple[int, int]]:
@@ -130,7 +130,7 @@ class _Rows:
 
 
 def _last_layer(layer: ConstrainedLayer) -> nn.Linear | None:
-    """The linear layer that the gate ends in, if nothing but its matrix and bias have a say in what it gives."""
+    """The gate's last linear layer, if its output depends on nothing but its matrix and bias."""
     gate = layer.gate
     last = gate.output if type(gate) is Gate else gate
     if not isinstance(last, nn.Linear) or type(last) not in (nn.Linear, ColumnLinear):
@@ -140,22 +140,22 @@ def _last_layer(layer: ConstrainedLayer) -> nn.Linear | None:
         return None
     if any("forward" in module.__dict__ for module in modules):
         return None
-    # not what parametrizations, sharding or functional calls put in their place
+    # exclude what parametrizations, sharding or functional calls put in their place
     if type(last.weight) is not nn.Parameter or type(last.bias) is not nn.Parameter:
         return None
     return last
 
 
 def _is_observed(z: Tensor) -> bool:
-    """Whether something beside torch's own autograd takes part in the computation, or its numbers are not plain."""
+    """Whether something besides torch's own autograd is involved, or the numbers are not plain floats."""
     if watched(z) or z.is_meta or z.dtype not in _TYPES or torch.is_autocast_enabled(z.device.type):
         return True
-    # checkpoints run a layer twice, the second time outside of the block
+    # checkpoints run a layer twice, the second time outside the block
     return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
 
 
 def _codes(plan: Plan, plans: CircuitPlans, y: Tensor | EncodedStates, z: Tensor) -> Tensor | None:
-    """The codes of y [batch, most] if it has one label vector for each row of z; None for anything that is refused."""
+    """The codes of y [batch, most], if y has one label vector per row of z; None if it is unsuitable."""
     states = y.states if isinstance(y, EncodedStates) else y
     if states.shape != (*z.shape[:-1], plans.circuit.num_labels) or states.device != z.device:
         return None

@@ -1,4 +1,4 @@
-"""The layer for sequences: tags with learnt transition scores that obey rules."""
+"""The layer for sequences of tags that obey rules, with learnt transition scores."""
 
 from __future__ import annotations
 
@@ -25,16 +25,17 @@ class SequenceSPL(nn.Module):
 
     p(y) ∝ exp(Σ_t logits[t, y_t] + start[y_0] + Σ_t transitions[y_t-1, y_t] + end[y_last]) if y obeys the rules, and 0
     if it does not. The logits come from any network. Transition scores are shared by all positions, so sequences may
-    have any length, and those of a batch different ones. Without rules this is a linear-chain CRF.
+    have any length, even within a batch. Without rules this is a linear-chain CRF.
 
     Args:
-        tags: names of the tags, or how many there are.
+        tags: names of the tags, or their number.
         rules: None; a regular expression over tag names, such as ``"(B-PER I-PER* | O)*"``, that whole sequences must
             match (needs the extra ``automata``); a DFA or NFA of automata-lib that reads tags; a formula over
-            neighbouring tags that must hold at every position; or a list of these, all of which must hold. In a formula
-            ``"I-PER"`` (or ``"tag=I-PER"``) says that this tag stands here, ``"prev=B-PER"`` and ``"next=O"`` speak of
-            the neighbours (false where there is none), ``first`` and ``last`` of the ends.
-        transitions: learn scores of neighbouring, first and last tags. Without them, the logits and the rules are all.
+            neighbouring tags that must hold at every position; or a list of these, all of which must hold. In a
+            formula, ``"I-PER"`` (or ``"tag=I-PER"``) means that the position has this tag; ``"prev=B-PER"`` and
+            ``"next=O"`` refer to its neighbours (false if there is none); ``first`` and ``last`` hold at the ends.
+        transitions: whether to learn scores of neighbouring, first and last tags. Without them, only the logits and the
+            rules matter.
         device: where the parameters live.
         dtype: type of the parameters.
 
@@ -76,7 +77,7 @@ class SequenceSPL(nn.Module):
         self.tags = tag_names(tags)
         self.machine: TagMachine = tag_machine(rules, self.tags)
         self.chain = Chain(self.machine.table, self.machine.accepting)
-        if not transitions and not self.chain.simple:  # fewer nodes will do
+        if not transitions and not self.chain.simple:  # fewer nodes suffice
             self.chain = Chain(self.machine.table, self.machine.accepting, with_tags=False)
         count = len(self.tags)
         for name, shape in {"start": (count,), "transitions": (count, count), "end": (count,)}.items():
@@ -92,10 +93,10 @@ class SequenceSPL(nn.Module):
         """The distribution over sequences of tags.
 
         Args:
-            logits: scores of the tags at each position [*batch, positions, tags], from any network. What stands after
-                the end of a sequence is ignored.
-            lengths: of the sequences [*batch], from 1 on; by default all of them are as long as the logits.
-            mask: true up to the end of a sequence and false after it [*batch, positions], in place of `lengths`.
+            logits: scores of the tags at each position [*batch, positions, tags], from any network. Those after the end
+                of a sequence are ignored.
+            lengths: lengths of the sequences [*batch], at least 1; by default all are as long as the logits.
+            mask: true up to the end of a sequence and false after it [*batch, positions]; an alternative to `lengths`.
 
         Raises:
             ValueError: if logits are NaN or infinite, or lengths or mask do not fit; the message names the rows.
@@ -113,13 +114,13 @@ class SequenceSPL(nn.Module):
         check_finite(logits, batch_shape, "logits")
         scores, final = self._scores(logits)
         emissions = logits.to(scores.dtype).reshape(batch, positions, len(self.tags)).permute(1, 2, 0).contiguous()
-        # the best tag of each position gets 0, so that long sequences keep the precision of short ones
+        # shift the best tag of each position to 0, so that long sequences keep the precision of short ones
         top = emissions.detach().amax(1)
         trellis = Trellis(self.chain.on(logits.device), emissions - top[:, None], scores, final, active, ends)
         return SequenceDistribution(trellis, batch_shape, self.tags, top.sum(0))
 
     def indices(self, sequences: Sequence[Sequence[str]]) -> tuple[Tensor, Tensor]:
-        """Sequences of tag names as numbers [rows, positions], -1 after their ends, and their lengths [rows].
+        """Sequences of tag names as integers [rows, positions], -1 after their ends, and their lengths [rows].
 
         Raises:
             LabelError: if a name is not a tag; the message names the row.
@@ -142,7 +143,7 @@ class SequenceSPL(nn.Module):
 
     @torch.no_grad()
     def reset_parameters(self) -> None:
-        """Start again without any preference: all scores are 0."""
+        """Set all scores to 0, so that no tag is preferred."""
         for parameter in self.parameters():
             parameter.zero_()
 
@@ -152,9 +153,9 @@ class SequenceSPL(nn.Module):
         return torch.tensor(list(hashlib.sha256(content.encode()).digest()[:16]), dtype=torch.uint8)
 
     def set_extra_state(self, state: Any) -> None:
-        """Refuse parameters that were trained for other tags or rules: they would silently mean something else."""
+        """Refuse parameters that were trained for other tags or rules; their meaning would silently change."""
         if not isinstance(state, Tensor) or not torch.equal(state.cpu(), self.get_extra_state()):
-            raise FormatError("these parameters belong to other tags or rules: build the layer as it was built")
+            raise FormatError("these parameters belong to other tags or rules: build the layer with the same ones")
 
     def extra_repr(self) -> str:
         """What `repr` shows."""
@@ -162,7 +163,7 @@ class SequenceSPL(nn.Module):
         return f"{len(self.tags)} tags, {self.machine.num_states} states{learnt}"
 
     def _scores(self, logits: Tensor) -> tuple[Tensor, Tensor]:
-        """Scores of steps and of ends, in the type to compute with; copies, which no optimiser changes."""
+        """Scores of steps and of ends, in the type to compute with; copies, which an optimiser does not change."""
         dtype = torch.float32 if logits.dtype in (torch.float16, torch.bfloat16) else logits.dtype
         chain, count = self.chain.on(logits.device), len(self.tags)
         if self.transitions is None or self.start is None or self.end is None:
@@ -185,11 +186,11 @@ class SequenceSPL(nn.Module):
                 f"not {tuple(logits.shape)}"
             )
         if logits.shape[-2] == 0:
-            raise ValueError("logits have no positions: sequences have one or more")
+            raise ValueError("logits have no positions: sequences need at least one tag")
         return logits.shape[:-2], int(logits.shape[-2])
 
     def _check_lengths(self, ends: Tensor | None, batch_shape: torch.Size, positions: int) -> None:
-        """Refuse lengths for which no sequence obeys."""
+        """Refuse lengths for which no sequence obeys the rules."""
         if self.chain.is_free:
             return
         possible = self.chain.possible_lengths(positions)[: positions + 1]

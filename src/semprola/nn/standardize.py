@@ -1,4 +1,4 @@
-"""Inputs with mean 0 and deviation 1, as the first module of a network."""
+"""A first module that scales inputs to mean 0 and standard deviation 1."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class Standardize(nn.Module):
-    """Subtracts a mean and divides by a scale, which are measured on the training rows and saved with the network.
+    """Subtracts a mean and divides by a scale; both are measured on the training rows and saved with the network.
 
     Args:
         features: width of the inputs.
@@ -28,7 +28,7 @@ class Standardize(nn.Module):
         self.register_buffer("scale", torch.ones(features))
 
     def measure(self, x: Tensor, weight: Tensor | None = None) -> Standardize:
-        """Take mean and scale from rows x [rows, features], weighted if wanted; constant features keep scale 1."""
+        """Measure mean and scale on rows x [rows, features], optionally weighted; constant features keep scale 1."""
         rows = x.double()
         share = torch.full((len(x), 1), 1 / len(x)).double() if weight is None else weight.double()[:, None]
         share = share / share.sum()

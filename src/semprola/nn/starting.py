@@ -1,7 +1,7 @@
-"""Where a layer starts: parameters at which it has the frequencies of the training labels.
+"""Where a layer starts: parameters that give it the frequencies of the training labels.
 
-The default start, uniform over the models, can be far from where labels are: on a hierarchy of 500 classes, of which
-a row has ten, by 80 nats. What `start_at` needs is known in closed form, or by a few steps of a convex problem.
+The default start, uniform over the models, can be far from the labels: by 80 nats on a hierarchy of 500 classes of
+which a row has ten. The parameters for `start_at` have a closed form, or take a few steps on a convex problem.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from semprola.distributions.names import as_rows
 from semprola.engine import CircuitPlans, encode, indicators, log_softmax, logits_of, possible, posterior
 
 _MOST_NUMBERS = 2**24
-"""Largest tensor made at once."""
+"""Largest tensor (in numbers) made at once."""
 _STEPS = 20
-"""Steps of the iteration for weights of which the given inputs leave only some in each row."""
+"""Steps of the iteration for weights of which given inputs leave only some possible in each row."""
 _MOST_GIVEN = 1024
-"""Inputs that the moments of a product are averaged over; more are thinned out."""
+"""Most inputs that the moments of a product are averaged over; larger sets are thinned out."""
 
 
 def branch_weights(plans: CircuitPlans, y: Tensor, given: Tensor | None, smoothing: float) -> Tensor:
     """Smoothed maximum-likelihood log-weights of a single circuit [W], not normalised; float64.
 
-    A deterministic circuit's likelihood falls apart into one multinomial per sum, whose best weights are how often the
-    labels take each branch. `smoothing` further observations at each sum are spread as uniform models would be. With
-    several units, the counts are shared out as the uniform distribution does it. With given inputs, large numbers of
-    rows are thinned out.
+    The likelihood of a deterministic circuit splits into one multinomial per sum, whose best weights are the
+    frequencies with which the labels take each branch. At each sum, `smoothing` extra observations follow the uniform
+    distribution over models. With several units, the counts are distributed among units as the uniform distribution
+    would. With given inputs, large numbers of rows are thinned out.
 
     Args:
         plans: the plans of the layer.
@@ -60,9 +60,9 @@ def branch_weights(plans: CircuitPlans, y: Tensor, given: Tensor | None, smoothi
 def label_odds(circuit: Circuit, y: Tensor, given: Tensor | None, smoothing: float) -> Tensor:
     """Log-odds of independent labels [labels] that, once conditioned on the constraint, have the labels' frequencies.
 
-    The likelihood of p(y) ∝ exp(θ·y) [y ⊨ K] is concave in θ and its gradient is the difference of the two means, so
-    that a quasi-Newton method finds the best θ. `smoothing` further observations have the mean of uniform models,
-    which keeps θ finite.
+    The log-likelihood of p(y) ∝ exp(θ·y) [y ⊨ K] is concave in θ, and its gradient is the difference of the two means,
+    so a quasi-Newton method finds the best θ. `smoothing` extra observations have the mean of the uniform distribution
+    over models, which keeps θ finite.
 
     Args:
         circuit: the compiled constraint.
@@ -124,14 +124,14 @@ def label_rows(circuit: Circuit, y: Any) -> Tensor:
 
 
 def refuse_violations(circuit: Circuit, y: Tensor, given: Tensor | None) -> None:
-    """Raise a ValueError that names the rows of y [rows, labels] that break the constraint, if any do."""
+    """Raise a ValueError that names the rows of y [rows, labels] that violate the constraint, if there are any."""
     broken = ~torch.as_tensor(circuit.satisfied(y, given))
     if broken.any():
-        raise ValueError(f"y breaks the constraint{rows_named(broken, y.shape[:1])}: leave such rows out")
+        raise ValueError(f"y violates the constraint{rows_named(broken, y.shape[:1])}: leave these rows out")
 
 
 def _branch_counts(plans: CircuitPlans, y: Tensor, uniform: Tensor) -> Tensor:
-    """How often label vectors use each weight [W]; with several units, how often one expects that they do."""
+    """How often label vectors use each weight [W]; with several units, the expected count."""
     plan = plans.layer_explicit
     counts = uniform.new_zeros(plan.num_weights)
     step = max(1, _MOST_NUMBERS // max(1, plan.num_edges))
@@ -146,10 +146,10 @@ def _branch_counts(plans: CircuitPlans, y: Tensor, uniform: Tensor) -> Tensor:
 
 
 def _available(plans: CircuitPlans, used: Tensor, alive: Tensor, prior: Tensor) -> Tensor:
-    """Log-weights [W] of choices among the branches that are left, from their counts and what is left [W, inputs].
+    """Log-weights [W] from the counts of branches and from which branches were available [W, inputs].
 
-    A branch that was not to be had did not lose against the others. The likelihood has no closed maximum then; the
-    iteration is that of Hunter (2004) for the Bradley-Terry model, and never lowers it.
+    A branch that was not available did not lose against the others, so the maximum has no closed form. The iteration is
+    that of Hunter (2004) for the Bradley-Terry model; it never lowers the likelihood.
     """
     blocks = plans.layer.blocks
     counts = used.sum(1) + prior
@@ -170,5 +170,5 @@ def _available(plans: CircuitPlans, used: Tensor, alive: Tensor, prior: Tensor) 
 
 
 def _leaves(rows: Tensor) -> Tensor:
-    """Leaves that allow what rows [variables, columns] say, NaN for anything."""
+    """Leaves that allow only the values in rows [variables, columns]; NaN allows both values."""
     return torch.stack(indicators(rows, rows.dtype), dim=1).flatten(0, 1)

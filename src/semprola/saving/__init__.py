@@ -1,4 +1,4 @@
-"""Models in folders: safetensors for numbers, JSON for how they are built, circuits for what must hold. No pickle."""
+"""Models in folders: weights as safetensors, the architecture as JSON, constraints as circuits. No pickle."""
 
 from semprola.saving.folders import load, save
 from semprola.saving.pretrained import Pretrained

@@ -1,4 +1,4 @@
-"""How a network is built, as plain data: from modules to JSON and back, for modules on a list and no others."""
+"""Networks as plain data: from modules to JSON and back, only for modules on a list."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ _DEEPEST = 40
 
 
 def describe(module: nn.Module, circuits: list[Circuit]) -> dict[str, Any] | None:
-    """How to build a module, ready for JSON; None if it has a part that is not on the list.
+    """A description of how to build a module, ready for JSON; None if it has a part that is not on the list.
 
     Args:
-        module: a network of torch's usual layers and semprola's.
-        circuits: the circuits that the description refers to by number; more are added to it.
+        module: a network of torch's and semprola's layers.
+        circuits: the circuits that the description refers to by index; new ones are appended.
     """
     name = type(module).__name__
     if type(module) is nn.Sequential:
@@ -49,7 +49,7 @@ def describe(module: nn.Module, circuits: list[Circuit]) -> dict[str, Any] | Non
 
 
 def build(description: Any, circuits: list[Circuit], depth: int = 0) -> nn.Module:
-    """The module of a description, with parameters of its own.
+    """Build the module of a description, with new parameters.
 
     Raises:
         FormatError: if the description is damaged, or names something that is not on the list.
@@ -68,7 +68,7 @@ def build(description: Any, circuits: list[Circuit], depth: int = 0) -> nn.Modul
         kind: Any = SPL if name == "SPL" else ProductSPL
         circuit = circuits[description["circuit"]]
         known = description.get("known")
-        # the states themselves come with the parameters: here any will do
+        # the states themselves are loaded with the parameters; here any state will do
         more = {"known_states": circuit.enumerate(limit=1)[:, : circuit.num_labels]} if known else {}
         layer: nn.Module = kind(constraint=circuit, **{**options, "gate": made}, **more)
         if isinstance(layer, SPL) and layer.known is not None:
@@ -81,7 +81,7 @@ def build(description: Any, circuits: list[Circuit], depth: int = 0) -> nn.Modul
     if name == "Standardize":
         return Standardize(**options)
     if name not in _TORCH:
-        raise FormatError(f"the network has a part {name!r:.40}, which this version cannot build")
+        raise FormatError(f"the network has a {name!r:.40}, which this version cannot build")
     module: nn.Module = getattr(nn, name)(**{key: _back(value) for key, value in options.items()})
     return module
 
@@ -116,7 +116,7 @@ def _number(circuit: Circuit, circuits: list[Circuit]) -> int:
 
 
 def _options(module: nn.Module) -> dict[str, Any] | None:
-    """The arguments that torch's own modules were made with, which they keep under the same names."""
+    """The constructor arguments of one of torch's own modules, which it keeps under the same names."""
     options: dict[str, Any] = {}
     for name, parameter in inspect.signature(type(module).__init__).parameters.items():
         if name in ("self", "device", "dtype", "args", "kwargs") or parameter.kind is parameter.VAR_KEYWORD:

@@ -1,4 +1,4 @@
-"""`sp.save` and `sp.load`: a model as a folder that can be read years later, on another machine, without pickle."""
+"""`sp.save` and `sp.load`: a model as a folder, readable years later and on another machine, without pickle."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ from semprola.saving.describing import build, describe
 FORMAT, VERSION = "semprola-model", 1
 _INDEX, _WEIGHTS = "model.json", "weights.safetensors"
 _MOST_BYTES = 64 * 2**20
-"""Largest index that is read."""
+"""Largest size of an index that is read."""
 
 
 def save(model: Any, folder: str | os.PathLike[str], *, metadata: dict[str, Any] | None = None) -> Path:
-    """Write a model into a folder: weights, how it is built, and the constraint.
+    """Save a model to a folder: its weights, its architecture and its constraint.
 
-    The folder holds `weights.safetensors`, `model.json` and one `circuit-N.sp` for each constraint; nothing in it is
-    code.
+    The folder holds `weights.safetensors`, `model.json` and one `circuit-N.sp` per constraint. It contains no code.
 
     Args:
-        model: a network of torch's usual layers and semprola's, or a fitted `SPLClassifier`. Of any other module the
-            weights and circuits are saved; to load it, build it and pass it to `load`.
-        folder: where; made if it does not exist. A model that is there is replaced.
-        metadata: further plain data to keep.
+        model: a network of torch's and semprola's layers, or a fitted `SPLClassifier`. For any other module, only the
+            weights and circuits are saved; to load it, build the module and pass it to `load`.
+        folder: the folder, created if it does not exist. A model already there is replaced.
+        metadata: additional plain data to keep.
 
     Returns:
         The folder.
@@ -55,7 +54,7 @@ def save(model: Any, folder: str | os.PathLike[str], *, metadata: dict[str, Any]
     if target.is_dir() and any(target.iterdir()) and not (target / _INDEX).is_file():
         raise FormatError(f"{target}: the folder holds something else: choose another, or empty it")
     if target.exists() and not target.is_dir():
-        raise FormatError(f"{target}: there is a file of this name, and a model is a folder")
+        raise FormatError(f"{target}: this is a file, but a model is saved to a folder: choose another name")
     content: dict[str, Any] = {"format": FORMAT, "version": VERSION, "semprola": __version__}
     network, content["estimator"] = _network_of(model)
     circuits: list[Circuit] = []
@@ -73,17 +72,16 @@ def save(model: Any, folder: str | os.PathLike[str], *, metadata: dict[str, Any]
     weights = _packed(network)
     content["files"][_WEIGHTS] = _digest(weights)
     write_atomically(target / _WEIGHTS, weights)
-    write_atomically(target / _INDEX, json.dumps(content, indent=1).encode())  # last: it vouches for the others
+    write_atomically(target / _INDEX, json.dumps(content, indent=1).encode())  # last: it has the others' digests
     return target
 
 
 def load(folder: str | os.PathLike[str], model: nn.Module | None = None) -> Any:
-    """Read a model that `save` has written.
+    """Load a model that `save` has written.
 
     Args:
-        folder: where it is.
-        model: a module to put the weights into, for networks that `save` cannot describe; built like the one that was
-            saved.
+        folder: the model's folder.
+        model: for networks that `save` cannot describe, a module to load the weights into, built like the saved one.
 
     Returns:
         The network (or the estimator), ready to predict.
@@ -101,7 +99,7 @@ def load(folder: str | os.PathLike[str], model: nn.Module | None = None) -> Any:
 
 
 def load_into(folder: str | os.PathLike[str], make: Callable[[], nn.Module] | None) -> Any:
-    """The same, with a function that makes the module; called when the files have been checked."""
+    """Like `load`, with a function that makes the module, called after the files have been checked."""
     target = Path(folder)
     content = _index(target)
     try:
@@ -118,7 +116,7 @@ def load_into(folder: str | os.PathLike[str], make: Callable[[], nn.Module] | No
         raise
     except ImportError as error:
         raise SemprolaError(f"{target}: {error}") from None
-    except Exception as error:  # what is damaged shows itself in many ways
+    except Exception as error:  # a damaged file can raise almost anything
         reason = (str(error).splitlines() or [""])[0][:160]
         raise FormatError(f"{target / _INDEX}: damaged ({type(error).__name__}: {reason})") from None
 
@@ -145,7 +143,7 @@ def _circuits(target: Path, content: dict[str, Any]) -> list[Circuit]:
 
 
 def _network_of(model: Any) -> tuple[nn.Module, dict[str, Any] | None]:
-    """The network to save, and what an estimator has beside it."""
+    """The network to save, and the rest of an estimator's state."""
     if isinstance(model, nn.Module):
         return model, None
     if not hasattr(model, "saved_state"):
@@ -167,7 +165,7 @@ def _circuits_in(model: nn.Module) -> list[Circuit]:
 def _built(target: Path, content: dict[str, Any], circuits: list[Circuit]) -> nn.Module:
     if content["network"] is None:
         name = str(content.get("class"))[:80]
-        raise FormatError(f"{target}: a {name}, which only your program can build: load(folder, model={name}(...))")
+        raise FormatError(f"{target}: a {name}, which only your program can build: use load(folder, model={name}(...))")
     dtype = getattr(torch, content["dtype"])
     with torch.random.fork_rng(devices=[]):
         return build(content["network"], circuits).to(dtype)
@@ -176,7 +174,7 @@ def _built(target: Path, content: dict[str, Any], circuits: list[Circuit]) -> nn
 def _fill(target: Path, model: nn.Module, weights: dict[str, Tensor], circuits: list[Circuit]) -> None:
     own = {circuit.digest for circuit in _circuits_in(model)}
     if own != {circuit.digest for circuit in circuits}:
-        raise FormatError(f"{target}: the model has another constraint than the one that was saved")
+        raise FormatError(f"{target}: the model's constraint is not the one that was saved")
     expected = {name: value for name, value in model.state_dict().items() if isinstance(value, Tensor)}
     for name in (*expected, *sorted(weights)):
         if name not in weights or name not in expected:
@@ -193,7 +191,7 @@ def _packed(model: nn.Module) -> bytes:
     tensors = {}
     for name, value in model.state_dict().items():
         if not isinstance(value, Tensor):
-            raise FormatError(f"{name!r} is a {type(value).__name__}, and only tensors can be saved")
+            raise FormatError(f"{name!r} is a {type(value).__name__}, but only tensors can be saved")
         tensors[name] = value.detach().cpu().clone().contiguous()
     packed: bytes = _safetensors().save(tensors)
     return packed
@@ -232,12 +230,12 @@ def _index(target: Path) -> dict[str, Any]:
 
 
 def _checked(path: Path, digest: Any) -> bytes:
-    """The contents of a file, if they are those that the index vouches for."""
+    """The contents of a file, checked against the digest in the index."""
     if not path.is_file():
         raise FormatError(f"{path}: missing")
     content = path.read_bytes()
     if _digest(content) != digest:
-        raise FormatError(f"{path}: damaged, or not of this model (its SHA-256 is another)")
+        raise FormatError(f"{path}: damaged, or from another model (its SHA-256 does not match)")
     return content
 
 

@@ -1,4 +1,4 @@
-"""`save_pretrained` and `from_pretrained` for networks of one's own."""
+"""`save_pretrained` and `from_pretrained` for your own networks."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _KEY = "pretrained"
 
 
 class Pretrained:
-    """Mixin that lets a network of your own be saved to a folder and built again from it.
+    """A mixin with which your own network can be saved to a folder and rebuilt from it.
 
-    The arguments of the constructor are kept. They must be plain data (numbers, texts, lists, dicts), or compiled
+    The arguments of the constructor are saved. They must be plain data (numbers, strings, lists, dicts) or compiled
     circuits.
 
     Example:
@@ -39,13 +39,13 @@ class Pretrained:
     """
 
     def __init_subclass__(cls, **options: Any) -> None:
-        """Remember what the constructor of a subclass is called with."""
+        """Make the constructor of a subclass remember its arguments."""
         super().__init_subclass__(**options)
         construct = cls.__init__
 
         @functools.wraps(construct)
         def remembering(self: Any, *args: Any, **kwargs: Any) -> None:
-            if "_made_with" not in self.__dict__:  # the constructor of the class itself, not of one above
+            if "_made_with" not in self.__dict__:  # the constructor of the class itself, not of a base class
                 bound = inspect.signature(construct).bind(self, *args, **kwargs)
                 self.__dict__["_made_with"] = dict(list(bound.arguments.items())[1:])
             construct(self, *args, **kwargs)
@@ -53,7 +53,7 @@ class Pretrained:
         cls.__init__ = remembering  # type: ignore[method-assign]
 
     def save_pretrained(self, folder: str | os.PathLike[str]) -> Path:
-        """Write the network into a folder; see :func:`semprola.save`.
+        """Save the network to a folder; see :func:`semprola.save`.
 
         Raises:
             FormatError: if an argument of the constructor is neither plain data nor a circuit of the network.
@@ -67,11 +67,11 @@ class Pretrained:
 
     @classmethod
     def from_pretrained(cls, folder: str | os.PathLike[str], **changes: Any) -> Any:
-        """Build the network as it was built, and load its weights.
+        """Rebuild the network and load its weights.
 
         Args:
-            folder: where `save_pretrained` has written it.
-            **changes: arguments of the constructor that are to be others.
+            folder: a folder that `save_pretrained` has written.
+            **changes: arguments of the constructor that replace the saved ones.
 
         Raises:
             FormatError: if the folder is damaged or holds another network.
@@ -81,7 +81,7 @@ class Pretrained:
         if not isinstance(found, dict) or found.get("class") != cls.__name__:
             name = found.get("class") if isinstance(found, dict) else None
             raise FormatError(
-                f"{folder}: holds {name or 'a model that save_pretrained has not written'}, not {cls.__name__}"
+                f"{folder}: holds {name or 'a model that save_pretrained did not write'}, not {cls.__name__}"
             )
         options = {name: _restored(value, circuits) for name, value in found["options"].items()}
         make: Any = functools.partial(cls, **{**options, **changes})

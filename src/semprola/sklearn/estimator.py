@@ -33,47 +33,47 @@ except ImportError:
 
 _LAYERS = ("single", "product")
 _CHUNK = 2048
-"""Rows that are predicted at a time."""
+"""Number of rows that are predicted at once."""
 _FEWEST = 20
-"""Rows from which some are held out for early stopping."""
+"""Smallest number of rows of which some are held out for early stopping."""
 
 
 class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Multi-label classifier whose predictions obey a constraint.
 
     A multi-layer perceptron that ends in a semantic probabilistic layer, trained by maximum likelihood. Inputs are
-    standardised. Labels that are NaN are not observed; such rows train by the marginal likelihood. If y is a single
-    column of classes, the labels are the classes and exactly one of them holds.
+    standardised. Labels that are NaN are unobserved; rows that have some are trained by the marginal likelihood. If y
+    is a single column of classes, the labels are the classes, and exactly one of them holds.
 
     Args:
-        constraint: a formula, its text (one rule on each line), a family such as ``sp.constraints.hierarchy``,
+        constraint: a formula, its text (one rule per line), a family such as ``sp.constraints.hierarchy``,
             (child, parent) pairs, a compiled circuit, or a file with one of these; None for no rules.
         labels: names of the columns of y. By default those of y, if it is a data frame, else those of the constraint.
         hidden: widths of the network's hidden layers.
-        components: components of the mixture (m of the paper).
-        units: units of each sum, for layer "single" (k of the paper).
+        components: number of mixture components (m of the paper).
+        units: number of units per sum, for layer "single" (k of the paper).
         layer: "single" (one circuit, `sp.SPL`) or "product" (two circuits, `sp.ProductSPL`).
-        dropout: share of hidden units left out in training.
-        epochs: passes over the training rows, at most.
-        batch_size: rows of a gradient step.
+        dropout: probability of dropout after each hidden layer.
+        epochs: largest number of passes over the training rows.
+        batch_size: rows per gradient step.
         lr: learning rate of AdamW.
         weight_decay: decoupled weight decay.
         validation_fraction: share of the rows held out for early stopping; 0 to train on all rows for all epochs.
         patience: epochs without a better likelihood on held-out rows before training stops.
         decode: what `predict` returns: "mode" (the most probable y), or "hamming", "f1" or "jaccard" (the y that
             maximises that score in expectation).
-        label_weight: weights of the labels' own log losses beside the joint likelihood: a number or one per label.
+        label_weight: weight of the individual labels' log losses, added to the joint one: one number, or one per label.
         device: where to train and predict, such as "cuda".
-        random_state: seed of the first parameters, the order of rows and the choice of held-out rows.
+        random_state: seed of the initial parameters, the order of rows and the choice of held-out rows.
         verbose: show progress.
 
     Attributes:
         labels_: names of the columns of y.
         classes_: the classes, or one array [0, 1] per label.
         circuit_: the compiled constraint.
-        network_: the trained network, which returns distributions. It is trained in float32 and then turned to float64,
-            so that a prediction does not depend on the rows beside it.
-        history_: losses and scores seen in training.
+        network_: the trained network, which returns distributions. It is trained in float32 and then converted to
+            float64, so that a prediction does not depend on the other rows of its batch.
+        history_: losses and scores during training.
         n_features_in_, feature_names_in_: as in every estimator.
 
     Example:
@@ -143,9 +143,9 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Args:
             X: inputs [rows, features].
             y: 0, 1, and NaN where not observed [rows, labels]; a data frame is matched by column names. Or one class
-                for each row [rows].
-            sample_weight: a weight for each row [rows].
-            checkpoint: a file to continue from if it exists, and to write after every epoch.
+                per row [rows].
+            sample_weight: one weight per row [rows].
+            checkpoint: a file to resume from if it exists, and to write after every epoch.
 
         Returns:
             The estimator.
@@ -171,13 +171,13 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> SPLClassifier:
-        """Train one more epoch on these rows; on the first call, from scratch.
+        """Train for one more epoch on these rows; the first call starts from scratch.
 
         Args:
             X: inputs [rows, features].
             y: as for `fit`.
-            classes: all classes, on the first call, if y is one class for each row.
-            sample_weight: a weight for each row [rows].
+            classes: all classes, on the first call, if y has one class per row.
+            sample_weight: one weight per row [rows].
         """
         first = not hasattr(self, "network_")
         self._check_parameters()
@@ -199,7 +199,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # prediction -----------------------------------------------------------------------------------------------------
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable y, or the best one for `decode`: 0/1 [rows, labels], or classes [rows]."""
+        """The most probable y, or the one that `decode` asks for: 0/1 [rows, labels], or classes [rows]."""
         states = _joined(p.decode(self.decode) for p in self._distributions(X)).astype(np.int64)
         return self._classes_of(states)
 
@@ -219,7 +219,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return states, _joined(values.exp() for _, values in found).astype(np.float64)
 
     def sample(self, X: Any, n_samples: int = 1, random_state: Any = None) -> NDArray[Any]:
-        """Draws of y, all within the constraint [samples, rows, labels]."""
+        """Samples of y, all within the constraint [samples, rows, labels]."""
         seed = int(check_random_state(random_state).randint(2**31 - 1))
         generator = torch.Generator().manual_seed(seed)
         drawn = [p.sample((n_samples,), generator=generator).cpu() for p in self._distributions(X)]
@@ -230,28 +230,28 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Args:
             X: inputs [rows, features].
-            y: labels without NaN [rows, labels], or one class for each row.
+            y: labels without NaN [rows, labels], or one class per row.
         """
         x = self._inputs(X)
         truth = torch.from_numpy(self._labels_of(y, False, None)).to(x)
         if bool(truth.isnan().any()):
-            raise LabelError("prediction sets are calibrated with rows whose labels are all observed")
+            raise LabelError("calibrate_sets needs rows whose labels are all observed, but y has NaN")
         parts = [p.log_prob(truth[i * _CHUNK : (i + 1) * _CHUNK]) for i, p in enumerate(self._distributions(X))]
         self.set_scores_ = np.sort(_joined(parts).astype(np.float64))
         return self
 
     def predict_sets(self, X: Any, coverage: float = 0.9) -> list[PredictionSet]:
-        """Sets of consistent label vectors that hold the truth with at least the stated probability.
+        """Sets of consistent label vectors that contain the truth with at least the stated probability.
 
-        Each set has all states whose probability reaches a threshold that `calibrate_sets` has found (split-conformal
-        prediction); the guarantee holds on average over rows of the same source as the calibration rows.
+        Each set has all states whose probability reaches the threshold found by `calibrate_sets` (split-conformal
+        prediction). The guarantee holds on average over rows from the same source as the calibration rows.
 
         Args:
             X: inputs [rows, features].
-            coverage: how often a set is to hold the truth.
+            coverage: the probability with which a set should contain the truth.
 
         Raises:
-            ValueError: if `calibrate_sets` was not called, or with too few rows for this coverage.
+            ValueError: if `calibrate_sets` was not called, or was called with too few rows for this coverage.
             IntractableError: if a set is too large to list.
 
         Example:
@@ -273,7 +273,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return grow_sets(lambda rows: self.network_(x if rows is None else x[rows]), len(x), threshold)
 
     def broken_rows(self, y: NDArray[np.float32]) -> NDArray[np.bool_]:
-        """Which rows of y (0, 1 and NaN [rows, labels]) break the constraint, however they are completed [rows]."""
+        """Which rows of y (0, 1 and NaN [rows, labels]) violate the constraint however they are completed [rows]."""
         if not np.isnan(y).any():
             return ~np.asarray(self.circuit_.satisfied(y.astype(np.uint8)), bool)
         rows = torch.from_numpy(y)
@@ -282,7 +282,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return broken
 
     def distribution(self, X: Any) -> Any:
-        """The distribution over y for all rows, with every query that it has.
+        """The distribution over y for all rows, for any query.
 
         Example:
             >>> model = SPLClassifier("a | b", epochs=1).fit([[0.0], [1.0]], [[0, 1], [1, 1]])
@@ -296,13 +296,13 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # files ----------------------------------------------------------------------------------------------------------
 
     def saved_state(self) -> dict[str, Any]:
-        """Everything but the network, as plain data; for :func:`semprola.save`."""
+        """Everything except the network, as plain data; for :func:`semprola.save`."""
         check_is_fitted(self, "network_")
         return state_of(self)
 
     @classmethod
     def from_saved(cls, state: Mapping[str, Any], network: nn.Module, circuit: Circuit) -> SPLClassifier:
-        """The estimator with such a state; for :func:`semprola.load`."""
+        """The estimator with this saved state; for :func:`semprola.load`."""
         estimator: SPLClassifier = restored(cls, state, network, circuit)
         return estimator
 
@@ -320,12 +320,12 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not 0 <= self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must be from 0 to below 1, not {self.validation_fraction!r}")
         if self.layer == "product" and self.units != 1:
-            raise ValueError("units are for layer='single': give components= instead")
+            raise ValueError("units= is for layer='single': use components= instead")
 
     def _rows(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool, classes: Any = None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        """Inputs, labels and weights as tensors; on a reset, labels and circuit are made first."""
+        """Inputs, labels and weights as tensors; on a reset, also sets the labels and the circuit."""
         if y is None:
             raise ValueError("this SPLClassifier requires y to be passed, but the target y is None")
         X = validate_data(self, X, dtype=np.float64, reset=reset)
@@ -344,7 +344,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             first = np.flatnonzero(wrong).tolist()
             shown = ", ".join(map(str, first[:5])) + (", …" if len(first) > 5 else "")
             raise SemprolaError(
-                f"{len(first)} of {len(rows)} rows of y break the constraint: {shown}; semprola.violations says why"
+                f"{len(first)} of {len(rows)} rows of y violate the constraint: {shown}; semprola.violations says why"
             )
         if weight is not None:
             weight = torch.from_numpy(weight[counted])
@@ -371,7 +371,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _one_hot_of(self, y: NDArray[Any], reset: bool, classes: Any) -> NDArray[np.float32]:
         if self.constraint is not None:
-            raise LabelError("y has one class for each row, but the constraint needs one column for each label")
+            raise LabelError("y has one class per row, but the constraint needs one column per label")
         if y.dtype.kind == "f":
             assert_all_finite(y, input_name="y")
         check_classification_targets(y)
@@ -382,7 +382,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.is_multilabel_ = False
         unknown = np.setdiff1d(y, self.classes_)
         if len(unknown):
-            raise ValueError(f"y has the class {unknown[0]!r}, which is not one of classes")
+            raise ValueError(f"y has the class {unknown[0]!r}, which is not one of the known classes")
         table: NDArray[np.float32] = (y[:, None] == self.classes_[None, :]).astype(np.float32)
         return table
 
@@ -393,7 +393,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ).to(self.device)  # fmt: skip
 
     def _held_out(self, count: int) -> Tensor:
-        """Which rows early stopping looks at [rows]; none of a small table."""
+        """Which rows are held out for early stopping [rows]; none if there are few rows."""
         chosen = torch.zeros(count, dtype=torch.bool)
         size = int(self.validation_fraction * count)
         if count >= _FEWEST and size:

@@ -1,4 +1,4 @@
-"""What an estimator has beside its network, as plain data."""
+"""The state of an estimator besides its network, as plain data."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from semprola.training.rules import read_rules
 
 
 def state_of(estimator: Any) -> dict[str, Any]:
-    """Everything about a fitted estimator but the network, ready for JSON."""
+    """Everything about a fitted estimator except the network, ready for JSON."""
     parameters = estimator.get_params()
     rules = read_rules(parameters.pop("constraint"))
     texts = [str(rule) for rule in rules if isinstance(rule, Formula) and _has_text(rule)]
@@ -35,7 +35,7 @@ def state_of(estimator: Any) -> dict[str, Any]:
 
 
 def restored(kind: Any, state: Mapping[str, Any], network: nn.Module, circuit: Circuit) -> Any:
-    """The estimator of some kind with such a state and network."""
+    """An estimator of this class with this state and network."""
     rules, classes = state["rules"], state["classes"]
     constraint: Any = circuit if rules is None else "\n".join(rules) or None
     model = kind(**{"constraint": None if classes is not None else constraint, **state["parameters"]})
@@ -54,7 +54,7 @@ def restored(kind: Any, state: Mapping[str, Any], network: nn.Module, circuit: C
 
 
 def _has_text(rule: Formula) -> bool:
-    """Whether the text of a formula says it all; that of a family does not."""
+    """Whether the text of a formula defines it completely; the text of a family does not."""
     try:
         return set(parse(str(rule)).labels()) == set(rule.labels())
     except SemprolaError:
@@ -62,7 +62,7 @@ def _has_text(rule: Formula) -> bool:
 
 
 def _plain(value: Any) -> Any:
-    """Lists and numbers of Python, from those of NumPy."""
+    """NumPy arrays and numbers as Python lists and numbers."""
     if isinstance(value, np.ndarray | tuple | list):
         return [_plain(part) for part in value]
     return value.item() if isinstance(value, np.generic) else value

@@ -1,4 +1,4 @@
-"""Temperatures fitted on validation rows, and how far stated probabilities are from what comes true."""
+"""Calibration: temperatures fitted on validation rows, and how far stated probabilities are from frequencies."""
 
 from __future__ import annotations
 
@@ -19,27 +19,27 @@ from semprola.training.naming import by_name
 from semprola.training.objective import log_likelihood, predict
 
 _MOST_ROWS = 1024
-"""Rows whose distributions are made at once."""
+"""Number of rows whose distributions are made at once."""
 _LARGEST = 5.0
-"""Log-temperatures beyond this say that the validation rows do not determine them."""
+"""Log-temperatures are kept within this bound: larger ones mean that the validation rows do not determine them."""
 
 
 def calibrate(model: nn.Module | Tensor, valid: Any, constraint: Any = None) -> Calibrated | Temperature:
     """Fit temperatures to validation rows by maximum likelihood.
 
-    A network that was trained for long states probabilities that are too large. One temperature per mixture component,
-    and one for the weights of the components, corrects that without changing what was learnt. They are never worse on
-    the validation rows than leaving the model as it is.
+    A network that was trained for long is overconfident. One temperature per mixture component, and one for the weights
+    of the components, correct this without changing what was learnt. On the validation rows, the result is never worse
+    than the original model.
 
     Args:
         model: a layer, or a network that ends in one; or logits [rows, labels] of independent labels.
         valid: validation rows (x, y), (x, y, given) or (x, y, given, weight), for a layer or network; or y
             [rows, labels], for logits. Labels may be NaN where they were not observed.
-        constraint: for logits, the rules under which the likelihood is taken; without, labels are independent.
+        constraint: for logits, the constraint under which the likelihood is taken; by default labels are independent.
 
     Returns:
-        For a layer, a module with the same call that returns calibrated distributions. For logits, a module that turns
-        logits into calibrated ones, to be passed to :func:`semprola.constrain`.
+        For a layer, a module that is called in the same way and returns calibrated distributions. For logits, a module
+        that turns logits into calibrated ones, which you can pass to :func:`semprola.constrain`.
 
     Raises:
         ViolationError: if a validation row violates the constraint.
@@ -50,14 +50,14 @@ def calibrate(model: nn.Module | Tensor, valid: Any, constraint: Any = None) -> 
         <...>
         >>> x = torch.randn(400, 2)
         >>> y = (x + torch.randn(400, 2) > 0).float()
-        >>> scaled = calibrate(10 * x, y)  # logits that are far too sure
+        >>> scaled = calibrate(10 * x, y)  # overconfident logits
         >>> bool(3 < scaled.temperature < 10)
         True
     """
     if isinstance(model, Tensor):
         return _calibrate_logits(model, valid, constraint)
     if constraint is not None:
-        raise ValueError("a layer has a constraint already: constraint= is for logits")
+        raise ValueError("constraint= is for logits: a layer already has a constraint")
     batch = as_batch(by_name(model, valid))
     was_training = model.training
     model.eval()
@@ -74,9 +74,9 @@ class Calibrated(nn.Module):
     """A layer, or a network that ends in one, whose distributions are tempered.
 
     Args:
-        model: what is calibrated; its parameters stay as they are.
-        temperature: of each component [components].
-        mixing_temperature: of the weights of the components.
+        model: the model to calibrate; its parameters are unchanged.
+        temperature: temperature of each component [components].
+        mixing_temperature: temperature of the weights of the components.
     """
 
     temperature: Tensor
@@ -93,7 +93,7 @@ class Calibrated(nn.Module):
         return tempered(self.model(*inputs, **options), self.temperature, self.mixing_temperature)
 
     def extra_repr(self) -> str:
-        """What `repr` shows beside the model."""
+        """What `repr` shows besides the model."""
         return f"temperature={[round(value, 3) for value in self.temperature.tolist()]}"
 
 
@@ -120,17 +120,17 @@ class Temperature(nn.Module):
 
 
 def calibration_report(p: ConstrainedDistribution, y: Any, bins: int = 10) -> dict[str, dict[str, list[float]]]:
-    """How far stated probabilities are from what comes true.
+    """How far stated probabilities are from observed frequencies.
 
     Args:
         p: distributions for some rows, batch shape [rows].
-        y: what came true [rows, labels], or by name; NaN where it is not known.
-        bins: intervals of probability of equal width.
+        y: the true labels [rows, labels], or by name; NaN where unknown.
+        bins: number of probability intervals of equal width.
 
     Returns:
         For "marginals" (the probability that each label holds) and "mode" (the probability that the whole prediction
-        is right): "confidence", "accuracy" and "rows" of each interval, and in "error" the expected calibration error,
-        see :func:`semprola.training.metrics.reliability`. Rows with a label that is not known are left out of "mode".
+        is right): "confidence", "accuracy" and "rows" of each interval, and the expected calibration error in "error";
+        see :func:`semprola.training.metrics.reliability`. Rows with an unknown label are left out of "mode".
 
     Example:
         >>> import torch, semprola as sp
@@ -164,7 +164,7 @@ def _calibrate_logits(logits: Tensor, valid: Any, constraint: Any) -> Temperatur
 
 
 def _free(labels: int) -> Any:
-    """The circuit that allows everything."""
+    """The circuit that allows every label vector."""
     builder = CircuitBuilder([str(i + 1) for i in range(labels)])
     return builder.build(builder.true())
 

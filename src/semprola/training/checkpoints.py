@@ -1,4 +1,4 @@
-"""Checkpoints: everything that a run needs to go on to the result that it would have had."""
+"""Checkpoints: everything that a run needs to resume and reach the same result."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from semprola.training.settings import History
 def save_checkpoint(
     path: Path, key: str, model: Any, optimizer: torch.optim.Optimizer, history: History, best: dict[str, Any]
 ) -> None:
-    """Write a checkpoint; an earlier one stays whole until this one is."""
+    """Write a checkpoint; the previous one stays intact until this one is complete."""
     content = {
         "key": key,
         "model": model.state_dict(),
@@ -39,12 +39,12 @@ def load_checkpoint(
     try:
         content = torch.load(path, weights_only=True, map_location="cpu")
         if content["key"] != key:
-            raise FormatError(f"{path}: a checkpoint of other settings: remove it, or choose another folder")
+            raise FormatError(f"{path}: the checkpoint belongs to other settings: remove it, or choose another folder")
         model.load_state_dict(content["model"])
         optimizer.load_state_dict(content["optimizer"])
         return History(**content["history"]), dict(content["best"])
     except FormatError:
         raise
-    except Exception as error:  # a damaged archive shows itself in many ways
+    except Exception as error:  # a damaged archive can raise almost anything
         reason = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise FormatError(f"{path}: not a checkpoint that can be resumed ({reason}): remove it") from None

@@ -1,4 +1,4 @@
-"""Training rows as minibatches whose order depends on nothing but the seed and the number of the step."""
+"""Training rows as minibatches whose order depends only on the seed and the step."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 
 
 class Batch(NamedTuple):
-    """Rows: inputs x [rows, ...], labels y [rows, labels], the constraint's inputs, and a weight for each row."""
+    """Rows: inputs x [rows, ...], labels y [rows, labels], the constraint's inputs, and one weight per row."""
 
     x: Tensor
     y: Tensor
@@ -30,14 +30,14 @@ class Source(Protocol):
     """Where batches come from."""
 
     def batches_per_epoch(self) -> int:
-        """How many steps an epoch has."""
+        """Number of steps per epoch."""
 
     def from_step(self, step: int) -> Iterator[Batch]:
-        """The batches of this and all later steps, without end."""
+        """The batches of this step and all later ones, endlessly."""
 
 
 def as_batch(rows: Any) -> Batch:
-    """A tuple (x, y), (x, y, given) or (x, y, given, weight) of tensors or arrays, checked.
+    """The batch of a tuple (x, y), (x, y, given) or (x, y, given, weight) of tensors or arrays, checked.
 
     Raises:
         ValueError: if it is something else, or the parts have different numbers of rows.
@@ -57,7 +57,7 @@ def as_batch(rows: Any) -> Batch:
 
 
 def as_source(rows: Any, batch_size: int | None, seed: int) -> Source:
-    """Minibatches from tensors, or from a DataLoader (or any iterable with a length) that yields such tuples.
+    """Minibatches from a tuple of tensors, or from a DataLoader (or any iterable with a length) of such tuples.
 
     Raises:
         ValueError: if there are no rows.
@@ -78,12 +78,12 @@ def as_source(rows: Any, batch_size: int | None, seed: int) -> Source:
 
 
 def mixed(seed: int, number: int) -> int:
-    """A seed for each pair of numbers."""
+    """A seed made from two numbers."""
     return (seed * 1_000_003 + number * 7_919 + 12_345) % (1 << 63)
 
 
 class _Tensors:
-    """Consecutive parts of a permutation that is drawn anew for every pass over the rows."""
+    """Consecutive parts of a permutation; a new permutation is drawn for every epoch."""
 
     def __init__(self, rows: Batch, size: int | None, seed: int) -> None:
         self._rows, self._seed = rows, seed
@@ -107,7 +107,7 @@ class _Tensors:
 
 
 class _Loader:
-    """The batches of a data loader; a resumed run skips those that were used."""
+    """The batches of a data loader; a resumed run skips those already used."""
 
     def __init__(self, loader: Any, seed: int) -> None:
         self._loader, self._seed = loader, seed

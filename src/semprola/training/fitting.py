@@ -22,7 +22,7 @@ from semprola.training.progress import Progress
 from semprola.training.settings import FitSettings, History, Look
 
 _MOST_ROWS = 4096
-"""Validation rows that are evaluated at a time."""
+"""Number of validation rows that are evaluated at once."""
 _SHOWN = 5
 
 Callback = Callable[[Look], bool | None]
@@ -42,29 +42,29 @@ def fit(
 ) -> History:
     """Train in place by maximum likelihood; the model ends with the parameters that were best on the validation rows.
 
-    Labels that are NaN are not observed: such rows train by the marginal likelihood of the others. The order of rows
-    and the randomness of a step depend only on the seed and the number of the step. So a run that was stopped and is
-    resumed from its checkpoint ends with the same parameters as one that was not, and processes started by torchrun
-    reach the result of a single process up to rounding (without dropout: each process draws its own).
+    Labels that are NaN are unobserved; rows that have some are trained by the marginal likelihood of their observed
+    labels. The order of rows and the randomness of a step depend only on the seed and the step. So a run that is
+    resumed from a checkpoint ends with the same parameters as an uninterrupted one, and processes started by torchrun
+    reach the same result as a single process up to rounding (except with dropout, which each process draws itself).
 
     Args:
         model: a module that returns a distribution: ``model(x)``, or ``model(x, given)`` if the rows have inputs of the
-            constraint. If it has a method ``loss(x, y, given, penalize=)``, that is minimised in place of the negative
+            constraint. If it has a method ``loss(x, y, given, penalize=)``, that is minimised instead of the negative
             log-likelihood.
         train: a tuple (x, y), (x, y, given) or (x, y, given, weight) of tensors whose first dimension is the rows (y
             and given also as dicts or data frames, whose columns are matched by name), or a DataLoader that yields such
-            tuples of tensors. Under torchrun, tensors are divided among the processes; a DataLoader must do that itself
-            (``DistributedSampler``).
-        valid: the rows to choose the best parameters by, as a tuple; None to keep the last parameters.
+            tuples of tensors. Under torchrun, tensors are divided among the processes; a DataLoader must divide them
+            itself (``DistributedSampler``).
+        valid: the rows for choosing the best parameters, as a tuple; None to keep the last parameters.
         settings: how to train; by default ``FitSettings()``.
-        seed: of the order of rows and of dropout. The first parameters are those that the model has.
-        checkpoint: a file to continue from if it exists, and to write at every evaluation.
+        seed: seed of the order of rows and of dropout. The model's current parameters are the initial ones.
+        checkpoint: a file to resume from if it exists, and to write at every evaluation.
         callbacks: called with a :class:`Look` after every evaluation; training stops if one returns True.
-        progress: True to show the step, the loss and the throughput, or a `Progress` of your own.
-        **changes: single settings, by name: ``fit(model, train, valid, epochs=20, lr=1e-2)``.
+        progress: True to show the step, the loss and the throughput, or your own `Progress`.
+        **changes: individual settings, by name: ``fit(model, train, valid, epochs=20, lr=1e-2)``.
 
     Returns:
-        What was seen on the way.
+        The history of losses and validation scores.
 
     Raises:
         FormatError: if the checkpoint is damaged or belongs to other settings.
@@ -139,7 +139,7 @@ class _Run:
             progress.show(look)
             if path is not None and self.team.leads:
                 save_checkpoint(path, key, self.model, self.optimizer, history, self.best)
-            # every callback is called, also after one that wants to stop
+            # call every callback, even if an earlier one wants to stop
             wishes = [bool(callback(look)) for callback in callbacks]
             finished = step >= self.steps or self._gives_up() or self.team.agree(any(wishes))
         self.model.load_state_dict(self.best)
@@ -147,9 +147,9 @@ class _Run:
         return history
 
     def _step(self, batch: Batch, step: int) -> float:
-        """One gradient step, with randomness that depends on nothing but the seed and the number of the step."""
+        """One gradient step, whose randomness depends only on the seed and the step."""
         self.model.train()
-        # torch.manual_seed also prepares devices that are not there, which takes longer than a small step
+        # torch.manual_seed also prepares absent devices, which takes longer than a small step
         torch.default_generator.manual_seed(mixed(self.seed + 15_485_863 * self.team.rank, step))
         if self.device.type == "cuda":
             torch.cuda.manual_seed(mixed(self.seed + 15_485_863 * self.team.rank, step))
@@ -173,19 +173,18 @@ class _Run:
 
     @torch.no_grad()
     def _reason(self, batch: Batch) -> str:
-        """Why the loss is not finite, as far as the rows show."""
+        """Why the loss is not finite, judging by the rows."""
         if not bool(batch.x.isfinite().all()):
             return "the inputs x have infinities or NaN"
         circuit: Any = next((m.circuit for m in self.model.modules() if hasattr(m, "circuit")), None)
         if circuit is None or bool(batch.y.isnan().any()):
-            return "a label violates the constraint, or lr is too large"
+            return "labels violate the constraint, or lr is too large"
         given = None if batch.given is None else batch.given.cpu().numpy()
         wrong = (~torch.as_tensor(circuit.satisfied(batch.y.cpu().numpy(), given))).nonzero().flatten().tolist()
         if not wrong:
             return "lr is too large"
         shown = "; ".join(_ones(batch.y[row], circuit.labels) for row in wrong[:_SHOWN])
-        rows = f"{len(wrong)} of {len(batch.y)} rows of the batch, first those with"
-        return f"a label violates the constraint ({rows} {shown})"
+        return f"labels violate the constraint in {len(wrong)} of {len(batch.y)} rows of the batch ({shown})"
 
     @torch.no_grad()
     def _look(self, step: int, loss: float) -> None:
@@ -215,7 +214,7 @@ class _Run:
 
 @torch.no_grad()
 def evaluate(model: Any, rows: Batch, device: torch.device | None = None) -> tuple[float, float]:
-    """Exact match in percent, and mean log-likelihood, on some rows; of the observed labels where some are NaN."""
+    """Exact match in percent, and mean log-likelihood, on some rows; labels that are NaN are ignored."""
     scores, log_probs, sizes = [], [], []
     for first in range(0, max(1, len(rows.x)), _MOST_ROWS):
         part = rows if len(rows.x) <= _MOST_ROWS else rows.take(slice(first, first + _MOST_ROWS))
@@ -234,7 +233,7 @@ def evaluate(model: Any, rows: Batch, device: torch.device | None = None) -> tup
 
 
 def _mean_log_likelihood(p: Any, y: Tensor) -> float:
-    """NaN for a model that has no likelihood; such models are chosen by their exact match."""
+    """The mean log-likelihood; NaN for a model without a likelihood, which is chosen by its exact match."""
     try:
         return float(log_likelihood(p, y).mean())
     except IntractableError:
@@ -245,7 +244,7 @@ def _changed(settings: FitSettings, changes: dict[str, Any]) -> FitSettings:
     known = [field.name for field in fields(FitSettings)]
     unknown = [name for name in changes if name not in known]
     if unknown:
-        raise TypeError(f"fit knows no setting {unknown[0]!r}; it knows {', '.join(known)}")
+        raise TypeError(f"fit has no setting {unknown[0]!r}; its settings are {', '.join(known)}")
     return replace(settings, **changes)
 
 
@@ -259,7 +258,7 @@ def _label_weight(settings: FitSettings, device: torch.device) -> Tensor | None:
 
 
 def _key(model: Any, settings: FitSettings, seed: int) -> str:
-    """What a checkpoint belongs to."""
+    """A text that identifies the run that a checkpoint belongs to."""
     described = model.describe() if callable(getattr(model, "describe", None)) else repr(model)
     if callable(settings.schedule):
         settings = replace(settings, schedule="constant", label_weight=settings.label_weight)

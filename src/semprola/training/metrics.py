@@ -1,4 +1,4 @@
-"""Figures of merit of predicted label vectors."""
+"""Metrics of predicted label vectors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def exact(predicted: Tensor, y: Tensor) -> float:
 
 
 def observed_exact(predicted: Tensor, y: Tensor) -> float:
-    """The same for rows in which labels may be NaN: percentage of rows with every observed label right.
+    """Percentage of rows with every observed label right; labels that are NaN are not observed.
 
     Example:
         >>> observed_exact(torch.tensor([[0, 1], [1, 1]]), torch.tensor([[0, float("nan")], [1, 0]]))
@@ -42,7 +42,7 @@ def auprc(marginals: Tensor, y: Tensor) -> float:
     left out.
 
     Args:
-        marginals: probabilities of the labels [rows, labels], such as ``p.mean``, which is exact.
+        marginals: probabilities of the labels [rows, labels], such as ``p.mean``.
         y: 0, 1, or NaN where not observed [rows, labels].
 
     Returns:
@@ -76,7 +76,7 @@ def hamming(predicted: Tensor, y: Tensor) -> float:
 
 
 def obeys(constraint: Formula, labels: tuple[str, ...], predicted: Tensor, given: Tensor | None = None) -> Tensor:
-    """Which rows satisfy the constraint, by evaluating the formula; no circuit is asked.
+    """Which rows satisfy the constraint, by evaluating the formula itself and not a circuit.
 
     Args:
         constraint: what must hold.
@@ -103,12 +103,12 @@ def consistent(constraint: Formula, labels: tuple[str, ...], predicted: Tensor, 
 
 
 def calibration_error(confidence: Any, right: Any, bins: int = 10) -> float:
-    """Expected calibration error: how far stated probabilities are from the shares that came true, on average.
+    """Expected calibration error: how far stated probabilities are from observed frequencies, on average.
 
     Args:
         confidence: the stated probabilities, of any shape.
         right: whether each came true, of the same shape.
-        bins: intervals of probability of equal width.
+        bins: number of probability intervals of equal width.
 
     Example:
         >>> round(calibration_error([0.8, 0.8], [True, False]), 3)
@@ -118,16 +118,16 @@ def calibration_error(confidence: Any, right: Any, bins: int = 10) -> float:
 
 
 def reliability(confidence: Any, right: Any, bins: int = 10) -> dict[str, list[float]]:
-    """How often predictions of a stated probability are right.
+    """How often predictions with a stated probability are right.
 
     Args:
         confidence: the stated probability of each prediction [rows].
         right: whether it was right [rows].
-        bins: intervals of probability of equal width.
+        bins: number of probability intervals of equal width.
 
     Returns:
-        For each interval that has rows: "confidence" (mean stated), "accuracy" (share that is right), "rows"; and the
-        expected calibration error in "error", a list of one number.
+        For each interval that has rows: "confidence" (mean stated probability), "accuracy" (share of right
+        predictions), "rows"; and the expected calibration error in "error", a list of one number.
 
     Example:
         >>> reliability([0.9, 0.9, 0.1], [True, False, False], bins=2)["accuracy"]

@@ -1,4 +1,4 @@
-"""Training rows whose labels or inputs come by name: dicts and data frames."""
+"""Training rows whose labels or inputs are given by name: dicts and data frames."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from semprola.errors import LabelError
 def by_name(model: nn.Module, rows: Any) -> Any:
     """Rows (x, y, …) with y and given as tensors, in the order of the labels and inputs of the model's layer.
 
-    Columns of y that are left out, and missing entries, are NaN: not observed. Anything that is not by name is returned
-    as it is.
+    Columns of y that are left out and missing entries become NaN (not observed). Rows without names are returned
+    unchanged.
 
     Args:
-        model: the network; it must hold one layer with a constraint if something is by name.
+        model: the network; if anything is given by name, it must have exactly one constraint.
         rows: a tuple (x, y), (x, y, given) or (x, y, given, weight).
 
     Raises:

@@ -1,4 +1,4 @@
-"""The network for tables: standardised inputs, a perceptron, and a layer that obeys the rules."""
+"""The network for tables: standardised inputs, a perceptron, and a constrained layer."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ def tabular_network(
     components: int,
     units: int,
 ) -> nn.Sequential:
-    """A network that starts at the scale of the inputs and at the frequencies of the labels.
+    """A network that standardises its inputs and starts at the frequencies of the labels.
 
     Args:
         x: training inputs [rows, features].
         y: training labels, NaN where not observed [rows, labels].
-        weight: of the rows [rows], or None.
+        weight: weights of the rows [rows], or None.
         circuit: the compiled constraint.
         hidden: widths of the hidden layers.
-        dropout: share of hidden units left out in training.
+        dropout: probability of dropout after each hidden layer.
         layer: "single" (`SPL`) or "product" (`ProductSPL`).
-        components: components of the mixture.
-        units: units of each sum, for "single".
+        components: number of mixture components.
+        units: number of units per sum, for "single".
     """
     modules: list[nn.Module] = [Standardize(x.shape[1]).measure(x, weight)]
     width = x.shape[1]

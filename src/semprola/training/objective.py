@@ -1,4 +1,4 @@
-"""What training minimises: the negative log-likelihood, by marginals where labels are not observed."""
+"""What training minimises: the negative log-likelihood, or the marginal one where labels are not observed."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ class Objective(nn.Module):
 
     Args:
         model: returns a distribution for inputs x (and inputs of the constraint). If it has a method
-            ``loss(x, y, given, penalize=)``, that is what is minimised.
-        label_weight: weights of the labels' own log losses [labels], or None.
+            ``loss(x, y, given, penalize=)``, that is minimised instead.
+        label_weight: weights of the individual labels' log losses [labels], or None.
     """
 
     def __init__(self, model: nn.Module, label_weight: Tensor | None = None) -> None:
@@ -28,11 +28,11 @@ class Objective(nn.Module):
         self.register_buffer("label_weight", label_weight, persistent=False)
 
     def forward(self, batch: Batch, penalize: bool = True) -> Tensor:
-        """The mean loss over the rows of a batch, by their weights if they have any."""
+        """The mean loss over the rows of a batch, weighted if they have weights."""
         own = getattr(self.model, "loss", None)
         if inspect.ismethod(own):
             if batch.weight is not None or self.label_weight is not None:
-                raise ValueError(f"{type(self.model).__name__} has a loss of its own, which knows no weights")
+                raise ValueError(f"{type(self.model).__name__} has its own loss, which does not support weights")
             loss: Tensor = own(batch.x, batch.y, batch.given, penalize=penalize)
             return loss
         with scoring(batch.y if self.label_weight is None else None):
@@ -43,7 +43,7 @@ class Objective(nn.Module):
         if batch.weight is None:
             return rows.mean()
         weight = batch.weight.to(rows)
-        # a row without weight may be impossible: infinity times zero is not a number
+        # a row of weight zero may be impossible, and infinity times zero is NaN
         return torch.where(weight == 0, 0.0, rows * weight).sum() / weight.sum().clamp_min(1e-30)
 
 
@@ -53,7 +53,7 @@ def predict(model: Any, batch: Batch) -> Any:
 
 
 def log_likelihood(p: Any, y: Tensor) -> Tensor:
-    """Log-probability of the labels [rows]; of the observed ones where some are NaN."""
+    """Log-probability of the labels [rows]; where some are NaN, of the observed ones."""
     if y.is_floating_point() and bool(y.isnan().any()):
         value: Tensor = p.log_marginal(y)
         return value

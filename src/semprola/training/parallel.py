@@ -1,4 +1,4 @@
-"""Several processes as one: each takes a part of every batch, and the gradients are those of the whole batch."""
+"""Data-parallel training: each process takes a part of every batch, and gradients are those of the whole batch."""
 
 from __future__ import annotations
 
@@ -33,11 +33,13 @@ class Team:
         return nn.parallel.DistributedDataParallel(module)
 
     def share(self, batch: Batch, whole: bool) -> tuple[Batch, float]:
-        """This process's rows of a batch, and the factor that makes the average of all losses that of all rows.
+        """This process's rows of a batch, and a factor for its loss.
+
+        With these factors, the average of the processes' losses is the mean loss over all rows.
 
         Args:
-            batch: the rows of all processes, or of this one alone if a sampler has divided them.
-            whole: which of the two.
+            batch: the rows of all processes, or only of this one if a sampler has divided them.
+            whole: whether the batch has the rows of all processes.
         """
         if self.size == 1:
             return batch, 1.0
@@ -58,7 +60,7 @@ class Team:
         return float(total) / self.size
 
     def agree(self, flag: bool) -> bool:
-        """What the first process says."""
+        """The flag of the first process."""
         if self.size == 1:
             return flag
         told: Tensor = torch.tensor(int(flag))

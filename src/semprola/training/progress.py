@@ -1,4 +1,4 @@
-"""How far a training run is: a bar in a terminal (with rich), plain lines elsewhere."""
+"""The progress of a training run: a bar in a terminal (with rich), plain lines elsewhere."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _SECONDS_BETWEEN_LINES = 15.0
 
 
 class Progress:
-    """Shows the step, the loss, the exact match on validation rows and the throughput; use it as a context manager.
+    """Shows the step, the loss, the exact match on validation rows and the throughput. Use it as a context manager.
 
     Args:
-        title: what is running.
-        steps: how many steps there will be at most.
+        title: the name of the run.
+        steps: largest number of steps.
         quiet: show nothing.
     """
 
@@ -28,7 +28,7 @@ class Progress:
         self._last = time.monotonic()
 
     def __enter__(self) -> Progress:
-        """Open the bar, where there is a terminal and rich is installed."""
+        """Open the bar, if there is a terminal and rich is installed."""
         if not self.quiet and sys.stderr.isatty():
             self._bar = _rich_bar()
             if self._bar is not None:

@@ -1,4 +1,4 @@
-"""Constraints as people have them: a formula, its text, pairs of a hierarchy, a compiled circuit, or a file."""
+"""Constraints in all the forms that users have: formulas, texts, pairs of a hierarchy, circuits and files."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ _CLAUSES = (".cnf", ".dimacs", ".gz", ".xz", ".bz2")
 
 
 def read_rules(source: Any) -> list[Formula | Circuit]:
-    """The rules of a constraint, one by one, as far as they can be told apart.
+    """The rules of a constraint as a list, as far as they can be separated.
 
     Args:
-        source: a formula or a family; text, with one rule on each line or one formula on several; (child, parent) pairs
-            of a hierarchy; a compiled circuit; the path of a file with such text, of a .cnf or of an .sp file; or None
-            for no rules.
+        source: a formula or a family; text with one rule per line, or one formula on several lines; (child, parent)
+            pairs of a hierarchy; a compiled circuit; the path of a file with such text, of a .cnf or of an .sp file; or
+            None for no rules.
 
     Raises:
         ParseError: if the text is not a formula; the message names the file and the line.
@@ -64,7 +64,7 @@ def compile_rules(rules: Sequence[Formula | Circuit], labels: Sequence[str] | No
     if len(rules) == 1:
         return compile(rules[0], labels=labels, **limits)
     if any(isinstance(rule, Circuit) for rule in rules):
-        raise FormatError("a compiled circuit cannot be combined with other rules: give the formulas")
+        raise FormatError("a compiled circuit cannot be combined with other rules: pass formulas instead")
     whole = And([rule for rule in rules if isinstance(rule, Formula)]) if rules else TRUE
     return compile(whole, labels=labels, **limits)
 
@@ -85,5 +85,5 @@ def _read_file(path: Path) -> list[Formula | Circuit]:
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
-        raise FormatError(f"{path}: not UTF-8 text: rules are a text file with one rule on each line") from None
+        raise FormatError(f"{path}: not UTF-8 text: rules are a text file with one rule per line") from None
     return list(parse_rules(text, f"{path}: "))

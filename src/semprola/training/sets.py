@@ -1,4 +1,4 @@
-"""Split-conformal prediction sets: consistent label vectors that hold the truth with a stated probability."""
+"""Split-conformal prediction sets: consistent label vectors that contain the truth with a stated probability."""
 
 from __future__ import annotations
 
@@ -19,19 +19,19 @@ from semprola.constraints import table
 from semprola.errors import IntractableError, LabelError
 
 _LISTED = 2**12
-"""Support up to which the list of a mixture's best states is exact."""
+"""Largest support for which the list of a mixture's best states is exact."""
 _FIRST = 16
-"""States that are listed at first."""
+"""Number of states that are listed at first."""
 
 
 @dataclass(frozen=True, eq=False)
 class PredictionSet:
-    """States that obey the constraint, most probable first.
+    """States of the constraint, most probable first.
 
     Args:
         labels: names of the columns.
         states: 0/1 [states, labels].
-        probabilities: of the states [states].
+        probabilities: probabilities of the states [states].
 
     Example:
         >>> found = PredictionSet(("cat", "animal"), np.array([[1, 1], [0, 1]]), np.array([0.7, 0.2]))
@@ -70,15 +70,15 @@ class PredictionSet:
 def conformal_threshold(log_probs: Any, coverage: float) -> float:
     """The log-probability that a state needs to be in a prediction set.
 
-    If calibration rows and new rows come from the same source, sets of all states that reach the threshold hold the
-    truth with at least the stated probability, whatever the model.
+    If calibration rows and new rows come from the same source, the set of all states that reach the threshold contains
+    the truth with at least the stated probability, for any model.
 
     Args:
-        log_probs: of the true states of rows that the model was not trained on [rows].
-        coverage: probability that a set is to hold the truth.
+        log_probs: log-probabilities of the true states of rows that the model was not trained on [rows].
+        coverage: the probability with which a set should contain the truth.
 
     Returns:
-        The threshold; -inf if there are too few rows for this coverage, so that only the set of all states will do.
+        The threshold; -inf if there are too few rows for this coverage, so that only the set of all states suffices.
 
     Raises:
         ValueError: if there are no rows, or the coverage is not between 0 and 1.
@@ -97,12 +97,12 @@ def conformal_threshold(log_probs: Any, coverage: float) -> float:
 
 
 def prediction_sets(p: Any, threshold: float, *, most: int = 2**16) -> list[PredictionSet]:
-    """For each row of a distribution all states whose log-probability reaches the threshold; at least the mode.
+    """For each row of a distribution, all states whose log-probability reaches the threshold; at least the mode.
 
     Args:
         p: a distribution with batch shape [rows].
         threshold: from :func:`conformal_threshold`.
-        most: states of a set that are listed at most.
+        most: largest number of states to list per set.
 
     Raises:
         IntractableError: if a set is larger, or the distribution is a mixture whose states cannot be ranked exactly.
@@ -119,13 +119,13 @@ def prediction_sets(p: Any, threshold: float, *, most: int = 2**16) -> list[Pred
 def grow_sets(
     distribution: Callable[[Tensor | None], Any], count: int, threshold: float, *, most: int = 2**16
 ) -> list[PredictionSet]:
-    """The same for rows whose distributions are made when needed: longer lists are made of fewer rows.
+    """Like :func:`prediction_sets`, but distributions are made on demand: longer lists are made for fewer rows.
 
     Args:
-        distribution: gives the distribution of some rows, by their numbers; it may ignore them and give that of all.
+        distribution: returns the distribution of some rows, by index; it may ignore the index and return that of all.
         count: number of rows.
         threshold: from :func:`conformal_threshold`.
-        most: states of a set that are listed at most.
+        most: largest number of states to list per set.
     """
     found: dict[int, PredictionSet] = {}
     rows, k = torch.arange(count), _FIRST
@@ -136,7 +136,7 @@ def grow_sets(
         if len(states) != len(rows):  # the distribution of all rows
             states, log_probs = states[rows], log_probs[rows]
         reaches = (log_probs >= threshold) & (log_probs > float("-inf"))
-        # a list that ends below the threshold, or with the support, is whole
+        # a list that ends below the threshold, or with the support, is complete
         goes_on = reaches[:, -1] & (states.shape[1] == k)
         for i in torch.nonzero(~goes_on).flatten().tolist():
             found[int(rows[i])] = _set_of(p.labels, states[i], log_probs[i], reaches[i])

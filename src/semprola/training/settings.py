@@ -1,4 +1,4 @@
-"""How a model is trained, and what was seen on the way."""
+"""The settings of a training run, and its history."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ class FitSettings:
     Args:
         epochs: passes over the training rows.
         steps: gradient steps; overrides `epochs`.
-        batch_size: rows of a step; None for all of them. A DataLoader has its own.
+        batch_size: rows per step; None for all of them. A DataLoader has its own.
         lr: learning rate of AdamW.
         weight_decay: decoupled weight decay.
         schedule: "constant", "cosine" or "linear" (down to zero at the last step), or a function of the step and the
             number of steps that returns a factor of `lr`.
-        warmup: steps in which the learning rate rises from zero.
-        clip: largest norm of the gradient; None for any.
+        warmup: number of steps over which the learning rate rises from zero.
+        clip: largest norm of the gradient; None for no clipping.
         precision: "float32", or "bfloat16" for mixed precision: the network in bfloat16, the circuit in float32.
-        evaluate_every: steps between two evaluations on the validation rows; None for one each epoch.
-        patience: evaluations without improvement before training stops; None to go on to the end.
+        evaluate_every: steps between two evaluations on the validation rows; None for once per epoch.
+        patience: evaluations without improvement before training stops; None to train to the end.
         choose: which parameters are best on the validation rows: those with the highest "likelihood", or with the
-            highest "exact" match (among equal ones, the highest likelihood).
-        penalty_from: step from which losses that a model adds to its likelihood count.
-        label_weight: weights of the labels' own log losses, which are added to the joint one: None for no such loss, a
-            number for all labels, or one for each.
+            highest "exact" match (ties are broken by likelihood).
+        penalty_from: first step at which losses that a model adds to its likelihood count.
+        label_weight: weight of the individual labels' log losses, which are added to the joint one: one number for all
+            labels, one per label, or None for no such losses.
 
     Raises:
         ValueError: if a setting is invalid.
@@ -55,7 +55,7 @@ class FitSettings:
     label_weight: float | tuple[float, ...] | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what makes no sense before any work is done."""
+        """Refuse invalid settings before any work is done."""
         for name, known in (("choose", CHOICES), ("precision", PRECISIONS)):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be {' or '.join(map(repr, known))}, not {getattr(self, name)!r}")
@@ -90,9 +90,9 @@ class FitSettings:
 
 @dataclass
 class History:
-    """What was seen on the way: one entry for each evaluation on the validation rows.
+    """The history of a training run: one entry per evaluation on the validation rows.
 
-    Without validation rows, `valid_exact` and `valid_log_prob` are empty and the last parameters count as the best.
+    Without validation rows, `valid_exact` and `valid_log_prob` are empty, and the last parameters count as the best.
     """
 
     step: list[int] = field(default_factory=list)
@@ -105,21 +105,21 @@ class History:
     seconds: float = 0.0
 
     def stale(self, since: int = 0) -> int:
-        """Evaluations since the best one, and since some step."""
+        """Number of evaluations after both the best one and the given step."""
         return sum(step > max(since, self.best_step) for step in self.step)
 
 
 @dataclass(frozen=True)
 class Look:
-    """What a callback is told after each evaluation.
+    """What a callback receives after each evaluation.
 
     Args:
-        step: gradient steps taken so far.
-        steps: how many there will be at most.
-        loss: of the last step.
-        rows_per_second: training rows a second since the last evaluation.
+        step: number of gradient steps so far.
+        steps: largest number of gradient steps.
+        loss: loss of the last step.
+        rows_per_second: training rows per second since the last evaluation.
         model: the model, with its current parameters.
-        history: all evaluations so far, this one included.
+        history: all evaluations so far, including this one.
     """
 
     step: int

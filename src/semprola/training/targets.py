@@ -1,4 +1,4 @@
-"""Labels as users have them (classes, tables of 0 and 1, data frames) as a table of 0, 1 and NaN, and back."""
+"""Turns labels in the forms that users have (arrays, sparse matrices, data frames) into a table of 0, 1 and NaN."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ def label_table(y: Any, labels: Sequence[str] | None = None) -> tuple[NDArray[np
 
     Args:
         y: 0, 1 and NaN (not observed) [rows, labels]: an array, a sparse matrix, or a pandas or polars data frame.
-        labels: names of the columns that are wanted, in this order; a data frame may have them in another.
+        labels: names of the wanted columns, in order; a data frame may have them in another order.
 
     Returns:
-        The table, float32 [rows, labels], and the names of its columns; None if it has no names and none were given.
+        The table, float32 [rows, labels], and the names of its columns, or None if none are known.
 
     Raises:
         LabelError: if a column is missing, unknown or repeated, or a value is not 0, 1 or NaN.
@@ -71,7 +71,7 @@ def _numbers(y: Any) -> NDArray[np.float64]:
     try:
         table = np.asarray(y, dtype=np.float64)
     except (TypeError, ValueError):
-        raise LabelError("y must be a table of 0, 1 and NaN, one column for each label") from None
+        raise LabelError("y must be a table of 0, 1 and NaN, with one column per label") from None
     if table.ndim != 2:
         raise LabelError(f"y must have shape [rows, labels], not {list(table.shape)}")
     return table

@@ -1,4 +1,4 @@
-"""How the experiments train: gradient steps on one thread, where sums have one order."""
+"""Training for the experiments: on one thread, so that sums are always taken in the same order."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ Rows = tuple[Tensor, Tensor, Tensor | None]
 
 
 class Trainable(Protocol):
-    """What the trainer asks of a model: a module that returns distributions and knows its own loss."""
+    """What the trainer expects of a model: a module that returns distributions and has its own loss."""
 
     def __call__(self, x: Tensor, given: Tensor | None = None) -> Any:
         """The distribution over y for inputs x [rows, inputs]."""
 
     def loss(self, x: Tensor, y: Tensor, given: Tensor | None = None, *, penalize: bool = True) -> Tensor:
-        """What to minimise; `penalize` says whether the losses that a method adds count."""
+        """The loss to minimise; `penalize` says whether the losses that a method adds count."""
 
     def describe(self) -> str:
-        """What a checkpoint belongs to: another model has another text."""
+        """A text that identifies the model, for checkpoints."""
 
     def parameters(self) -> Any: ...
     def state_dict(self) -> dict[str, Any]: ...
@@ -45,16 +45,16 @@ class TrainSettings:
     """How a model is trained.
 
     Args:
-        steps: most gradient steps.
-        lr: learning rate of Adam.
-        weight_decay: decoupled decay of the weights (AdamW).
-        batch_size: rows of a step; None for all of them.
+        steps: largest number of gradient steps.
+        lr: learning rate of AdamW.
+        weight_decay: decoupled weight decay.
+        batch_size: rows per step; None for all of them.
         evaluate_every: steps between two evaluations on the validation rows.
-        patience: evaluations without better parameters before training stops; None to go on to the end.
-        choose: what makes parameters better on the validation rows: "exact" (match; among equal ones the
-            log-likelihood) or "likelihood".
-        penalty_from: step from which the losses that a method adds count. From the start, a large weight makes every
-            prediction the same, which obeys the constraint.
+        patience: evaluations without improvement before training stops; None to train to the end.
+        choose: which parameters are best on the validation rows: those with the highest "exact" match (ties are broken
+            by likelihood), or with the highest "likelihood".
+        penalty_from: first step at which the losses that a method adds count. If a large weight counts from the start,
+            every prediction may become the same state that satisfies the constraint.
     """
 
     steps: int = 2000
@@ -83,19 +83,19 @@ def train(
     Args:
         model: what to train; make it after ``torch.manual_seed(seed)``.
         rows: the training rows.
-        valid: the rows to choose by.
+        valid: the rows for choosing the best parameters.
         settings: see `TrainSettings`.
-        seed: of the order of rows and of dropout.
-        checkpoint: a file from which to continue if it is there, and that is written at every evaluation.
-        progress: what shows how far it is.
-        stop: asked after every evaluation with the number of the step; true ends the run, to be resumed later.
+        seed: seed of the order of rows and of dropout.
+        checkpoint: a file to resume from if it exists, and to write at every evaluation.
+        progress: shows the progress, if given.
+        stop: called with the step after every evaluation; if it returns true, the run ends and can be resumed later.
 
     Raises:
         FormatError: if the checkpoint is damaged or belongs to other settings.
         SemprolaError: if the loss becomes NaN or infinite.
     """
     if settings.choose not in CHOICES:
-        raise SemprolaError(f"parameters are chosen by {' or '.join(CHOICES)}, not {settings.choose!r}")
+        raise SemprolaError(f"choose must be {' or '.join(map(repr, CHOICES))}, not {settings.choose!r}")
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
