@@ -87,7 +87,7 @@ def test_networks_of_ones_own(tmp_path: Path) -> None:
     assert torch.equal(sp.load(folder, Own(circuit, 5))(x).mean, model(x).mean)
     with pytest.raises(sp.FormatError, match=r"does not fit: 'body.weight' has shape \[5, 4\] in the file, \[6, 4\]"):
         Own.from_pretrained(folder, width=6)
-    with pytest.raises(sp.FormatError, match="another constraint"):
+    with pytest.raises(sp.FormatError, match="constraint is not the one that was saved"):
         sp.load(folder, Own(sp.compile(sp.parse("cat | dog | animal")), 5))
     with pytest.raises(sp.FormatError, match="not saved"):
         Unused(circuit).save_pretrained(tmp_path / "unused")
@@ -155,7 +155,7 @@ def test_what_is_damaged_is_refused(tmp_path: Path) -> None:
     assert "weights.safetensors: damaged" in said(lambda folder: (folder / "weights.safetensors").write_bytes(b"x"))
     assert "circuit-0.sp: damaged" in said(lambda folder: (folder / "circuit-0.sp").write_bytes(b"x"))
     assert "does not list the files" in said(index(files=[]))
-    assert "a part 'Popen'" in said(index(network={"class": "Popen", "options": {}}))
+    assert "has a 'Popen'" in said(index(network={"class": "Popen", "options": {}}))
     assert "damaged" in said(index(network={"class": "Linear", "options": {"in_features": "x"}}))
     assert "damaged" in said(index(network={"class": "SPL", "options": {"in_features": 8}, "circuit": 7}))
     other = {
@@ -174,7 +174,7 @@ def test_where_a_model_cannot_go(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("x")
     with pytest.raises(sp.FormatError, match="the folder holds something else"):
         sp.save(network(), tmp_path)
-    with pytest.raises(sp.FormatError, match="a model is a folder"):
+    with pytest.raises(sp.FormatError, match="a model is saved to a folder"):
         sp.save(network(), tmp_path / "file")
     with pytest.raises(TypeError, match="a torch module or an SPLClassifier, not int"):
         sp.save(3, tmp_path / "model")

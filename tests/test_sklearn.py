@@ -157,9 +157,7 @@ def test_weights() -> None:
     wrong[100:] = [1, 1, 0]
     weight = np.r_[np.ones(100), np.zeros(100)]
     assert model().fit(X, wrong, sample_weight=weight).score(*data(200, 1)) > 0.75
-    with pytest.raises(
-        sp.SemprolaError, match="100 of 200 rows of y violate the constraint: 100, 101, 102, 103"
-    ):
+    with pytest.raises(sp.SemprolaError, match="100 of 200 rows of y violate the constraint: 100, 101, 102, 103"):
         model().fit(X, wrong)
     with pytest.raises(ValueError, match="sample_weight must not be negative"):
         model().fit(X, y, sample_weight=-weight)
