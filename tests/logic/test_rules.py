@@ -1,4 +1,4 @@
-"""Rules: texts with one on each line, and formulas as lists of rules."""
+"""Lists of rules: from texts with one rule per line, and from conjunctions."""
 
 from __future__ import annotations
 

@@ -127,7 +127,7 @@ def _groups(conjuncts: Sequence[Formula], check: Callable[[], None]) -> list[lis
 
 
 def _direct(formula: Formula, budget: Budget, direct: bool) -> Circuit | None:
-    """The circuit of a formula that has a construction of its own."""
+    """The circuit of a formula that has a direct construction; None for any other."""
     if isinstance(formula, Leaf) and not isinstance(formula, Cnf):
         circuit = leaf_circuit(formula, budget)
         if circuit is None:

@@ -216,7 +216,7 @@ def _resolve(
         columns = tuple(name for name in mentioned if name not in hidden)
     both = set(columns) & set(inputs)
     if both:
-        raise LabelError(f"{min(both)!r} is both a label and given: list it in one of labels= and given=")
+        raise LabelError(f"{min(both)!r} is both a label and given: list it in labels= or in given=, not in both")
     listed = {*columns, *inputs}
     missing = [name for name in mentioned if name not in listed]
     if missing and not (isinstance(constraint, Cnf) and are_defined(constraint, map(int, missing))):

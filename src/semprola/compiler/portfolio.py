@@ -62,7 +62,7 @@ _CERTAIN, _LIKELY, _POSSIBLE = 16.0, 28.0, 40.0
 an order is the first choice even for very narrow formulas, the first choice for all others, and worth an early try."""
 _REFUTE_SECONDS = 2.0
 _LATE = 300_000
-"""With more joint states than possible, an order is followed only after the others have failed with so many nodes."""
+"""With more joint states than `_POSSIBLE`, an order is followed only after others have failed with this many nodes."""
 _EASY = {"line": 2, "topdown": 2.5, "sdd": 12}
 """A circuit with at most this many nodes per variable is kept without trying this back end."""
 _EASY_IF_NARROW = 5

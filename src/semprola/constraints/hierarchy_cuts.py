@@ -95,7 +95,7 @@ class _Closures:
         return [v for v, keep in zip(wanted, kept, strict=True) if keep]
 
     def _fill(self, gain: Floats, on: npt.NDArray[np.bool_]) -> None:
-        """In rows without a label on, choose the best closure that has one of the roots on."""
+        """In rows where no label is on, choose the best closure in which a root is on."""
         roots = [v for v, parents in enumerate(self.rule.parents_of) if not parents]
         trees = [v for v in roots if v in set(self.peeled)]
         empty = ~on.any(axis=1)

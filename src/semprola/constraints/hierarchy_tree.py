@@ -17,7 +17,7 @@ class Siblings:
 
     Attributes:
         nonempty: whether some root must be on.
-        mandatory_leaf: whether a label that is on must have a child on, unless it is a leaf.
+        mandatory_leaf: whether a label that is on must have a child that is on, unless it is a leaf.
         exclusive: whether at most one of them may be on.
     """
 

@@ -1,4 +1,4 @@
-"""Rules: a text with one on each line, and a formula as the list of rules that it joins."""
+"""Lists of rules: from a text with one rule per line, and from a conjunction."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from semprola.logic.parser import parse
 
 
 def parse_rules(text: str, place: str = "") -> list[Formula]:
-    """The rules of a text: one on each line, or one formula on several lines.
+    """The rules of a text: one per line, or one formula over several lines.
 
     Args:
-        text: the rules; what follows a # is a comment.
-        place: where the text is from, as an error begins.
+        text: the rules; ``#`` starts a comment.
+        place: where the text comes from; error messages begin with it.
 
     Raises:
-        ParseError: the text is neither; points to the place that a reader gets farthest to.
+        ParseError: the text is neither; the message points to the farthest position that could be parsed.
 
     Example:
         >>> [str(rule) for rule in parse_rules("cat -> animal  # a comment\\ndog -> animal")]
@@ -31,7 +31,7 @@ def parse_rules(text: str, place: str = "") -> list[Formula]:
         try:
             rules.append(parse(line))
         except ParseError:
-            alone = _error_of("\n" * number + line)  # this line where it stands in the text
+            alone = _error_of("\n" * number + line)  # this line at its position in the text
             break
     else:
         return rules
@@ -43,7 +43,7 @@ def parse_rules(text: str, place: str = "") -> list[Formula]:
 
 
 def conjuncts(formula: Formula) -> Iterator[Formula]:
-    """The operands of a conjunction, those of nested ones and the clauses of a file among them, in order.
+    """The operands of a conjunction in order, including those of nested conjunctions and the clauses of files.
 
     Example:
         >>> [str(part) for part in conjuncts(parse("a & (b & (c | d))"))]

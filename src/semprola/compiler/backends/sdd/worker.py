@@ -185,7 +185,7 @@ def _answer(
 
 
 def _diagrams() -> Any:
-    """The module for oxidd, loaded by path: this process does not import packages of its own."""
+    """The module for oxidd, loaded by its path, because this process does not import semprola."""
     if "dd_worker" not in sys.modules:
         path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bdd", "worker.py")
         spec = importlib.util.spec_from_file_location("dd_worker", path)
