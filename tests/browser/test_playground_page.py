@@ -97,7 +97,7 @@ def picture(page: Any, name: str) -> None:
 
 
 def write(page: Any, text: str) -> None:
-    page.get_by_label("Rules, one on each line").fill(text)
+    page.get_by_label("Rules, one per line").fill(text)
 
 
 # rules --------------------------------------------------------------------------------------------------------------
@@ -113,7 +113,7 @@ def test_first_look(opened: Opener) -> None:
 
 def test_typing_compiles(opened: Opener) -> None:
     page = opened()
-    text = page.get_by_label("Rules, one on each line")
+    text = page.get_by_label("Rules, one per line")
     text.fill("")
     expect(page.locator("#error")).to_contain_text("Type a rule")
     text.press_sequentially("rain -> wet")
@@ -197,7 +197,7 @@ def test_evidence_moves_the_rest(opened: Opener) -> None:
     expect(page.locator("#impossible")).to_have_text(
         "No model has this evidence: cat = 1 and animal = 0 cannot hold together."
     )
-    page.get_by_role("button", name="Free all evidence").click()
+    page.get_by_role("button", name="Clear all evidence").click()
     expect(page.locator("#impossible")).to_be_hidden()
     expect(row(page, "animal").locator(".marginal .number")).to_have_text("67\u202f%")
 
@@ -444,7 +444,7 @@ def test_model_and_row_of_data(opened: Opener, tmp_path: Path) -> None:
         page.get_by_label("Paste values").fill("0, 2")
         expect(row(page, "dog").locator(".mode")).to_have_text("1")
         page.get_by_label("Paste values").fill("0, 2, 3")
-        expect(page.locator("#row-error")).to_have_text("There are 3 values; the model reads 2.")
+        expect(page.locator("#row-error")).to_have_text("There are 3 values; the model needs 2.")
         page.get_by_role("group", name="Row of data").get_by_label("1", exact=True).fill("much")
         expect(page.locator("#row-error")).to_contain_text("expected a number")
         page.get_by_label("Open").select_option("my rules")

@@ -1,4 +1,4 @@
-"""What the page shows for beliefs and evidence: each label on its own, and all of them under the rules."""
+"""What the page shows for beliefs and evidence: predictions for each label on its own, and with the rules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from semprola.errors import IntractableError, UnsatisfiableError
 from semprola.playground.problems import RequestError
 
 LOWEST, HIGHEST = 0.001, 0.999
-"""Beliefs are kept away from certainty: what is certain is evidence."""
+"""Beliefs are kept within these bounds; certainty is expressed as evidence."""
 
 _SURE = 1e-9
 _TOP = 5
@@ -34,10 +34,10 @@ def read_beliefs(content: Any, labels: int) -> list[float]:
         [0.001, 0.5, 0.999]
     """
     if not isinstance(content, list) or len(content) != labels:
-        raise RequestError(f"beliefs are a list of {labels} numbers, one per label")
+        raise RequestError(f"beliefs must be a list of {labels} numbers, one per label")
     for value in content:
         if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:
-            raise RequestError("a belief is a number from 0 to 1")
+            raise RequestError("a belief must be a number from 0 to 1")
     return [min(max(float(value), LOWEST), HIGHEST) for value in content]
 
 
@@ -52,12 +52,12 @@ def read_evidence(content: Any, labels: int) -> list[int | None]:
         [None, 1, 0]
     """
     if not isinstance(content, str) or len(content) != labels or set(content) - set("-01"):
-        raise RequestError(f"evidence is a text of {labels} characters out of 0, 1 and -")
+        raise RequestError(f"evidence must be a text of {labels} characters, each 0, 1 or -")
     return [None if character == "-" else int(character) for character in content]
 
 
 def network_beliefs(p: Any) -> list[float] | None:
-    """What the network before the rules believes of each label; None if it has no belief in single labels."""
+    """The network's belief in each label before the rules; None if it has no beliefs in single labels."""
     if not isinstance(p, ProductDistribution):
         return None
     logits = p.logits
@@ -76,7 +76,7 @@ def with_rules(p: Any, evidence: Sequence[int | None]) -> dict[str, Any]:
 
     Returns:
         Marginals, mode, Hamming decode, the five most probable states, and the entropy in bits; or, if the evidence
-        contradicts the rules, ``{"impossible": labels}`` with labels that do not go together.
+        contradicts the rules, ``{"impossible": labels}`` with labels whose evidence conflicts.
     """
     observed = _observed(evidence, p.log_partition.dtype)
     try:
@@ -100,12 +100,12 @@ def with_rules(p: Any, evidence: Sequence[int | None]) -> dict[str, Any]:
 
 
 def on_their_own(circuit: Circuit, beliefs: Sequence[float], evidence: Sequence[int | None]) -> dict[str, Any]:
-    """The prediction without rules: every label whose belief is above a half, and the rules that this breaks.
+    """The prediction without rules (every label whose belief is above one half), and the rules that it breaks.
 
     Args:
         circuit: the constraint; if it knows its rules, the broken ones are named by their text.
         beliefs: one probability per label.
-        evidence: 0, 1 or None (free) per label; it overrules beliefs.
+        evidence: 0, 1 or None (free) per label; it overrides beliefs.
     """
     state = [int(belief > 0.5) if known is None else known for belief, known in zip(beliefs, evidence, strict=True)]
     found = violations(circuit, torch.tensor([state]))
@@ -138,7 +138,7 @@ def _rounded(values: Tensor) -> list[float]:
 
 
 def _entropy(p: Any) -> dict[str, float]:
-    """In bits: exact, or bounds if a mixture is too large for that."""
+    """Entropy in bits: exact, or bounds if a mixture is too large."""
     try:
         value = max(0.0, float(p.entropy())) / math.log(2)
         return {"low": value, "high": value}
@@ -148,7 +148,7 @@ def _entropy(p: Any) -> dict[str, float]:
 
 
 def _culprits(p: Any, observed: Tensor) -> list[int]:
-    """Labels whose evidence cannot hold together, none of them idle; all of them if there are very many."""
+    """A minimal set of labels whose evidence cannot hold together; all observed labels if there are very many."""
     fixed = torch.nonzero(~observed.isnan())[:, 0].tolist()
     if len(fixed) > _MOST_EVIDENCE:
         return fixed

@@ -1,4 +1,4 @@
-"""The web application: the page, its files, and the requests it may send."""
+"""The web application: the page, its files, and the requests that it may send."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".
 _LONGEST_INT = 18
 _ACTIONS = ("describe", "answer", "sample", "row")
 _STATUS = {"busy": 503, "request": 400, "internal": 500}
-"""Of errors that the user can do nothing about; all others are answers, and the page shows them."""
+"""Status codes of errors that the user cannot fix; all other errors are answers, which the page shows."""
 
 
 def build_app(hosts: frozenset[str], pool: Pool, folder: Path | None = None, data: Path | None = None) -> Guard:
     """The application.
 
     Args:
-        hosts: values of the Host header that are answered, such as ``127.0.0.1:8700``.
+        hosts: accepted values of the Host header, such as ``127.0.0.1:8700``.
         pool: the processes that do the work; started and closed with the application.
-        folder: trained models that the page may open.
-        data: a table with rows for them.
+        folder: a folder with trained models that the page may open.
+        data: a table with input rows for the models.
 
     Raises:
         FormatError: if there is no model in the folder.
@@ -78,7 +78,7 @@ def build_app(hosts: frozenset[str], pool: Pool, folder: Path | None = None, dat
 
 
 def _files() -> dict[str, Response]:
-    """The files of the page by name: those of the package and no others, so that no request names a path."""
+    """The files of the page by name: only those of the package, so that no request can name a path."""
     found = {}
     for item in resources.files("semprola.playground").joinpath("static").iterdir():
         kind = _TYPES.get(Path(item.name).suffix)
@@ -94,7 +94,7 @@ def _endpoint(action: str, pool: Pool) -> Any:
             return content
         reply = await _while_wanted(request, pool, pool.ask({**content, "do": action}))
         if reply is None:
-            return Response(status_code=503)  # nobody reads it
+            return Response(status_code=503)  # the client is gone
         return JSONResponse(reply, _STATUS.get(reply.get("error", {}).get("kind"), 200))
 
     return answer
@@ -109,9 +109,9 @@ async def _content(request: Request, most: int) -> dict[str, Any] | Response:
         async for part in request.stream():
             body += part
             if len(body) > most:
-                return _refused(f"a request may have {most:,} bytes", 413)
+                return _refused(f"a request may have at most {most:,} bytes", 413)
         content = json.loads(body, parse_constant=_no_constant, parse_int=_short_int)
-        json.dumps(content, ensure_ascii=False).encode()  # refuses what is nested too deeply, and half characters
+        json.dumps(content, ensure_ascii=False).encode()  # refuses deep nesting and lone surrogates
     except ClientDisconnect:
         return Response(status_code=499)
     except (ValueError, RecursionError):
@@ -120,7 +120,7 @@ async def _content(request: Request, most: int) -> dict[str, Any] | Response:
 
 
 def _short_int(digits: str) -> int:
-    if len(digits) > _LONGEST_INT:  # reading a number takes time that grows with the square of its length
+    if len(digits) > _LONGEST_INT:  # the time to read a number grows with the square of its length
         raise ValueError("a number is too long")
     return int(digits)
 
@@ -134,7 +134,7 @@ def _refused(message: str, status: int) -> Response:
 
 
 async def _while_wanted(request: Request, pool: Pool, work: Any) -> dict[str, Any] | None:
-    """The result of the work; None, and the work is cancelled, if the client goes away or the server stops first."""
+    """The result of the work. If the client leaves or the server stops first, cancels the work and returns None."""
     task = asyncio.ensure_future(work)
     ends = [asyncio.ensure_future(request.receive()), asyncio.ensure_future(pool.stopping.wait())]
     try:

@@ -1,4 +1,4 @@
-"""What the page offers to load: problems with beliefs on which independent predictions go wrong."""
+"""The examples on the page: problems with beliefs for which independent predictions break the rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ dog -> animal
 kitten -> cat"""
 
 _ROSTER = """\
-# Every shift has one person; nobody works more than two.
+# Every shift has one person; nobody works more than two shifts.
 one_hot(ana.mon, ben.mon, cho.mon)
 one_hot(ana.tue, ben.tue, cho.tue)
 one_hot(ana.wed, ben.wed, cho.wed)

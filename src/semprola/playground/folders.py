@@ -11,7 +11,7 @@ _MOST_MODELS = 100
 
 
 def find_models(folder: Path | None) -> dict[str, Path]:
-    """The models of a folder by name: the folder itself, or those right inside it.
+    """The models of a folder by name: the folder itself if it is a model, or the models directly inside it.
 
     Raises:
         FormatError: if there is no model.
@@ -27,5 +27,5 @@ def find_models(folder: Path | None) -> dict[str, Path]:
     inside = sorted(folder.iterdir()) if folder.is_dir() else []
     found = {path.name: path for path in inside if (path / _INDEX).is_file()}
     if not found:
-        raise FormatError(f"{folder}: no model here: name a folder that `semprola train` or semprola.save has written")
+        raise FormatError(f"{folder}: no model here: choose a folder that `semprola train` or semprola.save wrote")
     return dict(list(found.items())[:_MOST_MODELS])

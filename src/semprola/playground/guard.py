@@ -1,4 +1,4 @@
-"""What stands before the application: only this machine's own pages get in, and every answer is locked down."""
+"""Protects the application: only pages from this server get in, and every answer has strict headers."""
 
 from __future__ import annotations
 
@@ -33,18 +33,18 @@ _HEADERS = {
     "Cache-Control": "no-store",
 }
 _OWN = ("same-origin", "none")
-"""Values of Sec-Fetch-Site for requests of the page itself, and for an address typed by the user."""
+"""Values of Sec-Fetch-Site for requests from the page itself, and for an address that the user typed."""
 
 
 class Guard:
     """ASGI middleware that refuses foreign hosts and origins and sets strict headers.
 
-    A page from elsewhere can make a browser send requests to this machine. It cannot forge the Host header (against DNS
-    rebinding) or the Origin header (against cross-site requests).
+    A foreign page can make a browser send requests to this machine, but it cannot forge their headers. Checking Host
+    prevents DNS rebinding, and checking Origin prevents cross-site requests.
 
     Args:
         app: the application behind it.
-        hosts: values of the Host header that are answered.
+        hosts: accepted values of the Host header.
     """
 
     def __init__(self, app: Any, hosts: frozenset[str]) -> None:

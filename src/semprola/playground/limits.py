@@ -1,4 +1,4 @@
-"""What a request from the page may use."""
+"""Limits on what a request from the page may use."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ class Limits:
     """Bounds on everything that the page can ask for.
 
     Attributes:
-        seconds: for one compilation, or one answer.
-        grace: seconds after which a process that does not stop by itself is killed.
-        nodes: of a circuit, and of the compiler at any one time.
+        seconds: time for one compilation or one answer.
+        grace: additional seconds before a process that does not stop by itself is killed.
+        nodes: nodes of a circuit, and of the compiler at any time.
         memory: bytes that a compilation may add.
-        process_memory: bytes that a worker process may hold in all, where the system can enforce it.
-        labels: of a constraint.
+        process_memory: bytes that a worker process may use in total, where the system can enforce it.
+        labels: labels of a constraint.
         text: characters of the rules.
         body: bytes of a request.
-        workers: processes that answer requests.
-        waiting: requests that may wait for a process.
-        subjects: circuits and models that a process keeps.
+        workers: number of processes that answer requests.
+        waiting: number of requests that may wait for a process.
+        subjects: number of circuits and models that a process keeps.
     """
 
     seconds: float = 10.0

@@ -1,4 +1,4 @@
-"""Trained models that the page may open: those in the folder named on the command line, and no others."""
+"""The trained models that the page may open: only those in the folder named on the command line."""
 
 from __future__ import annotations
 
@@ -28,11 +28,12 @@ _LONGEST_VALUE = 200
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A model, and what its rows of inputs look like.
+    """A model, and the form of its input rows.
 
     Attributes:
-        circuit: its constraint; knows the rules it was compiled from, if the model does.
-        rules: these rules; empty if they are not known.
+        network: the network.
+        circuit: its constraint; knows the rules that it was compiled from, if the model does.
+        rules: these rules; empty if unknown.
         features: how to read a row: columns with names and categories.
     """
 
@@ -65,7 +66,7 @@ class TrainedModel:
         return cls(network, circuit, rules, features)
 
     def distribution(self, row: Mapping[str, str]) -> Any:
-        """The distribution over y for one row of texts by column.
+        """The distribution over y for one row, given as text by column.
 
         Raises:
             FormatError: if a value is missing or is not a number.
@@ -78,7 +79,7 @@ class TrainedModel:
             return self.network(x[0])
 
     def columns(self) -> list[dict[str, Any]]:
-        """The columns of a row for the page: name and, for texts, categories."""
+        """The columns of a row for the page: their names and, for text, their categories."""
         return [
             {"name": name, "categories": None if found is None else list(found)}
             for name, found in self.features.columns
@@ -92,9 +93,9 @@ def read_row(content: Any) -> dict[str, str]:
         RequestError: if it is not an object of short texts.
     """
     if not isinstance(content, dict) or len(content) > _MOST_FEATURES:
-        raise RequestError(f"a row is an object with at most {_MOST_FEATURES} columns")
+        raise RequestError(f"a row must be an object with at most {_MOST_FEATURES} columns")
     if not all(isinstance(value, str) and len(value) <= _LONGEST_VALUE for value in content.values()):
-        raise RequestError(f"the values of a row are texts of at most {_LONGEST_VALUE} characters")
+        raise RequestError(f"the values of a row must be texts of at most {_LONGEST_VALUE} characters")
     return dict(content)
 
 
@@ -105,14 +106,14 @@ class DataTable:
         self.frame = read_frame(path)
 
     def row(self, number: Any, model: TrainedModel) -> dict[str, Any]:
-        """One row, counted from 1: the texts of its columns, and the true labels as far as the table has them.
+        """One row, counted from 1: the text of its columns, and the true labels if the table has them.
 
         Raises:
             RequestError: if the row does not exist.
             FormatError: if the table lacks a column.
         """
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(self.frame):
-            raise RequestError(f"rows are counted from 1 to {len(self.frame):,}")
+            raise RequestError(f"rows are numbered from 1 to {len(self.frame):,}")
         names = [name for name, _ in model.features.columns]
         self.frame.require(names)
         values = {name: _shown(self.frame.columns[name], number - 1) for name in names}
@@ -148,11 +149,11 @@ def _width(network: nn.Module, folder: Path) -> int:
             width = getattr(module, attribute, None)
             if isinstance(width, int) and 0 < width <= _MOST_FEATURES:
                 return width
-    raise FormatError(f"{folder}: its inputs are not one row of at most {_MOST_FEATURES} numbers")
+    raise FormatError(f"{folder}: the page needs inputs that are rows of at most {_MOST_FEATURES} numbers")
 
 
 def _rules(texts: Any, circuit: Circuit) -> tuple[Formula, ...]:
-    """The rules that a model was saved with, if their text says it all."""
+    """The rules that a model was saved with, if their text defines them completely."""
     lines = texts.split("\n") if isinstance(texts, str) else texts
     if not isinstance(lines, list):
         return ()

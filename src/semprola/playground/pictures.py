@@ -1,4 +1,4 @@
-"""A circuit as data that the page can draw: every node of a small one, the layers of a large one."""
+"""A circuit as data for the page to draw: every node of a small circuit, the layers of a large one."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ def picture(circuit: Circuit) -> dict[str, Any]:
     """What the page draws.
 
     Returns:
-        Of a circuit of at most 200 nodes, ``{"kind": "graph", "width", "height", "nodes", "edges"}``: each node is
-        [x, y, width, kind, text] and each edge [points, parent, child], in the order of ``circuit.children``. Of a
-        larger one ``{"kind": "layers", "rows"}``: each row is [lowest layer, highest layer, sums, products, literals],
-        the root's first.
+        For a circuit of at most 200 nodes, ``{"kind": "graph", "width", "height", "nodes", "edges"}``: each node is
+        [x, y, width, kind, text] and each edge [points, parent, child], in the order of ``circuit.children``. For a
+        larger one, ``{"kind": "layers", "rows"}``: each row is [lowest layer, highest layer, sums, products, literals],
+        starting at the root.
 
     Example:
         >>> import semprola as sp
@@ -38,7 +38,7 @@ def picture(circuit: Circuit) -> dict[str, Any]:
 
 
 class Flow:
-    """How much of the probability runs through each edge of a circuit.
+    """How much of the probability flows through each edge of a circuit.
 
     Args:
         circuit: a decomposable and deterministic circuit without given variables.
@@ -61,12 +61,12 @@ class Flow:
         """Probabilities in the order of ``circuit.children``; None if the circuit is too large to draw.
 
         Args:
-            weights: of label = 0 and label = 1, [labels, 2]; together they leave some model possible.
+            weights: weights of label = 0 and label = 1 [labels, 2]; they must leave some model possible.
         """
         if not self.is_drawn:
             return None
         circuit = self._circuit
-        # A label that a branch leaves out is free there, or 0 if the circuit says so.
+        # a label that a branch does not mention is free there, or 0 if it is zero-suppressed
         absent = np.where(circuit.zero_suppressed, weights[:, 0], weights.sum(axis=1))
         factor = np.where(self._missing, absent, 1.0).prod(axis=1).tolist()
         start, children = circuit.child_start.tolist(), circuit.children.tolist()
@@ -136,7 +136,7 @@ def _layers(circuit: Circuit) -> dict[str, Any]:
 
 
 def _scope_bits(circuit: Circuit) -> NDArray[np.bool_]:
-    """Which labels each node mentions, bool [nodes, labels]; of the root all, so that it misses none."""
+    """Which labels each node mentions, bool [nodes, labels]; the root counts as mentioning all."""
     label = np.arange(circuit.num_labels)
     words = scopes(circuit)[:, label // 64]
     bits: NDArray[np.bool_] = (words >> (label % 64).astype(np.uint64)) & np.uint64(1) > 0

@@ -1,4 +1,4 @@
-"""The worker processes of the server: started when needed, killed when a request takes too long."""
+"""The server's worker processes: started when needed, killed if a request takes too long."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ from typing import Any
 from semprola.playground.limits import Limits
 
 _LINE_BYTES = 32 * 2**20
-"""Longest answer of a worker."""
+"""Longest answer of a worker, in bytes."""
 _START_SECONDS = 120.0
 
 
 class Pool:
-    """A few processes that answer requests, each one at a time.
+    """A few processes that answer requests, one request each at a time.
 
-    Whatever a request makes a process do, the pool goes on: a process that is still busy some seconds after its time is
-    up is killed with everything that it has started, and the next request gets a new one.
+    The pool survives whatever a request makes a process do: a process that is still busy some seconds after its time
+    limit is killed with all its children, and the next request gets a new one.
 
     Args:
-        limits: how many processes, and what a request may use.
-        folder: trained models, for the workers.
-        data: a table with rows, for the workers.
+        limits: the number of processes, and what a request may use.
+        folder: a folder with trained models, for the workers.
+        data: a table with input rows, for the workers.
     """
 
     def __init__(self, limits: Limits, folder: Path | None = None, data: Path | None = None) -> None:
@@ -45,19 +45,19 @@ class Pool:
         self.stopping = asyncio.Event()
 
     async def start(self) -> None:
-        """Start the first process in the background, so that the first request need not wait for all of it."""
-        # Compilers write temporary files; a folder of our own is gone with us even if a compiler was killed.
+        """Start the first process in the background, so that the first request waits less."""
+        # compilers write temporary files; our own folder is removed at the end even if a compiler was killed
         self._scratch = tempfile.mkdtemp(prefix="semprola-playground-")
         self._loop = asyncio.get_running_loop()
         self._in_background(self._warm_up())
 
     def stop_soon(self) -> None:
-        """Have requests that wait for an answer end without one; may be called from a signal handler."""
+        """End all waiting requests without an answer; may be called from a signal handler."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.stopping.set)
 
     async def close(self) -> None:
-        """Kill all processes and remove what they may have written."""
+        """Kill all processes and remove their temporary files."""
         tasks = list(self._tasks)
         for task in tasks:
             task.cancel()
@@ -70,7 +70,7 @@ class Pool:
     async def ask(self, message: dict[str, Any]) -> dict[str, Any]:
         """Send a request to a process and wait for its answer: ``{"result": …}`` or ``{"error": …}``.
 
-        If the caller is cancelled, the process is told so and is free again when it has stopped.
+        If the caller is cancelled, the process is told to stop, and is free again once it has.
         """
         key = json.dumps(message.get("source"), sort_keys=True)
         worker = await self._acquire(key)
@@ -80,8 +80,8 @@ class Pool:
             await worker.ready()
         except (asyncio.TimeoutError, TimeoutError, OSError, _LostError):
             await self._discard(worker)
-            return _error("internal", "A worker process did not start. Is semprola installed completely?")
-        except asyncio.CancelledError:  # it goes on starting; the next request will be glad
+            return _error("internal", "A worker process did not start. Is semprola fully installed?")
+        except asyncio.CancelledError:  # the worker keeps starting, for the next request
             await self._release(worker)
             raise
         asked = asyncio.ensure_future(worker.ask(message))
@@ -97,7 +97,7 @@ class Pool:
             return _error("budget", f"This took more than {self.limits.seconds:g} seconds and was stopped.", "time")
         except _LostError:
             await self._discard(worker)
-            return _error("budget", "This needs more memory than the playground has, and was stopped.", "memory")
+            return _error("budget", "This needs more memory than the playground allows, and was stopped.", "memory")
         worker.remember(key, self.limits.subjects)
         await self._release(worker)
         return answer
@@ -105,7 +105,7 @@ class Pool:
     # inside ---------------------------------------------------------------------------------------------------------
 
     async def _acquire(self, key: str) -> _Worker | None:
-        """A free process, best one that has worked on the same before; None if too many requests wait already."""
+        """A free process, preferably one that has seen the same source; None if too many requests are waiting."""
         async with self._free:
             if self._waiting >= self.limits.waiting:
                 return None
@@ -186,18 +186,18 @@ class _Worker:
 
     @property
     def has_ended(self) -> bool:
-        """Whether the process was there and is no more."""
+        """Whether the process was started and has ended."""
         return self._process is not None and self._process.returncode is not None
 
     def remember(self, key: str, most: int) -> None:
-        """Note what the process has compiled; it keeps as many."""
+        """Note what the process has compiled; it keeps the last `most`."""
         self.keys.pop(key, None)
         self.keys[key] = None
         while len(self.keys) > most:
             del self.keys[next(iter(self.keys))]
 
     async def ready(self) -> None:
-        """Start the process, if that has not been done, and wait until it listens."""
+        """Start the process, if necessary, and wait until it listens."""
         if self._started is None:
             self._started = asyncio.ensure_future(self._start())
         await asyncio.shield(self._started)
@@ -221,7 +221,7 @@ class _Worker:
             return
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if hasattr(os, "killpg"):
-                os.killpg(process.pid, signal.SIGKILL)  # it leads a group of its own
+                os.killpg(process.pid, signal.SIGKILL)  # the process leads its own group
             else:
                 process.kill()
         await process.wait()
@@ -240,7 +240,7 @@ class _Worker:
             stderr=asyncio.subprocess.DEVNULL,
             env=environment,
             limit=_LINE_BYTES,
-            start_new_session=True,  # Ctrl-C is for the server, which then ends its workers
+            start_new_session=True,  # Ctrl-C goes to the server only, which then ends its workers
         )
         self._send(self._setup)
         await asyncio.wait_for(self._receive(), _START_SECONDS)

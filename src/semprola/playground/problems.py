@@ -1,4 +1,4 @@
-"""From what the page sends to a constraint: rules as text, a structure such as the paths of a grid, or both."""
+"""Turns what the page sends into a constraint: rules as text, a structure such as paths on a grid, or both."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LETTERS = "abcdef"
 
 
 class RequestError(SemprolaError, ValueError):
-    """The page sent something that is not a request."""
+    """The page sent an invalid request."""
 
 
 @dataclass(frozen=True)
@@ -31,8 +31,8 @@ class Problem:
 
     Attributes:
         structure: "none", "grid" (simple paths from corner to corner), "ranking" or "sudoku".
-        size: nodes on a side of the grid, items of the ranking, digits of the sudoku; 0 for none.
-        text: more rules, one on each line.
+        size: nodes per side of the grid, items of the ranking, digits of the sudoku; 0 for none.
+        text: more rules, one per line.
     """
 
     structure: str
@@ -51,13 +51,13 @@ class Problem:
             Problem(structure='grid', size=3, text='')
         """
         if not isinstance(content, dict):
-            raise RequestError("a problem is an object with structure, size and text")
+            raise RequestError("a problem must be an object with structure, size and text")
         structure, size, text = content.get("structure"), content.get("size"), content.get("text")
         if not isinstance(structure, str) or structure not in SIZES:
-            raise RequestError(f"unknown structure; known are {', '.join(SIZES)}")
+            raise RequestError(f"unknown structure: choose from {', '.join(SIZES)}")
         low, high = SIZES[structure]
         if isinstance(size, bool) or not isinstance(size, int) or not low <= size <= high:
-            raise RequestError(f"the size of {structure} is a whole number from {low} to {high}")
+            raise RequestError(f"the size of {structure} must be a whole number from {low} to {high}")
         if not isinstance(text, str):
             raise RequestError("the rules must be text")
         if len(text) > limits.text:
@@ -67,11 +67,11 @@ class Problem:
 
 @dataclass(frozen=True)
 class Constraint:
-    """A problem, read.
+    """The constraint of a problem.
 
     Attributes:
         formula: everything that must hold.
-        rules: the rules one by one: the formula of each, and how the page shows it.
+        rules: the individual rules: the formula of each, and its text on the page.
         view: how the page draws the labels, besides listing them; see :func:`view_of`.
     """
 
@@ -122,7 +122,7 @@ def view_of(problem: Problem, labels: Sequence[str]) -> dict[str, Any]:
 
 
 def table_view(labels: Sequence[str]) -> dict[str, Any]:
-    """A table if all labels are named ``row.column`` and fill at least half of one; else a list.
+    """A table, if all labels are named ``row.column`` and fill at least half of its cells; otherwise a list.
 
     Example:
         >>> table_view(["ana.mon", "ana.tue", "ben.mon", "ben.tue"])["rows"]
@@ -143,7 +143,7 @@ def table_view(labels: Sequence[str]) -> dict[str, Any]:
 
 _TITLES = {
     "grid": "the edges form one path from a1 to {last}",
-    "ranking": "every item has one rank, every rank one item",
+    "ranking": "every item has one rank, and every rank has one item",
     "sudoku": "every row, column and box has every digit once",
 }
 

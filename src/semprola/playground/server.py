@@ -1,4 +1,4 @@
-"""`serve`: the playground on a port of this machine, until Ctrl-C."""
+"""`serve`: runs the playground on a local port until Ctrl-C."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from semprola.playground.folders import find_models
 from semprola.playground.limits import Limits
 
 HOST = "127.0.0.1"
-"""The only address that is ever listened on."""
+"""The only address that the server ever listens on."""
 PORT = 8700
 
 
@@ -31,12 +31,12 @@ def serve(
     """Serve the playground on 127.0.0.1 until it is interrupted.
 
     Args:
-        port: where to listen; 0 for any free port.
-        folder: a trained model, or a folder of such, that the page may open.
-        data: a table with rows for them.
-        open_page: open the page in the browser of this machine.
+        port: the port; 0 for any free port.
+        folder: a trained model, or a folder of models, that the page may open.
+        data: a table with input rows for the models.
+        open_page: whether to open the page in a browser.
         limits: what a request from the page may use.
-        say: prints the address.
+        say: called with a line that has the address.
 
     Raises:
         SemprolaError: if starlette and uvicorn are not installed, or the port is taken.
@@ -51,14 +51,14 @@ def serve(
         raise SemprolaError("the playground needs starlette and uvicorn: pip install 'semprola[playground]'") from None
     find_models(folder)
     if data is not None and not data.is_file():
-        raise SemprolaError(f"{data}: there is no such file")
+        raise SemprolaError(f"{data}: no such file")
     with _listening(port) as listener:
         number = listener.getsockname()[1]
         pool = Pool(limits or Limits(), folder, data)
         app = build_app(frozenset({f"{HOST}:{number}", f"localhost:{number}"}), pool, folder, data)
         address = f"http://{HOST}:{number}/"
         say(f"The playground is at {address} (Ctrl-C stops it)")
-        if open_page:  # some browsers run in this terminal and would keep us waiting
+        if open_page:  # in a thread, since a browser that runs in this terminal would block
             threading.Thread(target=webbrowser.open, args=[address], daemon=True).start()
         config = uvicorn.Config(
             app,
@@ -82,7 +82,7 @@ def serve(
 
 @contextlib.contextmanager
 def _listening(port: int) -> Iterator[socket.socket]:
-    # asyncio sends small answers at once only if it is told that this is TCP; otherwise each would wait for 40 ms.
+    # asyncio sends small answers at once only if the socket says that it is TCP; otherwise each waits for 40 ms
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     with contextlib.closing(listener):
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,7 +1,7 @@
-"""A worker process: reads requests from standard input, one JSON object on each line, and writes one answer for each.
+"""A worker process: reads requests from standard input, one JSON object per line, and writes one answer for each.
 
-The first line is the configuration. A line ``{"cancel": id}`` stops the compilation for that request. The process ends
-when its standard input does, whatever it is doing.
+The first line is the configuration. A line ``{"cancel": id}`` stops the compilation for that request. The process exits
+as soon as its standard input ends, whatever it is doing.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def main() -> None:
 
 
 class _Inbox:
-    """Requests in their order, read by a thread of its own, so that the end of input is noticed at any time."""
+    """Requests in order, read by a separate thread, so that the end of input is noticed at any time."""
 
     def __init__(self, incoming: BinaryIO, scratch: str | None) -> None:
         self._incoming, self._scratch = incoming, scratch
@@ -53,7 +53,7 @@ class _Inbox:
         return request
 
     def stop_if_cancelled(self, progress: Progress) -> None:
-        """Listens to the progress of compilations."""
+        """A progress callback that stops a cancelled compilation."""
         if self._current in self._cancelled:
             raise _CancelledError
 
@@ -64,13 +64,13 @@ class _Inbox:
                 self._cancelled.add(request["cancel"])
             else:
                 self._requests.put(request)
-        if self._scratch is not None:  # the server clears up after itself, unless it was killed
+        if self._scratch is not None:  # the server cleans up after itself, unless it was killed
             shutil.rmtree(self._scratch, ignore_errors=True)
         os._exit(0)
 
 
 class _CancelledError(Exception):
-    """Nobody waits for the answer any more."""
+    """Nobody is waiting for the answer any more."""
 
 
 def _workshop(setup: dict[str, Any], inbox: _Inbox) -> Workshop:
@@ -87,7 +87,7 @@ def _workshop(setup: dict[str, Any], inbox: _Inbox) -> Workshop:
         None if data is None else Path(data),
         inbox.stop_if_cancelled,
     )
-    # The first use of torch loads a good part of it: better now than when somebody waits.
+    # the first use of torch is slow, so do it now, before somebody waits for an answer
     for evidence in ("--", "1-"):
         workshop.describe(_WARM_UP)
         workshop.answer({**_WARM_UP, "evidence": evidence})
@@ -134,18 +134,18 @@ def _parse_error(error: Any) -> dict[str, Any]:
 def _budget_text(resource: str, workshop: Workshop) -> str:
     limits = workshop.limits
     used = {
-        "time": f"{limits.seconds:g} seconds are up",
-        "nodes": f"it needs more than {limits.nodes:,} nodes",
-        "memory": "it needs too much memory",
+        "time": f"they take more than {limits.seconds:g} seconds",
+        "nodes": f"they need more than {limits.nodes:,} nodes",
+        "memory": "they need too much memory",
     }
     return (
         f"These rules are too large for the playground: {used.get(resource, resource)}. Leave some out, or compile "
-        f"them with semprola.compile, which has no limits unless you set them."
+        f"them with semprola.compile, which has no limits unless you set some."
     )
 
 
 def _bound_memory(most: int) -> None:
-    """Have the system refuse more memory than this, where it can; what is refused ends in an error, not in swapping."""
+    """Have the system refuse more memory than this, where possible, so that excess causes an error, not swapping."""
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
@@ -156,7 +156,7 @@ def _bound_memory(most: int) -> None:
 
 
 def _private_streams() -> tuple[BinaryIO, BinaryIO]:
-    """Standard input and output under other numbers, so that nothing that prints can disturb the conversation."""
+    """Standard input and output under other file descriptors, so that stray prints cannot disturb the conversation."""
     incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     null = os.open(os.devnull, os.O_RDWR)
     os.dup2(null, 0)
@@ -169,7 +169,7 @@ def _reply(outgoing: BinaryIO, message: dict[str, Any]) -> None:
     try:
         outgoing.write(json.dumps(message, allow_nan=False).encode() + b"\n")
         outgoing.flush()
-    except BrokenPipeError:  # the server has gone; the reader of the inbox clears up
+    except BrokenPipeError:  # the server is gone; the inbox thread cleans up
         sys.exit(0)
 
 

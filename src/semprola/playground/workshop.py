@@ -1,4 +1,4 @@
-"""What a worker process does with a request: compile, describe, answer, draw a random model, read a row."""
+"""What a worker process does for a request: compile, describe, answer, draw a random model, read a row."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ _MOST_RULES = 100
 
 @dataclass(frozen=True)
 class Subject:
-    """What a tab works on: a compiled problem, or a trained model.
+    """What a tab works on: a compiled problem or a trained model.
 
     Attributes:
         circuit: the constraint.
-        shown: for rules as `violations` names them, how the page shows them.
+        shown: for each rule as `violations` names it, its text on the page.
         view: how the page draws the labels.
-        flow: how the page draws the circuit.
-        model: the model, if it is one.
+        flow: the flow of probability through the circuit.
+        model: the trained model, if there is one.
     """
 
     circuit: Circuit
@@ -58,9 +58,9 @@ class Workshop:
 
     Args:
         limits: what a request may use.
-        folder: where trained models are, or None.
-        data: a table with rows for them, or None.
-        progress: called now and then while something is compiled; an exception that it raises ends the compilation.
+        folder: a folder with trained models, or None.
+        data: a table with input rows for them, or None.
+        progress: called regularly during compilations; an exception that it raises ends the compilation.
 
     Example:
         >>> workshop = Workshop(Limits())
@@ -109,7 +109,7 @@ class Workshop:
         return described | {"sample": self._uniform(circuit)}
 
     def sample(self, request: dict[str, Any]) -> dict[str, Any]:
-        """A model of the constraint, all equally likely."""
+        """A random model of the constraint; all models are equally likely."""
         return {"sample": self._uniform(self._subject(request.get("source")).circuit)}
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
@@ -175,7 +175,7 @@ class Workshop:
 
     def _load(self, name: Any) -> Subject:
         if not isinstance(name, str) or name not in self._models:
-            raise RequestError("there is no such model in the folder that the playground was started with")
+            raise RequestError("no such model in the folder that the playground was started with")
         model = TrainedModel.load(self._models[name])
         if model.circuit.num_labels > self.limits.labels or model.circuit.num_nodes > self.limits.nodes:
             raise RequestError(f"{name}: the model is too large for the page: {model.circuit}")

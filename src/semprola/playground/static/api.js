@@ -1,4 +1,4 @@
-// Requests to the server, and what happens when it is gone.
+// Sends requests to the server, and notices when it is gone.
 
 let offline = false;
 let onChange = () => {};
@@ -52,7 +52,7 @@ function lost() {
   }, 1000);
 }
 
-/** Runs one piece of work at a time; of those that arrive meanwhile only the last is run. */
+/** Runs one piece of work at a time; of those that arrive in the meantime, only the last is run. */
 export class Latest {
   #busy = false;
   #next = null;

@@ -1,4 +1,4 @@
-// The page: reads what the user sets, asks the server, shows the answers.
+// The page: reads the user's settings, asks the server, and shows the answers.
 
 import { Latest, about, ask, watchConnection } from "./api.js";
 import { CircuitView } from "./circuit.js";
@@ -29,9 +29,9 @@ const form = new RowForm(
   (truth) => table.showTruth(truth),
 );
 const answers = new Latest();
-let described = null; // what the server says about the rules, and the source that it speaks of
-let hasStarted = false; // the first answer takes longer: the server loads torch
-let running = null; // aborts the compilation under way
+let described = null; // what the server says about the rules, and their source
+let hasStarted = false; // the first answer takes longer, because the server loads torch
+let running = null; // aborts the current compilation
 
 // rules ------------------------------------------------------------------------------------------------------------
 
@@ -71,8 +71,8 @@ async function showDescription(result) {
   const summary = `A circuit of ${result.nodes} nodes and ${result.edges} edges: ${parts}.`;
   $("circuit-note").textContent =
     result.picture.kind === "graph"
-      ? "⊕ sums are choices, ⊗ products combine, boxes are labels. A thick edge carries much of the probability."
-      : "Too large to draw node by node: how many nodes lie on each layer, the root at the top.";
+      ? "⊕ sums choose, ⊗ products combine, boxes are labels. Thick edges carry much of the probability."
+      : "Too large to draw every node. The bars show how many nodes each layer has, with the root at the top.";
   const isWide = result.labels.length > 12 || (result.picture.kind === "graph" && result.picture.width > 700);
   (isWide ? document.querySelector("main") : $("right")).append($("circuit"));
   circuit.show(result.picture, summary);
@@ -82,7 +82,7 @@ async function showDescription(result) {
   const rules = [...result.rules, ...(result.hidden_rules ? [`and ${result.hidden_rules} more`] : [])];
   const items = rules.map((rule) => el("li", {}, el("code", {}, rule)));
   $("model-rules").replaceChildren(
-    ...(items.length ? items : [el("li", { class: "quiet" }, "The folder has them as a circuit only.")]),
+    ...(items.length ? items : [el("li", { class: "quiet" }, "The model has its rules only as a circuit.")]),
   );
   if (state.model !== null) await form.show(state.model, result.columns);
   await predict();
@@ -108,7 +108,7 @@ function showSample(sample) {
 
 // predictions ------------------------------------------------------------------------------------------------------
 
-/** The user has set a belief, evidence or a value of the row. */
+/** The user has changed a belief, evidence or a value of the row. */
 function changed() {
   table.refresh();
   predict();
@@ -156,7 +156,7 @@ function showControls() {
   $("size-label").hidden = low === high;
   Object.assign($("size"), { min: low, max: high, value: size });
   if ($("text").value !== text) $("text").value = text;
-  $("text-label").textContent = structure === "none" ? "Rules, one on each line" : "More rules, one on each line";
+  $("text-label").textContent = structure === "none" ? "Rules, one per line" : "More rules, one per line";
   $("editor").hidden = $("syntax").hidden = $("structure-row").hidden = !own;
   $("even").hidden = !own;
   $("model-row").hidden = $("model-rules").hidden = $("alone-note").hidden = own;
@@ -187,7 +187,7 @@ async function copyLink() {
     await navigator.clipboard.writeText(link);
     $("share").textContent = "Copied";
   } catch {
-    $("share").textContent = "It is in the address bar";
+    $("share").textContent = "See the address bar";
   }
   setTimeout(() => ($("share").textContent = "Copy link"), 2000);
 }

@@ -1,4 +1,4 @@
-// The circuit: a graph whose edges are as thick as the probability that runs through them; of a large one, its layers.
+// The circuit: a graph whose edges are as thick as their probability, or the layers of a large one.
 
 import { el, svg } from "./dom.js";
 

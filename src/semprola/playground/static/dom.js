@@ -1,4 +1,4 @@
-// Small helpers to build elements. Text always goes in as text: nothing here ever parses HTML.
+// Small helpers to build elements. Text is always inserted as text: nothing here ever parses HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 const NARROW = "\u202f"; // keeps a number and its unit on one line
@@ -46,7 +46,7 @@ export function named(state, labels, most = 24) {
   return ones.slice(0, most).join(", ") + (ones.length > most ? `, and ${ones.length - most} more` : "");
 }
 
-/** Call a function once things have been quiet for some milliseconds. */
+/** Call a function once there have been no calls for some milliseconds. */
 export function debounce(milliseconds, work) {
   let timer = 0;
   return (...args) => {

@@ -1,8 +1,8 @@
-// The text of the rules: errors below it, and a wavy line under the place they point to.
+// The text of the rules, with errors below it and a wavy line under the place that they point to.
 
 import { $, el } from "./dom.js";
 
-/** Show an error of the server; old predictions fade until there are new ones. */
+/** Show an error from the server; old predictions are faded until there are new ones. */
 export function showError(error) {
   $("status").textContent = "";
   $("text").setAttribute("aria-invalid", error.kind === "parse");
@@ -32,7 +32,7 @@ export function clearError() {
   markPlace(null);
 }
 
-/** Underline a place of the text, in the copy of it that lies behind it; null for none. */
+/** Underline a place in the text, using a copy of the text behind it; null for none. */
 export function markPlace(line, column) {
   const text = $("text").value;
   const backdrop = $("backdrop");

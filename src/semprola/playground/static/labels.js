@@ -1,4 +1,4 @@
-// The table of labels: a slider for the belief, a choice for the evidence, and all predictions beside each other.
+// The table of labels: a slider for the belief, a choice for the evidence, and all predictions side by side.
 
 import { $, el, percent } from "./dom.js";
 import { belief, setBelief, setEvidence, state } from "./state.js";
@@ -26,7 +26,7 @@ export class LabelTable {
     this.refresh();
   }
 
-  /** Put the controls where the state says. */
+  /** Set the controls according to the state. */
   refresh() {
     this.#labels.forEach((label, i) => {
       const row = this.#rows[i];

@@ -31,8 +31,8 @@ export class Predictions {
       spl: makeView(view, labels, fix, "Press to fix or free"),
     };
     const hints = {
-      alone: own ? "Press a part to believe it 10, 50 or 90 %." : "",
-      spl: "Press a part to fix it to 1, to 0, or to free it.",
+      alone: own ? "Press a part to set its belief to 10, 50 or 90 %." : "",
+      spl: "Press a part to fix it to 1, fix it to 0, or free it.",
     };
     for (const [side, made] of Object.entries(this.#views)) {
       const hint = el("p", { class: "quiet" }, `${LEGENDS[view.kind]} ${hints[side]}`);
@@ -83,10 +83,10 @@ export class Predictions {
     const chance = answer?.chance;
     $("alone-note").textContent =
       chance === undefined
-        ? "What the model finds more likely than not, label by label."
-        : "What the network believes before the rules, label by label.";
+        ? "The labels that the model finds more likely than not."
+        : "What the network believes about each label before the rules.";
     card.querySelector(".chance").textContent =
-      chance === undefined ? "" : `Labels drawn one by one obey the rules with probability ${percent(chance)}.`;
+      chance === undefined ? "" : `Labels drawn independently obey the rules with probability ${percent(chance)}.`;
   }
 
   #showWithRules(answer, labels) {

@@ -1,4 +1,4 @@
-// A row of data for a trained model: fields to type in, a line to paste, or a row of the table by its number.
+// A row of data for a trained model: typed into fields, pasted as a line, or taken from the table by number.
 
 import { ask } from "./api.js";
 import { $, debounce, el } from "./dom.js";
@@ -69,7 +69,7 @@ export class RowForm {
   #paste(line) {
     const values = line.split(/[,;\t]/).map((value) => value.trim());
     if (values.length !== this.#columns.length) {
-      this.showError(line.trim() ? `There are ${values.length} values; the model reads ${this.#columns.length}.` : "");
+      this.showError(line.trim() ? `There are ${values.length} values; the model needs ${this.#columns.length}.` : "");
       return;
     }
     this.#columns.forEach(({ name }, i) => (state.row[name] = values[i]));

@@ -1,4 +1,4 @@
-// What the user has set, and how it is written into the address.
+// The user's settings, and how they are written into the address.
 
 export const SIZES = { none: [0, 0], grid: [2, 6], ranking: [2, 7], sudoku: [4, 4] };
 const LOW = 1;
@@ -45,7 +45,7 @@ export function load(example) {
   state.pending = example.other === undefined ? null : { other: 100 * example.other };
 }
 
-/** Put what an address or an example says about labels in place, now that they are known. */
+/** Apply what an address or an example says about labels, now that the labels are known. */
 export function settle(labels) {
   const pending = state.pending;
   state.pending = null;

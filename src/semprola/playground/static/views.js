@@ -1,19 +1,19 @@
-// Pictures of the labels: a grid of edges, a table, a sudoku board. Each is drawn twice, alone and with the rules.
+// Pictures of the labels: a grid of edges, a table, a sudoku board. Each is drawn twice, without and with the rules.
 
 import { el, named, percent, svg } from "./dom.js";
 
 /**
  * A picture of the labels, or null for a plain list.
- * @param view what the server says about how labels lie.
+ * @param view how to draw the labels, from the server.
  * @param labels their names.
- * @param press called with the number of a label that the user has pressed; null if nothing can be pressed.
+ * @param press called with the index of a label that the user has pressed; null if nothing can be pressed.
  * @param verb what pressing does, for screen readers.
  * @returns {element, update(probabilities, state, evidence, bad)}
  */
 export function makeView(view, labels, press, verb) {
   const makers = { grid: gridView, table: tableView, board: boardView };
   const made = makers[view.kind]?.(view, labels, press, verb) ?? null;
-  made?.update({ evidence: [], bad: new Set() }); // every part has a name before there is an answer
+  made?.update({ evidence: [], bad: new Set() }); // give every part a name before there is an answer
   return made;
 }
 
