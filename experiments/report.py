@@ -19,24 +19,18 @@ from experiments.provenance import read_json
 from experiments.settings import EXPERIMENTS
 from experiments.tables import described, html_table, markdown_table, search_lines, spread, summary
 from semprola._files import write_atomically
+from semprola._html import html_page
 from semprola.errors import FormatError, SemprolaError
 
-_HEAD_OF_SEARCH = "Exact / Hamming / consistent on validation rows, and the negative log-likelihood; in bold: chosen."
+_HEAD_OF_SEARCH = (
+    "Exact / Hamming / consistent on validation rows, and the negative log-likelihood. The chosen candidate is bold."
+)
 
-_BOLD = re.compile(r"\*\*(.+?)\*\*")
+_BOLD, _CODE = re.compile(r"\*\*(.+?)\*\*"), re.compile(r"`(.+?)`")
 
 _TIE = 1e-9
 
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
-
-_STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color: #222 }
-table { border-collapse: collapse; margin: 1rem 0 } th, td { padding: .3rem .7rem; text-align: right }
-td { white-space: nowrap }
-th { border-bottom: 2px solid #444 } td { border-bottom: 1px solid #ddd }
-th:first-child, td:first-child { text-align: left }
-img { max-width: 100%; margin: .5rem 0 } code { background: #f3f3f3; padding: .1rem .3rem }
-"""
 
 
 def markdown_report(content: Mapping[str, Any]) -> str:
@@ -46,7 +40,8 @@ def markdown_report(content: Mapping[str, Any]) -> str:
         content: of a file that `python -m experiments` writes: "results", "title", "command", "search".
     """
     results = content["results"]
-    lines = [f"### {content['title']}", "", markdown_table(_rows(results)), "", _network(results), ""]
+    lines = [f"### {content['title']}", "", markdown_table(_rows(results)), "", _network(results), "", "Settings:", ""]
+    lines += [*(f"- {line}" for line in _settings(results)), ""]
     lines += [text for note in _notes(results) for text in (note, "")]
     tried = search_lines(content.get("search", ()))
     if tried:
@@ -56,7 +51,7 @@ def markdown_report(content: Mapping[str, Any]) -> str:
 
 
 def overview(contents: Sequence[Mapping[str, Any]]) -> str:
-    """Exact match of every method in several results files, a line of Markdown a file; and both layers' decoder.
+    """Exact match of every method in several results files, one line of Markdown per file; and both layers' decoder.
 
     Args:
         contents: of the files, as for `markdown_report`.
@@ -70,27 +65,26 @@ def overview(contents: Sequence[Mapping[str, Any]]) -> str:
         )
     layers = [r for content in contents for r in content["results"] if r["method"] in ("spl", "product-spl")]
     if layers:
-        lines += ["", f"Both layers, all tables: {_behind(layers)}."]
+        lines += ["", f"Both layers, all tables below. {_behind(layers)}."]
     return "\n".join(lines) + "\n"
 
 
 def html_report(content: Mapping[str, Any]) -> str:
     """A results file as one HTML page with its pictures inside (without them where matplotlib is not installed)."""
-    results, title = content["results"], html.escape(content["title"])
-    parts = [f"<h1>{title}</h1>", html_table(_rows(results))]
-    parts += [f"<p>{html.escape(text)}</p>" for text in (_network(results), *_notes(results))]
+    results = content["results"]
+    parts = [f'<div class="wide">{html_table(_rows(results))}</div>']
+    parts += [f"<p>{_inline(_network(results))}</p>", f"<p>Settings:</p>{_list(_settings(results))}"]
+    parts += [f"<p>{_inline(note)}</p>" for note in _notes(results)]
     parts.append(f"<p><code>{html.escape(content['command'])}</code></p>")
-    tried = [html.escape(line.removeprefix("- ")) for line in search_lines(content.get("search", ()))]
+    tried = [line.removeprefix("- ") for line in search_lines(content.get("search", ()))]
     if tried:
-        items = "".join("<li>" + _BOLD.sub(r"<b>\1</b>", line) + "</li>" for line in tried)
         summary_line = "<summary>What the search saw on validation rows</summary>"
-        parts.append(f"<details>{summary_line}<p>{html.escape(_HEAD_OF_SEARCH)}</p><ul>{items}</ul></details>")
+        parts.append(f"<details>{summary_line}<p>{_HEAD_OF_SEARCH}</p>{_list(tried)}</details>")
     try:
         parts += [_image(name, figure) for name, figure in _figures(results)]
     except SemprolaError as error:
         parts.append(f"<p>{html.escape(str(error))}</p>")
-    head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-    return "\n".join([f'<!doctype html><html lang="en"><head>{head}</head><body>', *parts, "</body></html>", ""])
+    return html_page(content["title"], *parts)
 
 
 def write_report(content: Mapping[str, Any], stem: str | Path) -> list[Path]:
@@ -143,21 +137,22 @@ def _network(results: Sequence[Mapping[str, Any]]) -> str:
     size = "all rows at once" if training["batch_size"] is None else f"batches of {training['batch_size']}"
     seconds = sum(result["history"]["seconds"] for result in results)
     units = model["activation"] + (", scaled start" if model.get("start") == "scaled" else "")
+    data = results[0]["data"]
     return (
-        f"{results[0]['data']}; network: {widths}, {units}; Adam, {size}; mode of the distribution, "
-        f"“its decoder”: least expected Hamming loss; {seconds:,.0f} s of training in total."
+        f"Data: {data}. Network: {widths}, {units}. Training: Adam, {size}, {seconds:,.0f} s in total. "
+        'The prediction is the mode; “its decoder” is `decode("hamming")`.'
     )
 
 
 def _notes(results: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What the table has no column for: the settings of the runs, the greedy decoder, seed by seed comparisons."""
-    notes = ["Settings: " + "; ".join(_settings(results, method) for method in METHODS if _of(results, method)) + "."]
+    """What the table has no column for: the greedy decoder, and the decoder for the Hamming score, run by run."""
+    notes = []
     greedy = [test["greedy_decoder"] for test in _of(results, "spl") if "greedy_decoder" in test]
     if greedy:
         figures = " / ".join(spread([seen[name] for seen in greedy]) for name in ("exact", "hamming", "consistent"))
-        notes.append(f"SPL with the greedy decoder of the released code: {figures}.")
+        notes.append(f"SPL decoded greedily, as in the released code: {figures}.")
     chosen = [r for r in results if _gain(r["valid"]) > _TIE and _gain(r["test"]) < -_TIE]
-    notes.append(f"{_behind(results)}; chosen by run on validation rows, in {len(chosen)}.")
+    notes.append(f"{_behind(results)}. If used only where it leads on validation rows: in {len(chosen)}.")
     return notes
 
 
@@ -169,7 +164,7 @@ def _behind(results: Sequence[Mapping[str, Any]]) -> str:
     if min(errors, default=0.0) < 0:
         known = "" if len(errors) == len(results) else f", in the {len(errors)} runs that recorded them"
         loss += f" ({max(-error for error in errors):.1f} standard errors{known})"
-    return f"The decoder for the Hamming score is behind the mode in {len(behind)} of {len(results)} runs{loss}"
+    return f'By Hamming score, `decode("hamming")` is behind the mode in {len(behind)} of {len(results)} runs{loss}'
 
 
 def _gain(figures: Mapping[str, Any]) -> float:
@@ -188,7 +183,12 @@ def _of(results: Sequence[Mapping[str, Any]], method: str) -> list[Mapping[str, 
     return [result["test"] for result in results if result["method"] == method]
 
 
-def _settings(results: Sequence[Mapping[str, Any]], method: str) -> str:
+def _settings(results: Sequence[Mapping[str, Any]]) -> list[str]:
+    """One line per method."""
+    return [_settings_of(results, method) for method in METHODS if _of(results, method)]
+
+
+def _settings_of(results: Sequence[Mapping[str, Any]], method: str) -> str:
     """The settings of a method in which a reader may be interested; those of other methods are left out."""
     result = next(result for result in results if result["method"] == method)
     model, training = result["model"], result["training"]
@@ -199,7 +199,7 @@ def _settings(results: Sequence[Mapping[str, Any]], method: str) -> str:
     for name in ("weight_decay", "penalty_from"):
         if training.get(name):
             chosen[name] = training[name]
-    return f"{TITLES[method]} {described(chosen)}, up to {training['steps']:,} steps"
+    return f"{TITLES[method]}: {described(chosen)}, up to {training['steps']:,} steps"
 
 
 def _figures(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, Any]]:
@@ -210,6 +210,15 @@ def _figures(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, Any]]:
     if results[0]["experiment"] == "simple-path":
         figures.append(("Examples", pictures.gallery_of(results)))
     return figures
+
+
+def _list(lines: Sequence[str]) -> str:
+    return "<ul>" + "".join(f"<li>{_inline(line)}</li>" for line in lines) + "</ul>"
+
+
+def _inline(text: str) -> str:
+    """Bold and code of a line of Markdown, as HTML."""
+    return _CODE.sub(r"<code>\1</code>", _BOLD.sub(r"<b>\1</b>", html.escape(text)))
 
 
 def _image(name: str, figure: Any) -> str:

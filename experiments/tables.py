@@ -98,7 +98,7 @@ _NAMES = {
 
 
 def search_lines(search: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What a search tried, a line of Markdown a method: figures on validation rows, the chosen ones in bold.
+    """What a search tried, one line of Markdown per method: figures on validation rows, the chosen ones in bold.
 
     Args:
         search: as `experiments.reproduce.reproduce` keeps it.

@@ -86,10 +86,10 @@ def test_a_decoder_that_is_behind_is_counted(content: dict[str, Any]) -> None:
     decoder = results[0]["test"]["hamming_decoder"]
     decoder.update(hamming=decoder["hamming"] - 0.1, gain=-0.1, gain_error=0.25)
     text = report.markdown_report({**content, "results": results})
-    assert f"behind the mode in 1 of {len(results)} runs, by at most 0.10 points (0.4 standard errors)" in text
+    assert f"behind the mode in 1 of {len(results)} runs, by at most 0.10 points (0.4 standard errors). If used" in text
     del decoder["gain"]
     text = report.markdown_report({**content, "results": results})
-    assert "by at most 0.10 points; chosen" in text
+    assert "by at most 0.10 points. If used" in text
     results[1]["test"]["hamming_decoder"].update(gain=-0.1, gain_error=0.2)
     assert "Both layers" not in report.overview([{**content, "results": results[:2]}])  # of FIL
     text = report.markdown_report({**content, "results": results})
@@ -121,10 +121,10 @@ def test_what_a_search_saw_is_shown(content: dict[str, Any]) -> None:
 
 def test_what_the_table_has_no_column_for(content: dict[str, Any]) -> None:
     text = report.markdown_report(content)
-    assert "Settings: FIL dropout 0.2, lr 0.001, up to 4 steps; SPL m 1, k 1, gate linear, dropout 0.2" in text
-    assert "SPL with the greedy decoder of the released code: " in text
+    assert "- FIL: dropout 0.2, lr 0.001, up to 4 steps\n- SPL: m 1, k 1, gate linear, dropout 0.2" in text
+    assert "SPL decoded greedily, as in the released code: " in text
     assert re.search(
-        r"for the Hamming score is behind the mode in \d of 4 runs.*; chosen by run on validation rows, in \d\.",
+        r'`decode\("hamming"\)` is behind the mode in \d of 4 runs.*\. If used only where it leads .*: in \d\.',
         text,
     )
 
@@ -152,7 +152,7 @@ def test_the_page_is_rewritten_between_its_markers(content: dict[str, Any], tmp_
     seen = [result["test"]["exact"] for result in content["results"] if result["method"] == "spl"]
     assert f"| {content['title']} | " in text
     assert f" | – | – | {spread(seen)} | – |" in text
-    assert re.search(r"Both layers, all tables: The decoder .* in \d of 2 runs", text)
+    assert re.search(r"Both layers, all tables below\. By Hamming score, .* in \d of 2 runs", text)
     page.write_text("no markers")
     with pytest.raises(FormatError, match="expected one line"):
         report.update_page(tmp_path / "results", page)

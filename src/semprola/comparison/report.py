@@ -8,25 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from semprola._files import write_atomically
+from semprola._html import html_page
 from semprola.comparison.comparing import Comparison
 from semprola.comparison.plots import panels
-
-_STYLE = """
-:root { color-scheme: light dark; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 70rem; margin: 2rem auto; padding: 0 1rem; }
-table { border-collapse: collapse; width: 100%; font-variant-numeric: tabular-nums; font-size: .92rem; }
-th, td { padding: .35rem .6rem; text-align: right; white-space: nowrap; border-bottom: 1px solid #8884; }
-th:first-child, td:first-child { text-align: left; }
-td.refused { text-align: left; white-space: normal; opacity: .75; }
-.plots { display: grid; grid-template-columns: repeat(auto-fit, minmax(20rem, 1fr)); gap: 1rem; margin: 1.5rem 0; }
-svg text { font-size: 11px; fill: currentColor; }
-svg .title { font-size: 13px; font-weight: 600; }
-svg .grid { stroke: #8884; }
-svg .own { stroke: #0b84d8; fill: #0b84d8; stroke-width: 2; }
-svg .other { stroke: #888; fill: #888; stroke-width: 2; }
-pre { white-space: pre-wrap; overflow-wrap: anywhere; }
-.wide { overflow-x: auto; }
-"""
 
 
 def write_report(comparison: Comparison, path: str | Path, command: str = "") -> None:
@@ -69,19 +53,18 @@ def page(comparison: Comparison) -> str:
     body = "".join(_row(row, "refused" in found) for row, found in zip(rows, comparison.rows, strict=True))
     settings = {key: value for key, value in about.items() if key not in ("rules", "labels", "data")}
     size = f"{about['rows']:,} rows, {about['features']} features, {len(about['labels'])} labels"
-    return (
-        '<!doctype html><html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width">'
-        f"<title>Methods compared</title><style>{_STYLE}</style></head><body><h1>Methods compared</h1>"
-        f"<p>{size}. Every method has the same backbone and {about['folds']} folds; its best epoch is chosen by exact "
-        "match on validation rows. Figures are means ± standard deviations over folds, on held-out rows. Consistent: "
-        "the share of predictions that obey the rules. The SPLs are blue in the plots; bars are standard deviations."
-        "</p>"
-        f'<div class="wide"><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>'
-        f"{_weights(comparison.rows)}"
-        f'<div class="plots">{panels(comparison)}</div>'
-        f"<h2>Rules</h2><pre>{html.escape(about['rules'])}</pre><h2>Settings</h2>"
-        f"<pre>{html.escape(json.dumps(settings, indent=1))}</pre></body></html>\n"
+    return html_page(
+        "Methods compared",
+        f"<p>{size}. Every method has the same backbone and the same {about['folds']} folds. Each keeps its best epoch "
+        "by exact match on validation rows.</p>"
+        "<p>Figures are means ± standard deviations over folds, on held-out rows. “Consistent” is the share of "
+        "predictions that obey the rules.</p>",
+        f'<div class="wide"><table><thead><tr>{cells}</tr></thead><tbody>{body}</tbody></table></div>',
+        _weights(comparison.rows),
+        "<p>In the plots, the two SPLs are blue, and bars are standard deviations.</p>",
+        f'<div class="plots">{panels(comparison)}</div>',
+        f"<h2>Rules</h2><pre>{html.escape(about['rules'])}</pre>",
+        f"<h2>Settings</h2><pre>{html.escape(json.dumps(settings, indent=1))}</pre>",
     )
 
 
