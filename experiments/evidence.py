@@ -202,6 +202,21 @@ def speed_sentences(results: Path) -> str:
     )
 
 
+def starts_table(results: Path) -> str:
+    """A layer that starts uniform over models, and one that starts uniform over local choices."""
+    runs = read_json(results / "start.json")["runs"]
+    rows = [["components", "start uniform over", "first validation loss", "last", "exact match, %"]]
+    for components, start in sorted(
+        {(run["replicas"], run["start"]) for run in runs}, key=lambda key: (key[0], key[1] != "models")
+    ):
+        curves = [run["curve"] for run in runs if (run["replicas"], run["start"]) == (components, start)]
+        seen = [(curve[0]["loss"], curve[-1]["loss"], curve[-1]["exact"]) for curve in curves]
+        first, last, exact = (sum(values) / len(values) for values in zip(*seen, strict=True))
+        name = "models" if start == "models" else "local choices"
+        rows.append([str(components), name, f"{first:.2f}", f"{last:.2f}", f"{exact:.1f}"])
+    return _markdown(rows)
+
+
 PARTS: Mapping[str, tuple[str, Callable[[Path], str]]] = {
     "headline": ("README.md", headline),
     "speed": ("README.md", speed_sentences),
@@ -211,6 +226,7 @@ PARTS: Mapping[str, tuple[str, Callable[[Path], str]]] = {
     "hamming": ("docs/paths.md", paths_hamming),
     "preferences": ("docs/preferences.md", preferences_table),
     "layers": ("docs/which_layer.md", layers_table),
+    "starts": ("docs/record_paths.md", starts_table),
 }
 """The page and the maker of every generated part."""
 
