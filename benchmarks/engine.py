@@ -133,7 +133,7 @@ class _Session:
         for key, run in made.items():
             expected = self._expected(name, *key, batch)
             if not isinstance(run, str) and expected > _TOO_LONG:
-                made[key] = f"would take {expected:.0f} s a call at batch {batch}"
+                made[key] = f"would take {expected:.0f} s per call at batch {batch}"
         runs = {key: run for key, run in made.items() if not isinstance(run, str)}
         measured = side_by_side(runs, self.rounds, self.seconds)
         for (task, engine), run in made.items():

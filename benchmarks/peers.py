@@ -84,7 +84,7 @@ class Peers:
     @cached_property
     def _klay_weighted(self) -> tuple[Any, list[tuple[int, int]]]:
         if self.circuit.num_edges > _MOST_KLAY_EDGES:
-            raise Unable(f"a weight for each edge of the smoothed circuit takes minutes above {_MOST_KLAY_EDGES} edges")
+            raise Unable(f"one weight per edge of the smoothed circuit takes minutes above {_MOST_KLAY_EDGES} edges")
         module, blocks, _ = _klay(self.circuit, weigh_edges=True)
         return module, blocks
 
@@ -103,7 +103,7 @@ def _cirkit(circuit: Circuit) -> Any:
 
     circuit = _smooth(circuit)
     if circuit.num_nodes > _MOST_CIRKIT_NODES:
-        raise Unable(f"one layer object a node: not built above {_MOST_CIRKIT_NODES} nodes")
+        raise Unable(f"one layer object per node: not built above {_MOST_CIRKIT_NODES} nodes")
     nodes: list[Any] = []
     inputs: dict[Any, list[Any]] = {}
     for n in range(circuit.num_nodes):

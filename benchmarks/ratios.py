@@ -17,6 +17,8 @@ _CIRCUITS = (
     "warcraft-12x12",
 )
 _HIERARCHIES = ("cellcycle", "diatoms")
+_LARGE = ("permutation-12", "exactly-50-of-500", "paths-8x8")
+"""Circuits of more than 40,000 edges."""
 
 
 @dataclass(frozen=True)
@@ -85,22 +87,22 @@ def _against_klay(result: dict[str, Any], task: str, engine: str, circuits: tupl
         where = f"each of {len(found)} circuits" if len(circuits) > 1 else circuits[0]
         worst = min(found, key=lambda name: found[name])
         shown = f"{found[worst]:.1f}× ({worst})" if len(circuits) > 1 else f"{found[worst]:.1f}×"
-        yield Ratio(f"{task} on {where}: KLay's time beside {engine}", shown)
+        yield Ratio(f"{task} on {where}: KLay's time / that of the {engine} engine", shown)
 
 
 def _bound(result: dict[str, Any]) -> Iterator[Ratio]:
     if "bound" in result:
         share = 100 * result["bound"]["ms"] / result["bound"]["native_ms"]
-        what = "native log Z of permutation-12: share of the speed that reading from the second-level cache allows"
+        what = "native log Z of permutation-12: speed / the speed at which the second-level cache can be read"
         yield Ratio(what, f"{share:.0f} %")
 
 
 def _networks(result: dict[str, Any]) -> Iterator[Ratio]:
     found = {row["circuit"]: row["spl"]["cpu_ms"] / row["fil"]["cpu_ms"] for row in result["networks"]}
     trees = {name: ratio for name, ratio in found.items() if name in _HIERARCHIES}
-    large = {name: ratio for name, ratio in found.items() if name in ("permutation-12", "paths-8x8")}
+    large = {name: ratio for name, ratio in found.items() if name in _LARGE}
     if trees:
-        yield _largest("a whole training step of a hierarchical classifier beside one with sigmoids", trees)
+        yield _largest("a whole training step on a hierarchy: time / time with sigmoids", trees)
     if large:
         yield _largest("the same on circuits of more than 40,000 edges", large)
 
@@ -112,12 +114,12 @@ def _within(result: dict[str, Any], task: str, engine: str) -> Iterator[Ratio]:
         if own and forward:
             found[circuit] = own / forward
     if found:
-        yield _largest(f"{engine} {task} of a batch beside log Z", found)
+        yield _largest(f"{engine} {task} of a batch: time / time of log Z", found)
 
 
 def _weak(result: dict[str, Any]) -> Iterator[Ratio]:
     rows = {(row["layer"], row["labels"], row["batch"]): row["cpu_ms"] for row in result.get("weak", [])}
-    beside = {"SPL": ("log Z", "a log Z with gradient"), "ProductSPL": ("full", "one on full labels")}
+    beside = {"SPL": ("log Z", "time of log Z with gradient"), "ProductSPL": ("full", "time on full labels")}
     for layer, (other, words) in beside.items():
         found = {
             f"batch {batch}": ms / rows[layer, other, batch]
@@ -125,7 +127,7 @@ def _weak(result: dict[str, Any]) -> Iterator[Ratio]:
             if kind == layer and what == "half" and (layer, other, batch) in rows
         }
         if found:
-            yield _largest(f"a step of {layer} on half-observed labels beside {words}", found)
+            yield _largest(f"a step of {layer} on half-observed labels: time / {words}", found)
 
 
 def _mixtures(result: dict[str, Any]) -> Iterator[Ratio]:
@@ -135,7 +137,7 @@ def _mixtures(result: dict[str, Any]) -> Iterator[Ratio]:
     if len(found) > 1:
         found.pop("1")
         worst = max(found, key=lambda count: found[count])
-        yield Ratio("M mixtures beside M single passes", f"{found[worst]:.2f}× (M = {worst})")
+        yield Ratio("M components: time / M times that of one", f"{found[worst]:.2f}× (M = {worst})")
 
 
 def _products(result: dict[str, Any]) -> Iterator[Ratio]:
@@ -143,7 +145,7 @@ def _products(result: dict[str, Any]) -> Iterator[Ratio]:
         rows = [row for row in result["products"] if row["q"] == kind]
         if len(rows) > 1:
             share = max(row["product_edges"] / row["q_edges"] / row["edges"] for row in rows)
-            what = f"edges of q = {kind} times the constraint, beside the product of their edges"
+            what = f"q = {kind} times the constraint: edges / (edges of q × edges of the constraint)"
             yield Ratio(what, f"{share:.3f}×")
 
 
@@ -151,16 +153,16 @@ def _growth(result: dict[str, Any]) -> Iterator[Ratio]:
     for what, name in (("cpu_ms", "time"), ("grown_megabytes", "memory beyond the start")):
         exponent = slope(result, what)
         if exponent is not None:
-            yield Ratio(f"growth of {name} with edges: exponent", f"{exponent:.2f}")
+            yield Ratio(f"exponent with which {name} grows with the number of edges", f"{exponent:.2f}")
     for point in result["growth"]:
         if point.get("edges", 0) >= 9e6 and point.get("megabytes"):
-            yield Ratio("10⁷ edges at batch 128: memory of the process", f"{point['megabytes']:.0f} MB")
+            yield Ratio("memory of the process with 10⁷ edges", f"{point['megabytes']:.0f} MB")
 
 
 def _imports(result: dict[str, Any]) -> Iterator[Ratio]:
     if "imports" in result:
         times = result["imports"]
-        yield Ratio("`import semprola` beside `import torch`", f"{times['semprola'] / times['torch']:.2f}×")
+        yield Ratio("`import semprola`: time / time of `import torch`", f"{times['semprola'] / times['torch']:.2f}×")
 
 
 def _largest(what: str, found: dict[str, float]) -> Ratio:

@@ -10,11 +10,10 @@ from benchmarks.tasks import ENGINES, TASKS
 
 _INTRODUCTION = """# How fast it is
 
-This page is written by `make bench` from `results/bench.json`. All candidates take turns in one process, 20 ms at a
-time, or one call if that takes longer; figures are medians of one call in milliseconds, of processor time where there
-is one thread and of wall time where there are more. The first call of a turn, for which the caches hold what another
-candidate left there, takes longer, on small circuits above all; over 20 ms it weighs little.
-"x" is how many times longer a candidate takes than the native engine. What a peer cannot do is said at the end.
+`make bench` writes this page from `results/bench.json`. All candidates take turns in one process, 20 ms at a time, or
+one call if that takes longer. Figures are milliseconds per call: medians of processor time with one thread, and of wall
+time with several. "x" is how many times as long a candidate takes as the native engine. The end of the page says what a
+peer cannot do, and on which machine this was measured.
 
 ![Time and memory against edges](../results/bench.svg)
 """
@@ -22,16 +21,18 @@ candidate left there, takes longer, on small circuits above all; over 20 ms it w
 
 def page(result: dict[str, Any]) -> str:
     """A page of the documentation."""
-    parts = [_INTRODUCTION, _conditions(result["conditions"]), "", tables(result)]
+    machine = f"## The machine\n\n{_conditions(result['conditions'])}"
+    parts = [_INTRODUCTION, tables(result), machine]
     return "\n".join(parts).rstrip() + "\n"
 
 
 def tables(result: dict[str, Any]) -> str:
     """All tables, in Markdown."""
     rows = [row for row in result["rows"] if "task" in row]
-    parts = [_ratios(result)]
+    parts = [_ratios(result), "## Every task\n\nMilliseconds per call, by circuit and candidate."]
     first = result["conditions"]["threads"][0]
     for threads, batch in sorted({(row["threads"] != first, row["batch"]) for row in rows}):
+        folded = []
         for task, meaning in TASKS.items():
             chosen = [
                 row
@@ -39,17 +40,18 @@ def tables(result: dict[str, Any]) -> str:
                 if row["batch"] == batch and row["task"] == task and (row["threads"] != first) == threads
             ]
             for count in sorted({row["threads"] for row in chosen}):
-                title = f"## {task}, batch {batch}" + (f", {count} threads" if count > 1 else "")
+                title = f"{task}, batch {batch}" + (f", {count} threads" if count > 1 else "")
                 own = [row for row in chosen if row["threads"] == count]
-                parts.append(f"{title}\n\n{meaning[0].upper()}{meaning[1:]}.\n\n{_table(own)}")
+                folded.append(f"**{title}**: {meaning}.\n\n{_table(own)}")
+        parts.append(_folded(f"All tasks at batch {batch}" + (", several threads" if threads else ""), folded))
     if result["networks"]:
         parts.append(f"## A whole training step\n\n{_networks(result['networks'])}")
     if result.get("weak"):
         parts.append(f"## Half-observed labels\n\n{_weak(result['weak'])}")
     if "bound" in result:
-        parts.append(f"## Against the bound of the second-level cache\n\n{_bound(result['bound'])}")
+        parts.append(f"## How close to what the cache allows\n\n{_bound(result['bound'])}")
     if result["mixtures"]:
-        parts.append(f"## Mixtures\n\n{_mixtures(result['mixtures'])}")
+        parts.append(f"## Components\n\n{_mixtures(result['mixtures'])}")
     if result["products"]:
         parts.append(f"## Products of two circuits\n\n{_products(result['products'])}")
     if "imports" in result:
@@ -93,12 +95,18 @@ def plot(result: dict[str, Any], path: Path) -> None:
     part.replace(path)
 
 
+def _folded(title: str, parts: list[str]) -> str:
+    """Tables behind a line that opens them."""
+    text = "\n\n".join(parts)
+    return f"<details><summary>{title}</summary>\n\n{text}\n\n</details>" if parts else ""
+
+
 def _ratios(result: dict[str, Any]) -> str:
     found = ratios(result)
     if not found:
         return ""
     lines = [["what", "ratio"], *([ratio.what, ratio.found] for ratio in found)]
-    return "## In short\n\nBatch 128; where several are meant, the worst of them.\n\n" + _markdown(lines)
+    return "## In short\n\nAt batch 128. Of several circuits, the worst ratio is shown.\n\n" + _markdown(lines)
 
 
 def _table(rows: list[dict[str, Any]]) -> str:
@@ -123,8 +131,8 @@ def _networks(networks: list[dict[str, Any]]) -> str:
         spl, fil = row["spl"]["cpu_ms"], row["fil"]["cpu_ms"]
         lines.append([row["circuit"], _number(spl), _number(fil), _number(spl / fil)])
     return (
-        "Backbone (77, 128, 128), gate and single-circuit layer; batch 128. The layer knows the labels beforehand "
-        "(`sp.nn.scoring`), as in `sp.training.fit`.\n\n" + _markdown(lines)
+        "A backbone (77, 128, 128), a gate and the single-circuit layer, at batch 128. The layer knows the labels "
+        "beforehand (`sp.nn.scoring`), as in `sp.training.fit`.\n\n" + _markdown(lines)
     )
 
 
@@ -136,49 +144,49 @@ def _weak(rows: list[dict[str, Any]]) -> str:
         beside = [_number(half / full) if half and full else "–", _number(half / dense) if half and dense else "–"]
         lines.append([layer, str(batch), _number(full), _number(half), beside[0], _number(dense), beside[1]])
     return (
-        "A step on the labels of cellcycle with four components, from the gate's outputs on, where every label is "
-        "observed with probability 1/2. Log Z is that of the same circuit with other scores for every literal and "
-        "sample, with the gradient of the logits. Each x is how many times longer the step on half of the labels "
-        "takes.\n\n" + _markdown(lines)
+        "A training step on the hierarchy cellcycle with four components, without the network before the gate's "
+        "outputs. Each label is observed with probability 1/2. The log Z beside it is of the same circuit, with "
+        "different scores in each row and the gradient of the logits. Each x is the time of the step on half-observed "
+        "labels, divided by the time of the other.\n\n" + _markdown(lines)
     )
 
 
 def _imports(times: dict[str, float]) -> str:
     return (
-        f"Processor time of processes that take turns, medians of {times['rounds']:.0f}, less that of one that imports "
-        f"nothing: torch {times['torch']:.0f} ms, torch and semprola {times['semprola']:.0f} ms, "
-        f"{times['semprola'] / times['torch']:.2f}×."
+        f"Importing torch takes {times['torch']:.0f} ms, importing torch and semprola {times['semprola']:.0f} ms: "
+        f"{times['semprola'] / times['torch']:.2f}× as long. These are medians of {times['rounds']:.0f} processes "
+        "each, in processor time, less the time of a process that imports nothing."
     )
 
 
 def _bound(bound: dict[str, float]) -> str:
     return (
-        f"log Z of permutation-12 at batch 128 takes {bound['native_ms']:.2f} ms; reading 8 bytes for every child and "
-        f"sample at the measured {bound['gb_a_second']:.0f} GB/s takes {bound['ms']:.2f} ms: "
-        f"{100 * bound['ms'] / bound['native_ms']:.0f} %."
+        f"log Z of permutation-12 at batch 128 takes {bound['native_ms']:.2f} ms. Just reading 8 bytes per child and "
+        f"row, at the measured {bound['gb_a_second']:.0f} GB/s, takes {bound['ms']:.2f} ms. So the engine runs at "
+        f"{100 * bound['ms'] / bound['native_ms']:.0f} % of what the cache allows."
     )
 
 
 def _mixtures(rows: list[dict[str, Any]]) -> str:
     single = next((row["cpu_ms"] for row in rows if row["mixtures"] == 1), None)
-    lines = [["circuit", "mixtures", "ms", "passes for one"]]
+    lines = [["circuit", "components", "ms", "times as long as one"]]
     for row in rows:
         share = _number(row["cpu_ms"] / single) if single else "–"
         lines.append([row["circuit"], str(row["mixtures"]), _number(row["cpu_ms"]), share])
-    return "log Z of a mixture of independent labels times the constraint, with its gradient.\n\n" + _markdown(lines)
+    return "log Z of a mixture of independent labels times the constraint, with gradient.\n\n" + _markdown(lines)
 
 
 def _products(rows: list[dict[str, Any]]) -> str:
-    lines = [["constraint", "q", "units", "edges of q", "of the constraint", "of the product", "ms", "ns an edge"]]
+    lines = [["constraint", "q", "units", "edges of q", "of the constraint", "of the product", "ms", "ns per edge"]]
     for row in rows:
         each = row["cpu_ms"] * 1e6 / row["product_edges"] / row["batch"]
         sizes = [str(row[key]) for key in ("q_edges", "edges", "product_edges")]
         lines.append([row["circuit"], row["q"], str(row["units"]), *sizes, _number(row["cpu_ms"]), _number(each)])
-    return "log Z of a circuit q times the constraint, with its gradient, batch 128.\n\n" + _markdown(lines)
+    return "log Z of a circuit q times the constraint, with gradient, at batch 128.\n\n" + _markdown(lines)
 
 
 def _growth(result: dict[str, Any]) -> str:
-    lines = [["edges", "ms", "ns an edge and sample", "MB (process)", "MB (beyond the start)"]]
+    lines = [["edges", "ms", "ns per edge and row", "MB (process)", "MB (beyond the start)"]]
     for point in result["growth"]:
         if "unable" in point:
             lines.append([str(point["wanted"]), point["unable"], "–", "–", "–"])
@@ -186,10 +194,10 @@ def _growth(result: dict[str, Any]) -> str:
         each = point["cpu_ms"] * 1e6 / point["edges"] / point["batch"]
         memory = [_number(point["megabytes"]), _number(point["grown_megabytes"])]
         lines.append([str(point["edges"]), _number(point["cpu_ms"]), _number(each), *memory])
-    text = "log Z with its gradient, one thread.\n\n" + _markdown(lines)
+    text = "log Z with gradient, on one thread.\n\n" + _markdown(lines)
     exponents = slope(result, "cpu_ms"), slope(result, "grown_megabytes")
     named = [f"{x:.2f} ({what})" for x, what in zip(exponents, ("time", "memory"), strict=True) if x is not None]
-    return text + (f"\n\nExponent of growth: {', '.join(named)}." if named else "")
+    return text + (f"\n\nExponents of growth: {', '.join(named)}." if named else "")
 
 
 def _reasons(rows: list[dict[str, Any]]) -> str:

@@ -19,11 +19,11 @@ Runs = dict[tuple[str, str], Run | str]
 """What to run for each (task, engine); a text where one cannot do it, saying why."""
 
 TASKS = {
-    "log Z": "log Z of independent labels",
+    "log Z": "log Z of independent labels times the constraint",
     "log Z + gradient": "the same with the gradient of every literal's score",
-    "step": "single circuit: likelihood of one y a sample and the gradient of every weight's logit",
-    "step, encoded": "the same where `layer.encode` has worked out beforehand what each y uses",
-    "mode": "most probable state",
+    "step": "single circuit: the likelihood of one y per row, with the gradient of every weight's logit",
+    "step, encoded": "the same, after `layer.encode` has found what each y uses",
+    "mode": "the most probable state",
     "sample": "one exact sample",
 }
 """Name and meaning of the questions."""
@@ -94,10 +94,10 @@ def _peer_runs(peers: Peers, ours: _Ours) -> Runs:
         except Unable as why:
             made["step", engine] = str(why)
     for task in ("log Z", "log Z + gradient"):
-        made[task, "cirkit"] = "literals have no scores of their own for each sample"
+        made[task, "cirkit"] = "literals cannot have different scores in each row"
     for task in ("mode", "sample"):
-        made[task, "klay"] = "not for circuits with other weights for each sample"
-        made[task, "cirkit"] = "not for circuits with other weights for each sample"
+        made[task, "klay"] = "not for circuits whose weights differ from row to row"
+        made[task, "cirkit"] = "not for circuits whose weights differ from row to row"
     return made
 
 

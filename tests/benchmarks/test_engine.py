@@ -50,7 +50,7 @@ def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert result["growth"][0]["edges"] > 100
     text = page.read_text(encoding="utf-8")
     assert "| tiny |" in text
-    assert "Exponent of growth" in text
+    assert "Exponents of growth" in text
     assert (tmp_path / "bench.svg").exists() == (importlib.util.find_spec("matplotlib") is not None)
 
 
