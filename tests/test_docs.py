@@ -1,4 +1,4 @@
-"""The code in README.md and docs/ runs, and the commands that the pages name exist.
+"""The code in README.md, CONTRIBUTING.md and docs/ runs, and the commands that the pages name exist.
 
 All `python` blocks of a page run in order in one namespace. A block with `>>>` prompts has its output checked too.
 """
@@ -16,7 +16,8 @@ from typing import Any, NamedTuple
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [page for page in [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))] if page.is_file()]
+PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = [page for page in PAGES if page.is_file()]
 FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
 CHECKS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -37,10 +38,37 @@ def test_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_make_targets_exist() -> None:
     makefile = ROOT.joinpath("Makefile").read_text(encoding="utf-8")
     targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
-    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+    for page in PAGES:
         text = page.read_text(encoding="utf-8")
         named = set(re.findall(r"(?:`|^\s*\$?\s*)make ([a-z][a-z-]*)", text, re.MULTILINE))
         assert named <= targets, f"{page.name} names make targets that do not exist: {sorted(named - targets)}"
+
+
+def test_commands_exist() -> None:
+    """Of commands that pages show: modules and files are there, and `semprola` has the command and its options."""
+    known = _options()
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for module in re.findall(r"python -m ((?:experiments|benchmarks|semprola)[\w.]*)", text):
+            path = ROOT.joinpath(*module.rstrip(".").split("."))
+            assert path.with_suffix(".py").is_file() or path.is_dir(), f"{page.name}: python -m {module}"
+        for script in re.findall(r"python ((?:examples|benchmarks)/\w+\.py)", text):
+            assert (ROOT / script).is_file(), f"{page.name}: {script}"
+        for command, words in re.findall(r"^semprola (\w+)(.*)$", text, re.MULTILINE):
+            assert command in known, f"{page.name}: semprola {command}"
+            used = set(re.findall(r" (--[a-z-]+)", words.split("#")[0]))
+            assert used <= known[command], f"{page.name}: semprola {command} has no {sorted(used - known[command])}"
+
+
+def _options() -> dict[str, set[str]]:
+    """The commands of the command line, and the options of each."""
+    typer = pytest.importorskip("typer")
+    from typer.main import get_command
+
+    from semprola.cli.app import build
+
+    commands: Any = get_command(build(typer)).commands  # type: ignore[attr-defined]
+    return {name: {text for option in command.params for text in option.opts} for name, command in commands.items()}
 
 
 def test_fences_are_found() -> None:

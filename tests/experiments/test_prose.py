@@ -1,0 +1,169 @@
+"""Figures in the sentences of README.md and docs/ are those of the results files."""
+
+from __future__ import annotations
+
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import semprola as sp
+from experiments import evidence
+from experiments.provenance import read_json
+from experiments.published import PUBLISHED
+from semprola.comparison.report import read_report
+
+ROOT = Path(__file__).resolve().parents[2]
+RESULTS = ROOT / "results"
+
+
+def says(page: str, sentence: str) -> None:
+    """The page has this text, wherever its lines break."""
+    text = " ".join((ROOT / page).read_text(encoding="utf-8").split())
+    assert sentence in text, f"{page} should say: {sentence}"
+
+
+def test_simple_paths() -> None:
+    start = evidence.figures(RESULTS, evidence.PATHS["the paper's network"])
+    paper = PUBLISHED["simple-path"]
+    says("docs/paths.md", f"one circuit reaches {start['spl'][0]:.1f} % where the paper has {paper['spl'][0]:.1f} %")
+    for loss in ("semantic-loss", "nesy-entropy"):
+        assert 0.4 < start[loss][0] / paper[loss][0] < 0.6  # "about half of its published figure"
+    known = evidence.figures(RESULTS, ("simple-path-given-published-wide-small-search",))
+    exact, independent = known["product-spl"][0], known["fil"][0]
+    says("docs/paths.md", f"get {exact:.1f} % of the test rows right, and independent labels {independent:.1f} %")
+    unseen = evidence.figures(RESULTS, ("simple-path-given-graph-wide-small-search",))
+    assert all(unseen[method][0] < known[method][0] for method in known)
+    assert min(unseen[layer][0] for layer in ("spl", "product-spl")) > max(
+        unseen[method][0] for method in unseen if "spl" not in method
+    )
+    released = evidence.figures(RESULTS, ("simple-path-paper-published-scaled-released-search",))
+    says("docs/paths.md", f"gives {released['spl'][0]:.1f} % for one circuit with the scaled start")
+    best = evidence.figures(RESULTS, evidence.PATHS["wider, rows also mirrored"])
+    two, alone = best["product-spl"][0], best["fil"][0]
+    says("docs/evidence.md", f"two circuits reach {two:.0f} % and independent labels {alone:.0f} %")
+
+
+def test_preferences() -> None:
+    seen = evidence.figures(RESULTS, evidence.PREFERENCES["the paper's network"])
+    paper = PUBLISHED["preference"]["spl"][0]
+    one, two = seen["spl"][0], seen["product-spl"][0]
+    says(
+        "docs/preferences.md", f"{one:.1f} and {two:.1f} % of the orders are right, against {paper:.1f} % in the paper"
+    )
+    says("docs/evidence.md", f"reproduce the published {paper:.1f} %")
+    for loss in ("semantic-loss", "nesy-entropy"):
+        assert 0 < min(one, two) - seen[loss][0] < 2
+    error = 100 * math.sqrt(0.21 * 0.79 / 986)
+    says("docs/preferences.md", f"A share of 21 % of 986 test rows has a standard error of {error:.1f} points")
+
+
+def test_which_layer() -> None:
+    rows = [line.split("|")[1:-1] for line in evidence.layers_table(RESULTS).splitlines()[2:]]
+    gaps = [float(row[3]) - float(row[2]) for row in rows]
+    ahead, behind = sum(gap >= 1 for gap in gaps), sum(gap <= -1 for gap in gaps)
+    assert (len(gaps), ahead, len(gaps) - ahead - behind, behind) == (7, 5, 1, 1)
+    says(
+        "docs/which_layer.md",
+        "of the seven comparisons below, it is ahead of `SPL` in five, level in one and behind in one",
+    )
+    runs = read_json(RESULTS / "start.json")["runs"]
+    ends: dict[int, list[float]] = {1: [], 4: []}
+    for run in runs:
+        if run["start"] == "models":
+            ends[run["replicas"]].append(run["curve"][-1]["exact"])
+    gap = sum(ends[1]) / len(ends[1]) - sum(ends[4]) / len(ends[4])
+    says("docs/which_layer.md", f"4 are {gap:.1f} points behind 1 after the same 600 steps")
+
+
+def decoders(figure: str) -> dict[tuple[str, str], float]:
+    """Means over seeds of one figure, by method and decoder."""
+    found: dict[tuple[str, str], list[float]] = {}
+    for run in read_json(RESULTS / "decoders.json")["runs"]:
+        found.setdefault((run["method"], run["decoder"]), []).append(run[figure])
+    return {key: sum(values) / len(values) for key, values in found.items()}
+
+
+def test_decoders() -> None:
+    f1, exact, times = decoders("f1"), decoders("exact"), decoders("decode_ms")
+    layers = ("product", "mixture", "single")
+    assert all(f1[layer, "mode"] < f1["independent", "mode"] < f1[layer, "f1"] for layer in layers)
+    assert f1["product", "f1"] > f1["independent", "f1"] > max(f1["mixture", "f1"], f1["single", "f1"])
+    assert all(exact[layer, "mode"] > 5 * exact["independent", "mode"] for layer in layers)
+    assert all(
+        exact[layer, "mode"] == max(exact[layer, d] for d in ("mode", "hamming", "f1", "jaccard")) for layer in layers
+    )
+    likelihood = decoders("log_likelihood")
+    assert likelihood["mixture", "mode"] < likelihood["product", "mode"]
+    assert max(value for (_, decoder), value in times.items() if decoder == "hamming") < 0.3
+    for decoder, sentence in (
+        ("f1", '`decode("f1")` takes {} to {} ms per row'),
+        ("jaccard", '`decode("jaccard")` takes {} to {} ms'),
+    ):
+        seen = [value for (_, name), value in times.items() if name == decoder]
+        says("docs/howto_decoding.md", sentence.format(round(min(seen)), round(max(seen))))
+
+
+def test_sequences() -> None:
+    content = read_json(RESULTS / "sequences.json")
+    assert content["difference"] < 1e-4
+    rights: dict[str, list[float]] = {}
+    for run in content["accuracy"]:
+        rights.setdefault(run["candidate"], []).append(100 * run["right"])
+    assert 3.5 < max(max(seen) - min(seen) for seen in rights.values()) < 4.5
+    apart = [abs(a - b) for a, b in zip(rights["pytorch-crf"], rights["none"], strict=True)]
+    assert 3.5 < max(apart) < 4.5
+
+
+def test_comparisons() -> None:
+    smokers = read_report(RESULTS / "compare_smokers.json")
+    rules = sp.parse(smokers.about["rules"])
+    one, two = sp.SPL(1, rules).num_gate_outputs, sp.ProductSPL(1, rules).num_gate_outputs
+    says("docs/comparing.md", f"its gate has {one} outputs where the other has {two}")
+    terms = len(sp.baselines.MultiplexNet(1, rules).terms)
+    says("docs/comparing.md", f"MultiplexNet writes the rules out as {terms} terms")
+    exact = {row["method"]: smokers.mean(row["method"], "exact") for row in smokers.rows if "folds" in row}
+    assert sorted(exact, key=exact.__getitem__)[-2:] == ["ccn", "product-spl"]
+    assert exact["spl"] < exact["fil"]
+    digits = read_report(RESULTS / "compare_digits.json")
+    assert sp.compile(digits.about["rules"]).model_count() == 10
+    exact = {row["method"]: digits.mean(row["method"], "exact") for row in digits.rows if "folds" in row}
+    assert sorted(exact, key=exact.__getitem__)[-3:] == ["spl", "product-spl", "multiplexnet"]
+    assert exact["dl2"] < exact["fil"]
+    for figure in ("hamming", "auprc"):
+        assert digits.mean("spl", figure) < digits.mean("fil", figure)
+
+
+def test_table_one() -> None:
+    results = read_json(RESULTS / "table_one.json")["results"]
+    marks = {system: sum(found["mark"] for found in seen.values()) for system, seen in results.items()}
+    assert marks.pop("spl") == marks.pop("product-spl") == 6
+    assert max(marks.values()) == 4  # "no other system has more than four"
+    assert "46 of 48 marks confirmed" in evidence.overview(RESULTS)
+    says("docs/table_one.md", "Of the 48 published marks, 46 are confirmed")
+    assert results["multiplexnet"]["D4"]["taken"] == 7
+
+
+def test_competition() -> None:
+    entries = {entry["name"]: entry for entry in read_json(RESULTS / "compile_competition.json")["entries"]}
+    hard = entries["mc2022_track1_002"]
+    assert hard["seconds"] is None  # no circuit over all variables within a minute
+    says("docs/compile.md", f"`track1_002` of the competition below is counted in {hard['count']:.2f} s")
+
+
+def outputs() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = read_json(RESULTS / "examples.json")["outputs"]
+    return found
+
+
+@pytest.mark.parametrize("name", sorted(outputs()))
+def test_examples(name: str) -> None:
+    """Every percentage in the row of an example is one that it prints, or what is missing from one to 100."""
+    page = (ROOT / "docs" / "examples.md").read_text(encoding="utf-8")
+    row = next(line for line in page.splitlines() if line.startswith(f"| [{name}.py]"))
+    printed = {float(number) for line in outputs()[name] for number in re.findall(r"(\d+\.\d+)%", line)}
+    allowed: set[Any] = printed | {round(100 - number, 1) for number in printed}
+    for number in re.findall(r"(\d+(?:\.\d+)?) %", row):
+        assert float(number) in allowed, f"docs/examples.md: {name} does not print {number} %"
