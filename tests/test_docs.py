@@ -54,7 +54,8 @@ def test_commands_exist() -> None:
             assert path.with_suffix(".py").is_file() or path.is_dir(), f"{page.name}: python -m {module}"
         for script in re.findall(r"python ((?:examples|benchmarks)/\w+\.py)", text):
             assert (ROOT / script).is_file(), f"{page.name}: {script}"
-        for command, words in re.findall(r"^semprola (\w+)(.*)$", text, re.MULTILINE):
+        shown = "".join(block.source for block in fenced(text, "text|bash"))
+        for command, words in re.findall(r"^semprola (\w+)(.*)$", shown, re.MULTILINE):
             assert command in known, f"{page.name}: semprola {command}"
             used = set(re.findall(r" (--[a-z-]+)", words.split("#")[0]))
             assert used <= known[command], f"{page.name}: semprola {command} has no {sorted(used - known[command])}"
@@ -137,7 +138,12 @@ def run_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def python_blocks(text: str) -> list[Block]:
-    """The fenced blocks of a Markdown text that are marked `python` or `pycon`.
+    """The fenced blocks of a Markdown text that are marked `python` or `pycon`."""
+    return fenced(text, "python|pycon")
+
+
+def fenced(text: str, kinds: str) -> list[Block]:
+    """The fenced blocks of a Markdown text that are marked as one of some kinds, separated by bars.
 
     Raises:
         ValueError: if a fence is left open.
@@ -153,7 +159,7 @@ def python_blocks(text: str) -> list[Block]:
         if opening is None:
             opening, start = match, number + 1
         elif match["fence"].startswith(opening["fence"]) and not match["info"].strip():
-            if re.match(r"(python|pycon)\b", opening["info"]):
+            if re.match(rf"({kinds})\b", opening["info"]):
                 blocks.append(Block(textwrap.dedent("\n".join(lines[start:number])) + "\n", start))
             opening = None
     if opening is not None:
