@@ -25,9 +25,7 @@ from semprola.compiler.budget import Budget, Progress
 from semprola.compiler.clausal import circuit_of
 from semprola.errors import CompilationBudgetError, FormatError, UnsatisfiableError
 
-ORACLES = Path(__file__).parents[3] / "shared" / "data" / "oracles"
 needs_native = pytest.mark.skipif(native_library() is None, reason="the native module is not built")
-needs_oracles = pytest.mark.skipif(not ORACLES.is_dir(), reason="the oracle files are not on this machine")
 
 
 @pytest.fixture(params=["python", pytest.param("native", marks=needs_native)])
@@ -316,28 +314,29 @@ def read_dimacs(path: Path) -> tuple[int, list[list[int]]]:
     return num_vars, clauses
 
 
-@needs_oracles
-def test_uf20_counts(backend: str) -> None:
-    for name, count in json.loads((ORACLES / "uf20_counts.json").read_text()).items():
-        num_vars, clauses = read_dimacs(ORACLES / "uf20" / name)
+@pytest.mark.usefixtures("backend")
+def test_uf20_counts(shared_data: Path) -> None:
+    oracles = shared_data / "oracles"
+    for name, count in json.loads((oracles / "uf20_counts.json").read_text()).items():
+        num_vars, clauses = read_dimacs(oracles / "uf20" / name)
         assert count_or_zero(num_vars, clauses) == count, name
 
 
 @needs_native
-@needs_oracles
-def test_competition_counts() -> None:
-    for row in json.loads((ORACLES / "mc2022_counts.json").read_text()):
+def test_competition_counts(shared_data: Path) -> None:
+    oracles = shared_data / "oracles"
+    for row in json.loads((oracles / "mc2022_counts.json").read_text()):
         # The slow ones belong to the benchmark.
         if row["weighted"] or not row["exact_count"] or row["sec_pyganak"] > 0.2 or row["name"] == "mc2022_track1_002":
             continue
-        num_vars, clauses = read_dimacs(ORACLES / "mc2022" / f"{row['name']}.cnf.gz")
+        num_vars, clauses = read_dimacs(oracles / "mc2022" / f"{row['name']}.cnf.gz")
         circuit = compile_cnf(num_vars, clauses, Budget(timeout=30))
         assert model_count(circuit, num_vars) == int(row["exact_count"]), row["name"]
 
 
-@needs_oracles
-def test_circuit_tests_of_ganak(backend: str) -> None:
-    for path in sorted((ORACLES / "ganak_tests").glob("*.cnf")):
+@pytest.mark.usefixtures("backend")
+def test_circuit_tests_of_ganak(shared_data: Path) -> None:
+    for path in sorted((shared_data / "oracles" / "ganak_tests").glob("*.cnf")):
         num_vars, clauses = read_dimacs(path)
         if num_vars <= 16:
             check_equivalent(num_vars, clauses)
