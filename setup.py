@@ -1,8 +1,8 @@
 """Builds the optional native module; everything else about the package is in pyproject.toml.
 
-The package works without `semprola._native`, only slower: where there is no C++17 compiler the build leaves it out.
-Set SEMPROLA_NO_NATIVE=1 to do without it on purpose; the wheel is then a pure Python one. SEMPROLA_NATIVE_FLAGS holds
-further flags for compiler and linker (a sanitizer, say), SEMPROLA_BUILD_JOBS how many files are compiled at a time.
+The package works without `semprola._native`, only slower; without a C++17 compiler, the build leaves it out. Set
+SEMPROLA_NO_NATIVE=1 to leave it out on purpose; the wheel is then pure Python. SEMPROLA_NATIVE_FLAGS holds additional
+flags for compiler and linker (such as a sanitizer). SEMPROLA_BUILD_JOBS is the number of files to compile at a time.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SOURCES = "src/semprola/_native_src"
 VERSION_FILE = "src/semprola/_version.py"
 
 # No -march=native: a wheel must run on machines other than the one that built it. -g0 undoes the -g that many Pythons
-# pass on; it makes the library more than ten times larger.
+# pass on, which makes the library more than ten times larger.
 UNIX_COMPILE = ["-O3", "-std=c++17", "-fvisibility=hidden", "-fno-math-errno", "-pthread", "-g0"]
 UNIX_LINK = ["-pthread"]
 MSVC_COMPILE = ["/O2", "/std:c++17", "/EHsc"]
@@ -30,7 +30,7 @@ MSVC_COMPILE = ["/O2", "/std:c++17", "/EHsc"]
 # These include all kernels and take ten times as long as the others to compile.
 KERNELS = re.compile("engine_(plain|avx)")
 
-# All that the module needs of Python is in the stable ABI, so that one wheel serves every version from 3.10 on.
+# Everything that the module needs of Python is in the stable ABI, so one wheel serves every version from 3.10 on.
 # Free-threaded builds of Python have no stable ABI.
 STABLE_ABI = not sysconfig.get_config_var("Py_GIL_DISABLED")
 
@@ -39,7 +39,7 @@ class BuildNative(build_ext):
     """Picks the flags once the compiler is known, and compiles several files at a time."""
 
     def build_extension(self, ext: Extension) -> None:
-        """Compile and link with the flags of the compiler at hand."""
+        """Compile and link with the flags that suit the compiler."""
         if self.compiler.compiler_type == "msvc":
             ext.extra_compile_args = MSVC_COMPILE
         else:
@@ -59,7 +59,7 @@ class BuildNative(build_ext):
         extra_postargs: list[str] | None = None,
         depends: list[str] | None = None,
     ) -> list[str]:
-        """What setuptools does one by one and every time anew; here, only for objects that are out of date."""
+        """Compile in parallel, and only objects that are out of date; setuptools compiles all of them one by one."""
         compiler: Any = self.compiler
         macros, objects, post, options, build = compiler._setup_compile(
             output_dir, macros, include_dirs, sources, depends, extra_postargs
@@ -81,7 +81,7 @@ class BuildNative(build_ext):
 
 
 def is_current(target: Path, source: str, record: Path, command: str) -> bool:
-    """Whether an object is newer than all files that it was made of, and was made by the same command."""
+    """Whether an object is newer than all files that it was made from, and was made by the same command."""
     made_of = target.with_suffix(".d")  # written by the compiler: "target: source header header …"
     if not (target.exists() and made_of.exists() and record.exists()) or record.read_text(encoding="utf-8") != command:
         return False
@@ -91,7 +91,7 @@ def is_current(target: Path, source: str, record: Path, command: str) -> bool:
 
 
 def native_modules() -> list[Extension]:
-    """The native module, or nothing where it is not wanted."""
+    """The native module, or nothing if it is not wanted."""
     if os.environ.get("SEMPROLA_NO_NATIVE", "0") not in ("", "0"):
         return []
     macros: list[tuple[str, str | None]] = [("SEMPROLA_VERSION", f'"{package_version()}"')]

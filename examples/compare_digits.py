@@ -21,7 +21,7 @@ NOISE = 4.0
 
 
 def rules() -> sp.Formula:
-    """Exactly one digit is there, and every fact holds if and only if one of its digits is there."""
+    """Exactly one digit holds, and every fact holds if and only if one of its digits does."""
     facts = [
         sp.Iff(sp.Bool(name), sp.Or(*[sp.Bool(DIGITS[number]) for number in digits])) for name, digits in FACTS.items()
     ]
@@ -29,7 +29,7 @@ def rules() -> sp.Formula:
 
 
 def rows(noise: float = NOISE, *, other: bool = False) -> tuple[np.ndarray, np.ndarray]:
-    """Pictures with noise, so that the task is not too easy, and labels; `other`: a fifth that is not compared on."""
+    """Pictures with noise, so that the task is not too easy, and labels; `other`: a fifth not used to compare."""
     pictures, digit = load_digits(return_X_y=True)
     kept = (np.arange(len(digit)) % 5 == 0) == other
     pictures, digit = pictures[kept], digit[kept]
@@ -44,7 +44,7 @@ def compare(x: np.ndarray, y: np.ndarray, **options: Any) -> sp.comparison.Compa
 
 
 def choose_noise() -> float:
-    """The noise with which independent labels are right in about half of the pictures that are not compared on."""
+    """The noise at which independent labels get about half of the pictures outside the comparison right."""
     reached = {}
     for noise in LEVELS:
         reached[noise] = compare(*rows(noise, other=True), methods=["fil"], epochs=30, seed=1).mean("fil", "exact")

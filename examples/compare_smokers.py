@@ -1,7 +1,8 @@
 """All methods on "smokers and friends": `python examples/compare_smokers.py`. Takes about two minutes.
 
 Four people: who smokes, who are friends, who has asthma, who sees a doctor? Friends of smokers smoke, and smokers with
-asthma see a doctor. The rules are written once for all people. Questionnaires are noisy; the true answers obey.
+asthma see a doctor. The rules are written once for all people. Questionnaires are noisy; the true answers obey the
+rules.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ def rows(noise: float = NOISE, *, count: int = 900, seed: int = 2) -> tuple[np.n
 
 
 def choose_noise() -> float:
-    """The noise with which independent labels are right in about half of the rows of another sample."""
+    """The noise at which independent labels get about half of the rows of another sample right."""
     reached = {}
     for noise in LEVELS:
         x, y = rows(noise, seed=1)

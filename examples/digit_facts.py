@@ -1,8 +1,8 @@
 """Digits and facts about them: a small convolutional net with and without rules. `python examples/digit_facts.py`.
 
-Thirteen labels per picture: which digit it is, and whether that is even, prime, small. The rules say how they belong
-together. Two networks see the same few pictures: one ends in independent labels, the other in a semantic probabilistic
-layer. Takes about a quarter of a minute.
+Each picture has thirteen labels: which digit it is, and whether that is even, prime, small. The rules say how the
+labels depend on each other. Two networks see the same few pictures: one ends in independent labels, the other in a
+semantic probabilistic layer. Takes about 15 seconds.
 """
 
 import argparse
@@ -33,7 +33,7 @@ def rows() -> tuple[Tensor, Tensor]:
 
 
 def network(last: nn.Module) -> nn.Sequential:
-    """Two convolutions, 64 features, and what comes last."""
+    """Two convolutions, 64 features, and the last layer."""
     return nn.Sequential(
         nn.Conv2d(1, 12, 3, padding=1),
         nn.ReLU(),

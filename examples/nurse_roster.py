@@ -1,9 +1,9 @@
 """Plan who works when, from noisy wishes. `python examples/nurse_roster.py`.
 
-Five nurses, four days, a day and a night shift: 40 labels. Every day shift needs two nurses, every night shift one.
-Nobody works two shifts on a day, a day shift after a night shift, or more than three shifts in all. Past rosters were
-planned from the true wishes. We see the wishes only through noise, and learn to plan like that. Independent labels
-hardly ever give a roster that could be used. Takes about ten seconds.
+Five nurses, four days, a day shift and a night shift: 40 labels. Every day shift needs two nurses, every night shift
+one. Nobody works two shifts on the same day, a day shift after a night shift, or more than three shifts in all. Past
+rosters were planned from the true wishes. We see only noisy wishes, and learn to plan in the same way. Independent
+labels hardly ever give a usable roster. Takes about ten seconds.
 """
 
 import argparse
@@ -44,12 +44,12 @@ def history(layer: sp.ConstraintLayer, count: int, noise: float, seed: int) -> t
 
 
 def network(layer: nn.Module) -> nn.Sequential:
-    """One logit per nurse and shift, from all wishes, and what the layer makes of them."""
+    """One logit per nurse and shift, from all wishes, followed by the layer."""
     return nn.Sequential(nn.Linear(len(LABELS), len(LABELS)), layer)
 
 
 def train(net: nn.Module, x: Tensor, y: Tensor, epochs: int) -> None:
-    """By maximum likelihood: of whole rosters if the network ends in a layer with rules, else of single labels."""
+    """Maximise the likelihood of whole rosters if the network ends in a layer with rules, else of single labels."""
     optimizer = torch.optim.Adam(net.parameters(), lr=0.005)
     for _ in range(epochs):
         for rows in torch.randperm(len(x)).split(50):

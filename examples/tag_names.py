@@ -1,6 +1,6 @@
-"""Names in sentences: BIO tags from a BiLSTM, under rules that no prediction breaks. `python examples/tag_names.py`.
+"""Find names in sentences: BIO tags from a BiLSTM, under rules that no prediction breaks. `examples/tag_names.py`.
 
-Most names of the test sentences are new: only the words around them help. Beside pytorch-crf, if that is installed.
+Most names in the test sentences are new, so only the words around them help. Compares with pytorch-crf, if installed.
 """
 
 import argparse
@@ -36,7 +36,7 @@ def sentences(count: int, names: range, drawn: random.Random) -> tuple[list[list
 
 
 def parts(count: int, drawn: random.Random) -> list[tuple[Tensor, Tensor]]:
-    """Words as numbers and tags, to train and to test; 0 for words that were never seen, and after the end."""
+    """Words as numbers, and tags, for training and testing; 0 for unknown words and after the end."""
     made = [sentences(count, range(400), drawn), sentences(1000, range(300, 700), drawn)]
     known = {word: i + 1 for i, word in enumerate(sorted({word for row in made[0][0] for word in row}))}
     rows = [[torch.tensor([known.get(word, 0) for word in row]) for row in words] for words, _ in made]
@@ -63,7 +63,7 @@ def run(last: Any, train: tuple[Tensor, Tensor], test: tuple[Tensor, Tensor], se
     for _ in range(epochs):
         for rows in torch.randperm(len(train[0])).split(64):
             x, y = train[0][rows], train[1][rows]
-            logits = net(x * (torch.rand(x.shape) < 0.9))  # hide some words: unknown ones will come
+            logits = net(x * (torch.rand(x.shape) < 0.9))  # hide some words, to prepare for unknown ones
             log_prob = last(logits, mask=y >= 0).log_prob(y) if is_spl else last(logits, y.clamp(0), y >= 0, "none")
             optimizer.zero_grad()
             (-log_prob.mean()).backward()

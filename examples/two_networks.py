@@ -1,8 +1,8 @@
 """Two networks, one rule between them: digits that add up. `python examples/two_networks.py`.
 
-One network reads a handwritten digit, another one a digit that is upside down and in noise. Few pairs were labelled; of
+One network reads a handwritten digit, another reads a digit that is upside down and noisy. Few pairs are labelled; for
 many others only the sum is known, as on a receipt. The rule "left + right = sum" ties the two networks together: their
-logits, side by side, go through one layer, and what the sum says reaches both. Takes about half a minute.
+logits go through one layer, so that the sum trains both. Takes about half a minute.
 """
 
 import argparse
@@ -27,7 +27,7 @@ LAYER = sp.ConstraintLayer(RULES, labels=[*LEFT, *RIGHT, *SUM])
 
 
 class Pair(nn.Module):
-    """A network per picture; the sum has no network, so its logits are zero and the rules alone decide."""
+    """One network per picture; the sum has no network, so its logits are zero and only the rules decide it."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -52,7 +52,7 @@ def pairs(count: int, test: bool, seed: int) -> tuple[Tensor, Tensor]:
 
 
 def accuracies(sums: int, labelled: int, seed: int, epochs: int) -> list[float]:
-    """Shares of new pairs: left right, right right, both right, and both right once the sum is told."""
+    """Shares of new pairs with the left digit correct, the right one, both, and both if the sum is known."""
     x, y = pairs(labelled + sums, False, seed)
     y[labelled:, : len(LEFT) + len(RIGHT)] = torch.nan
     new, truth = pairs(1000, True, seed)
@@ -60,7 +60,7 @@ def accuracies(sums: int, labelled: int, seed: int, epochs: int) -> list[float]:
     optimizer = torch.optim.Adam(net.parameters(), lr=0.003)
     for _ in range(epochs):
         order = torch.randperm(len(x))
-        for rows in order.split(max(1, len(x) // 20)):  # twenty steps an epoch, however many rows there are
+        for rows in order.split(max(1, len(x) // 20)):  # about twenty steps per epoch, for any number of rows
             loss = -net(x[rows]).log_marginal(y[rows]).mean()
             optimizer.zero_grad()
             loss.backward()

@@ -1,8 +1,8 @@
 """Read 4×4 sudokus from sixteen noisy pictures of the digits 1 to 4. `python examples/visual_sudoku.py`.
 
-A small convolutional net reads each cell. Cell by cell, one wrong digit spoils the board. Under the rules, all sixteen
-cells are read at once: the answer is the most probable of the 288 boards that are sudokus, and training sees that too.
-Pictures of the test boards were not trained on. Takes about ten seconds.
+A small convolutional net reads each cell. Cell by cell, one wrong digit spoils the board. With the rules, all sixteen
+cells are read at once: the answer is the most probable of the 288 valid boards, and training uses the rules too. The
+pictures of the test boards are not used for training. Takes about ten seconds.
 """
 
 import argparse
@@ -53,7 +53,7 @@ class Reader(nn.Module):
 
 
 def train(last: nn.Module | None, x: Tensor, y: Tensor, seed: int, epochs: int) -> Reader:
-    """A reader that is trained under the rules, or cell by cell."""
+    """A reader trained with the rules, or cell by cell."""
     torch.manual_seed(seed)
     reader = Reader()
     optimizer = torch.optim.Adam(reader.parameters(), lr=0.003)

@@ -1,8 +1,8 @@
 """Learn digits from few labels and many hints. `python examples/weak_labels.py`.
 
-Forty pictures have all their labels. For the others somebody noted only a part (NaN: "even, not prime; no idea which
-digit"), or only a statement ("a 3 or an 8"). The loss is minus the log-probability of what is known, and the rules turn
-it into knowledge about the digits. Takes about a quarter of a minute.
+Forty pictures have all their labels. For the others, somebody noted only some labels ("even, not prime; no idea which
+digit"; the rest are NaN), or only a statement ("a 3 or an 8"). The loss is minus the log-probability of what is known,
+and the rules turn it into knowledge about the digits. Takes about 15 seconds.
 """
 
 import argparse
@@ -41,7 +41,7 @@ def known_loss(net: nn.Module, x: Tensor, y: Tensor) -> Tensor:
 
 
 def stated_loss(net: nn.Module, x: Tensor, digits: Tensor) -> Tensor:
-    """Minus the mean log-probability of statements: "one of these two", for each picture its own pair."""
+    """Minus the mean log-probability of statements "it is one of these two", with one pair per picture."""
     total = torch.zeros(())
     for pair in ALIKE:
         which = torch.isin(digits, torch.tensor(pair))

@@ -22,10 +22,10 @@ COMMANDS = {
     "table-one": "experiments.table_one.app",
     "warcraft": "experiments.warcraft.app",
 }
-"""Experiments with options of their own: the module of each has a function `main` of the arguments."""
+"""Experiments with their own options: each module has a function `main` that takes the arguments."""
 
 _QUICK_SECONDS = 80.0
-"""For training. Start, measuring and the report come on top, and a machine may be busy: two minutes are the limit."""
+"""Time for training. Start-up, measuring and the report are extra, and the machine may be busy; the limit is 2 min."""
 
 
 def compare(
@@ -34,27 +34,27 @@ def compare(
     split: Annotated[str, typer.Option(help="published, or graph: no group of rows in two parts")] = "published",
     source: Annotated[str, typer.Option(help="generated, or file: the published data")] = "generated",
     data: Annotated[Path | None, typer.Option(help="folder with the published data (or SEMPROLA_DATA)")] = None,
-    data_seed: Annotated[int, typer.Option(help="of generated data")] = 0,
-    multiplicity: Annotated[bool, typer.Option(help="preference: a row for each person")] = False,
+    data_seed: Annotated[int, typer.Option(help="seed of generated data")] = 0,
+    multiplicity: Annotated[bool, typer.Option(help="preference: one row per person")] = False,
     ends: Annotated[str, typer.Option(help="simple-path: the circuit reads end points early or first")] = "early",
     turned: Annotated[bool, typer.Option(help="simple-path: train with turned and mirrored rows too")] = False,
     net: Annotated[
-        str, typer.Option(help="paper; scaled: the same with a better start, for simple-path the default; wide: ReLU")
+        str, typer.Option(help="paper; scaled: the same with a better start (default for simple-path); wide: ReLU")
     ] = "",
     methods: Annotated[str, typer.Option(help="comma-separated; all by default")] = "",
-    seeds: Annotated[int | None, typer.Option(help="runs of each method  [default: 5; 1 if quick]", min=1)] = None,
+    seeds: Annotated[int | None, typer.Option(help="runs per method  [default: 5; 1 if quick]", min=1)] = None,
     quick: Annotated[bool, typer.Option("--quick", help="a first look: one seed, two minutes at most")] = False,
     known: Annotated[bool, typer.Option("--known", help="use the best known settings instead of a search")] = False,
     grid: Annotated[str, typer.Option(help="what to search: small, released or published")] = "small",
-    search_seeds: Annotated[int, typer.Option(help="runs of each candidate of the search", min=1)] = 1,
-    choose: Annotated[str, typer.Option(help="on validation rows: by exact or by likelihood")] = "exact",
+    search_seeds: Annotated[int, typer.Option(help="runs per candidate of the search", min=1)] = 1,
+    choose: Annotated[str, typer.Option(help="criterion on validation rows: exact or likelihood")] = "exact",
     jobs: Annotated[int, typer.Option(help="processes", min=1)] = 1,
     ray: Annotated[bool, typer.Option(help="search with Ray Tune (extra `tune`)")] = False,
     out: Annotated[Path, typer.Option(help="folder for results and reports")] = Path("out/reproduce"),
-    resume: Annotated[bool, typer.Option(help="go on with what an earlier call left in the folder")] = True,
+    resume: Annotated[bool, typer.Option(help="resume from what an earlier call left in the folder")] = True,
     as_json: Annotated[bool, typer.Option("--json", help="print the results as JSON")] = False,
 ) -> None:
-    """Run one of the paper's comparisons and print our figures beside the published ones.
+    """Run one of the paper's comparisons and print our figures next to the published ones.
 
     Example: python -m experiments simple-path --setting given --net wide --quick
     """
@@ -79,7 +79,7 @@ def compare(
 def _reproduce(
     task: dict[str, Any], options: dict[str, Any], methods: str, out: Path, resume: bool, as_json: bool
 ) -> None:
-    # here and not above: --help need not wait for torch
+    # imported here, so that --help need not wait for torch
     from experiments.jobs import TaskSettings
     from experiments.methods import METHODS
     from experiments.reproduce import Plan, reproduce
@@ -92,7 +92,7 @@ def _reproduce(
     if not resume:
         _forget(out / "runs" / plan.name)
     runs = out / "runs" / plan.name
-    keep(f"finished runs and checkpoints are in {runs}; repeat the command to go on")
+    keep(f"finished runs and checkpoints are in {runs}; repeat the command to resume")
     content = reproduce(plan, out)
     if as_json:
         print(json.dumps(content))

@@ -50,7 +50,7 @@ def _drawn(circuit: Circuit) -> str:
 
 
 def _one_circuit(circuit: str) -> str:
-    """The gate's outputs weigh the branches of the constraint."""
+    """The gate's outputs weight the branches of the constraint."""
     width, height = _size(circuit)
     middle = height / 2 + 20
     parts = [
@@ -67,7 +67,7 @@ def _one_circuit(circuit: str) -> str:
 
 
 def _two_circuits(circuit: str, labels: Sequence[str]) -> str:
-    """The gate gives a distribution q; the circuit is multiplied to it, and one pass gives the normaliser."""
+    """The gate gives a distribution q; it is multiplied by the circuit, and one pass gives the normaliser."""
     width, height = _size(circuit)
     middle = height / 2 + 20
     rows = [middle + 34 * (place - (len(labels) - 1) / 2) for place in range(len(labels))]

@@ -1,7 +1,7 @@
 """`python -m experiments.demo`: the layer against its alternatives on generated grids, in a few minutes.
 
-Two settings of one task (see docs/record_paths.md). Nothing is downloaded; tables go to the terminal, pictures and the
-figures with their provenance to out/demo/.
+It compares two settings of one task (see docs/record_paths.md). Nothing is downloaded. Tables are printed; pictures and
+figures, with their provenance, go to out/demo/.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from semprola.training.trainer import TrainSettings
 
 METHODS = ("fil", "semantic-loss", "spl", "product-spl")
 _SEMANTIC_WEIGHT = {"paper": 1.0, "given": 3.0}
-"""Found by trying: in the setting of the paper, 3 makes the network predict one and the same path for all inputs."""
+"""Chosen by trial: in the paper's setting, a weight of 3 makes the network predict the same path for all inputs."""
 _TRAINING = TrainSettings(steps=1200, lr=2e-3, batch_size=64, evaluate_every=30, patience=8)
 
 
@@ -33,8 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the demonstration; returns the exit status."""
     parser = argparse.ArgumentParser(prog="python -m experiments.demo", description=__doc__)
     parser.add_argument("--out", type=Path, default=Path("out/demo"), help="folder for pictures and figures")
-    parser.add_argument("--steps", type=int, default=_TRAINING.steps, help="most gradient steps of a method")
-    parser.add_argument("--seed", type=int, default=0, help="of the data, the parameters and the order of rows")
+    parser.add_argument("--steps", type=int, default=_TRAINING.steps, help="most gradient steps per method")
+    parser.add_argument("--seed", type=int, default=0, help="seed of the data, the parameters and the order of rows")
     options = parser.parse_args(arguments)
     if options.steps < 1:
         parser.error("--steps must be at least 1")

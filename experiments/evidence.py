@@ -1,7 +1,7 @@
-"""The short tables and pictures of the pages that people read, from the files in results/.
+"""Makes the short tables and pictures of README and docs from the files in results/.
 
-``python -m experiments evidence`` rewrites what lies between the markers of README.md, docs/evidence.md and
-the pages of the experiments, and draws their pictures. The long tables are on docs/record_paths.md and docs/hmlc.md.
+``python -m experiments evidence`` rewrites the text between the markers in README.md, docs/evidence.md and the pages of
+the experiments, and draws their pictures. The long tables are in docs/record_paths.md and docs/hmlc.md.
 """
 
 from __future__ import annotations
@@ -187,7 +187,7 @@ def layers_table(results: Path) -> str:
 
 
 def speed_sentences(results: Path) -> str:
-    """What the picture of speed shows, and how long a step takes beside one with sigmoids, in words."""
+    """What the picture of speed shows, and how long a step takes compared to one with sigmoids, in words."""
     bench = read_json(results / "bench.json")
     times: dict[str, dict[str, float]] = {}
     for row in gradient_rows(bench):
@@ -228,7 +228,7 @@ PARTS: Mapping[str, tuple[str, Callable[[Path], str]]] = {
     "layers": ("docs/which_layer.md", layers_table),
     "starts": ("docs/record_paths.md", starts_table),
 }
-"""The page and the maker of every generated part."""
+"""For every generated part, its page and the function that makes it."""
 
 
 def replaced(text: str, name: str, table: str, where: str) -> str:
@@ -260,7 +260,7 @@ def _all(results: Path, columns: Mapping[str, Iterable[str]]) -> dict[str, Figur
 
 
 def _beside(experiment: str, columns: Mapping[str, Figures], places: Sequence[int], title: str) -> str:
-    """One row per method, one column per source; in a cell, the figures at some places of the three."""
+    """One row per method, one column per source; each cell has those of the three figures that `places` selects."""
     sources = {"published": _published(experiment), **{f"ours: {name}": seen for name, seen in columns.items()}}
     rows = [[title, *sources]]
     for method in METHODS:
@@ -275,7 +275,7 @@ def _exact(seen: Figures) -> list[str]:
 
 
 def _warcraft(folder: Path) -> list[str]:
-    """Exact match with the paper's network on generated maps, as soon as there are runs."""
+    """Exact match with the paper's network on generated maps, if there are runs."""
     found: dict[str, list[float]] = {}
     for path in sorted(folder.glob("resnet18-*seed*.json")):
         run = read_json(path)

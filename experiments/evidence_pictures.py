@@ -1,4 +1,4 @@
-"""Pictures of the pages that people read. Need matplotlib (extra `plot`)."""
+"""Pictures for README and docs. Need matplotlib (extra `plot`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs as jobs: described by plain data, done once, in parallel processes, and picked up again after a kill."""
+"""Runs as jobs: described by plain data, done once, possibly in parallel processes, and resumed after interruptions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from semprola.training.trainer import TrainSettings
 
 @dataclass(frozen=True)
 class TaskSettings:
-    """Which task; `data` is a folder and not part of what a result depends on."""
+    """Which task to run; results do not depend on `data`, which is only a folder."""
 
     experiment: str = "simple-path"
     setting: str = "paper"
@@ -42,7 +42,7 @@ class TaskSettings:
     data: str | None = field(default=None, compare=False)
 
     def task(self) -> Task:
-        """The task itself; made once a process."""
+        """The task itself; made once per process."""
         return _task(self)
 
 
@@ -65,16 +65,16 @@ class Job:
 
 
 def execute(job: Job, folder: str | Path, *, quiet: bool = True, command: str | None = None) -> dict[str, Any]:
-    """Do a job, or read its result if it was done before; an interrupted one is resumed.
+    """Run a job, or read its result if it was done before; an interrupted job is resumed.
 
     Args:
-        job: what to do.
-        folder: where results and checkpoints lie.
+        job: the job.
+        folder: the folder of results and checkpoints.
         quiet: show no progress.
         command: the command line to record.
 
     Returns:
-        The result, as `experiments.runs.run` gives it.
+        The result, as returned by `experiments.runs.run`.
     """
     path = Path(folder) / f"{job.method}-seed{job.seed}-{job.key}.json"
     if path.is_file():
@@ -98,15 +98,15 @@ def execute_all(
     command: str | None = None,
     done: Callable[[Job, dict[str, Any]], None] | None = None,
 ) -> list[dict[str, Any]]:
-    """Do many jobs, in the order given or in parallel processes.
+    """Run many jobs, in the given order or in parallel processes.
 
     Args:
-        jobs: what to do.
-        folder: where results and checkpoints lie.
-        processes: how many at a time.
+        jobs: the jobs.
+        folder: the folder of results and checkpoints.
+        processes: the number of processes.
         quiet: show no progress.
         command: the command line to record.
-        done: called with each job and its result as soon as it is there.
+        done: called with each job and its result as soon as it is finished.
 
     Returns:
         The results, in the order of the jobs.
@@ -115,7 +115,7 @@ def execute_all(
         SemprolaError: if a job fails; finished jobs are kept.
     """
     if processes < 1:
-        raise SemprolaError(f"jobs are done by at least one process, not {processes}")
+        raise SemprolaError(f"processes must be at least 1, not {processes}")
     report = done or (lambda job, result: None)
     if processes == 1:
         results = []
@@ -124,7 +124,7 @@ def execute_all(
             report(job, results[-1])
         return results
     found: dict[Job, dict[str, Any]] = {}
-    # a fresh interpreter for each worker: forking one that has used torch's threads may hang
+    # a fresh interpreter per worker: forking a process that has used torch's threads may hang
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(processes, mp_context=context, initializer=_one_thread) as pool:
         with _deaf_to_interrupts():
@@ -140,7 +140,7 @@ def execute_all(
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             for child in multiprocessing.active_children():
-                child.terminate()  # what they have done is in their checkpoints
+                child.terminate()  # their progress is in their checkpoints
             raise
     return [found[job] for job in jobs]
 
@@ -168,7 +168,7 @@ def _task(settings: TaskSettings) -> Task:
 
 @contextmanager
 def _deaf_to_interrupts() -> Iterator[None]:
-    """Processes started in here ignore Ctrl-C from their first moment: this one answers it, and ends them."""
+    """Processes started in this block ignore Ctrl-C from the beginning; this process handles it and ends them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -180,7 +180,7 @@ def _deaf_to_interrupts() -> Iterator[None]:
 
 
 def _one_thread() -> None:
-    """Workers share the cores: each takes one."""
+    """Workers share the cores, so each uses one thread."""
     os.environ["OMP_NUM_THREADS"] = "1"
     import torch
 

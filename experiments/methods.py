@@ -1,4 +1,4 @@
-"""The methods that are compared: the same network, and a last layer and loss that treat the constraint differently."""
+"""The methods to compare: the same network, with last layers and losses that treat the constraint differently."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ _ACTIVATIONS: dict[str, type[nn.Module]] = {"relu": nn.ReLU, "sigmoid": nn.Sigmo
 
 STARTS = ("torch", "scaled")
 _GAINS = {"relu": 2**0.5, "sigmoid": 4.0}
-"""One over the slope of the activation where its inputs lie, for ReLU as a root mean square."""
+"""One over the slope of the activation at typical inputs (for ReLU, the root mean square)."""
 
 
 @dataclass(frozen=True)
 class ModelSettings:
-    """Everything that is chosen about a model before training.
+    """The settings of a model.
 
     Args:
         hidden: widths of the network's layers.
         activation: "relu" or "sigmoid".
-        dropout: share of units left out in training.
+        dropout: probability of dropout after each layer.
         gate: widths of the hidden layers of the last layer's gate.
         replicas: m of the paper (components of the mixture).
         units: k of the paper (copies of each sum).
-        semantic_weight: weight of the semantic loss beside the log-likelihood.
+        semantic_weight: weight of the semantic loss, added to the negative log-likelihood.
         entropy_weight: weight of the neuro-symbolic entropy.
-        start: first weights of the network, see `perceptron`.
+        start: initial weights of the network, see `perceptron`.
     """
 
     hidden: tuple[int, ...] = (50, 50, 50, 50, 50)
@@ -113,11 +113,11 @@ class Model(nn.Module):
         return prediction
 
     def describe(self) -> str:
-        """What a checkpoint belongs to."""
+        """A text that identifies the model, for checkpoints."""
         return f"{self.method} {self.settings}"
 
     def loss(self, x: Tensor, y: Tensor, given: Tensor | None = None, *, penalize: bool = True) -> Tensor:
-        """Mean negative log-likelihood of y [rows, labels], and if wanted the penalties that the method adds."""
+        """Mean negative log-likelihood of y [rows, labels], plus the method's penalties if `penalize` is true."""
         p = self(x, given)
         total: Tensor = -p.log_prob(y).mean()
         if penalize and self.penalties and isinstance(p, ProductDistribution):
@@ -136,11 +136,11 @@ def perceptron(
         in_features: width of the inputs.
         hidden: widths of the layers.
         activation: "relu" or "sigmoid".
-        dropout: share of units left out in training.
-        start: "torch": first weights as PyTorch draws them, with which a signal shrinks about sevenfold in every
-            sigmoid layer, so that a deep network learns nothing for hundreds of steps and little after. "scaled":
-            Glorot's uniform weights times one over the activation's slope, with biases that put sums of inputs in the
-            middle of the sigmoid, so that signals keep their size.
+        dropout: probability of dropout after each layer.
+        start: "torch" for PyTorch's initial weights; with these, a signal shrinks about sevenfold in every sigmoid
+            layer, so a deep network learns nothing for hundreds of steps and little afterwards. "scaled" for Glorot's
+            uniform weights divided by the activation's slope, with biases that centre the inputs of the sigmoid, so
+            that signals keep their size.
 
     Raises:
         SemprolaError: if the activation or the start is unknown.

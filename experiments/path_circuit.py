@@ -1,4 +1,4 @@
-"""The circuit of the simple-path task, in which end points and missing edges are read before what depends on them."""
+"""The circuit of the simple-path task, which reads end points and missing edges before the edges that need them."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from semprola.errors import SemprolaError
 ENDS = ("early", "first")
 
 Memory = tuple[tuple[int, int], ...]
-"""Variables that are read and not used yet, with their values."""
+"""Variables that have been read but not used yet, with their values."""
 
 State = tuple[tuple[int, ...], int, Memory]
-"""The state of a path machine, how many of its variables are done, and what it will be told."""
+"""The state of a path machine, how many of its variables are done, and the values read ahead."""
 
 
 @lru_cache(maxsize=8)
 def path_circuit(constraint: SimplePaths, ends: str = "early") -> Circuit:
-    """The circuit of simple paths, with the same models as ``constraint.to_circuit()`` and another order of choices.
+    """The circuit of simple paths, with the same models as ``constraint.to_circuit()`` but another variable order.
 
-    A single circuit is a chain of choices, each with weights that depend on the inputs of the network. Where "the path
-    ends here" is read after the last edge of a node, it is a consequence of the edges and the network must get every
-    edge right for it to come out; where it is read before the first edge of the node, the network can copy it from its
-    inputs, and the choices of edges that follow are among those that lead there.
+    A single circuit is a chain of choices, each with weights that depend on the network's inputs. If "the path ends
+    here" is read after the last edge of a node, it follows from the edges, and the network must get every edge right.
+    If it is read before the first edge of the node, the network can copy it from its inputs, and only edges that lead
+    there remain to choose from.
 
     Args:
         constraint: simple paths of an undirected graph, with end points as labels or as inputs.
-        ends: "early": an end point is read right before the first edge of its node; "first": all are read before all
-            edges, as in the circuit of the released code. The choices then differ for every pair of end points, which
-            makes the circuit several times larger.
+        ends: "early" to read an end point right before the first edge of its node; "first" to read all end points
+            before all edges, as the circuit of the released code does. The choices then differ for every pair of end
+            points, which makes the circuit several times larger.
 
     Returns:
-        The smallest of the circuits for several orders of the edges.
+        The smallest circuit among several orders of the edges.
 
     Raises:
         SemprolaError: if `ends` is neither of these.
@@ -50,7 +50,7 @@ def path_circuit(constraint: SimplePaths, ends: str = "early") -> Circuit:
         True
     """
     if ends not in ENDS:
-        raise SemprolaError(f"end points are read {' or '.join(ENDS)}, not {ends!r}")
+        raise SemprolaError(f"ends must be {' or '.join(map(repr, ENDS))}, not {ends!r}")
     names = constraint.labels()
     labels = tuple(name for name in names if name not in constraint.given)
     made = []
@@ -65,7 +65,7 @@ def path_circuit(constraint: SimplePaths, ends: str = "early") -> Circuit:
 
 
 class _EarlyMachine:
-    """A path machine that is told some variables before it asks for them."""
+    """A path machine that receives some variables before it needs them."""
 
     def __init__(self, constraint: SimplePaths, edges: Sequence[int], ends_first: bool) -> None:
         graph, count = constraint.graph, len(constraint.graph.ends)
@@ -89,7 +89,7 @@ class _EarlyMachine:
         told = dict(memory)
         told[self.order[position]] = value
         if sum(told[variable] for variable in told if variable in self.ends) > 2:
-            return None  # a path has two ends; found later, there would be a state for every set of nodes until then
+            return None  # a path has two ends; checking this later would need a state for every set of nodes
         while done < len(self.machine.order) and (variable := self.machine.order[done]) in told:
             after = self.machine.transition(inner, done, told.pop(variable))
             if after is None:

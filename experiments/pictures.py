@@ -14,7 +14,7 @@ from experiments.data import grid_graph
 from experiments.methods import SHORT_TITLES, TITLES
 from semprola.errors import SemprolaError
 
-# Okabe–Ito: told apart by readers with any colour vision
+# Okabe–Ito: distinguishable with any colour vision
 COLOURS = {
     "fil": "#7f7f7f",
     "semantic-loss": "#e69f00",
@@ -66,7 +66,7 @@ def gallery(
     columns: Mapping[str, tuple[NDArray[np.float32], NDArray[np.bool_]]],
     title: str = "",
 ) -> Any:
-    """Grids in rows, a column for the truth and for each method: valid paths green, broken ones red.
+    """Grids in rows, with one column for the truth and one per method: valid paths are green, broken ones red.
 
     Orange is a path that obeys the constraint and still does not join the end points within the subgraph, which is
     possible where the constraint does not know them.
@@ -101,7 +101,7 @@ def gallery(
 
 
 def gallery_of(results: Sequence[Mapping[str, Any]], title: str = "") -> Any:
-    """A gallery from the examples that results of the simple-path task carry: the first of each method.
+    """A gallery of the examples in results of the simple-path task, from the first result of each method.
 
     Args:
         results: as `experiments.runs.run` gives them, all of one task.
@@ -191,7 +191,7 @@ def _figure(width: float, height: float) -> tuple[Any, Any]:
 
 
 def blank_figure(width: float, height: float) -> Any:
-    """A figure that belongs to no window and to no global list."""
+    """A figure without a window, not registered with pyplot."""
     try:
         from matplotlib.figure import Figure
     except ImportError:
@@ -200,7 +200,7 @@ def blank_figure(width: float, height: float) -> Any:
 
 
 def _joins(x: NDArray[np.float32], edges: NDArray[np.float32]) -> bool:
-    """Whether a path has the end points of x and no edge that is missing there."""
+    """Whether a path has the end points of x and uses only edges that are present there."""
     degree = np.zeros(_SIDE * _SIDE)
     for (u, v), used in zip(grid_graph().edges, edges, strict=True):
         degree[[u, v]] += used

@@ -1,4 +1,4 @@
-"""Preferences: from a person's order of six items to that of four others."""
+"""Preferences: predict a person's order of four items from the person's order of six others."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ def preference_task(
 ) -> Task:
     """The task of predicting how a person orders four items from how the person orders six others.
 
-    The labels are "item i has rank j" among the four; the constraint: they form a permutation matrix (24 models).
+    The labels are "item i has rank j" among the four. The constraint: they form a permutation matrix (24 models).
 
     Args:
-        setting: "paper": the known order is an input of the network only; "given": it is an input of the constraint as
-            well, which it tells nothing, so that figures are the same.
+        setting: "paper" if the known order is an input of the network only; "given" if it is also an input of the
+            constraint. It does not affect the constraint, so the figures are the same.
         split: "published", or "graph" to keep equal rankings in one part.
         source: "generated" or "file" (the sushi data).
         data: the folder with the published file.
-        seed: of the generated data.
-        multiplicity: of the file, a row for each person and not, as in the published experiments, for each ranking.
+        seed: seed of the generated data.
+        multiplicity: for the file, one row per person, not one row per ranking as in the published experiments.
 
     Raises:
         SemprolaError: if the setting or split is unknown, or the file is not available.

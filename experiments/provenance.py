@@ -1,4 +1,4 @@
-"""Where a figure comes from: the command, the versions, the commit; and files that are whole or not there."""
+"""Where a figure comes from (the command, the versions, the commit), and JSON files that are written atomically."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _PACKAGES = ("torch", "numpy", "networkx")
 
 
 def provenance(command: str | None = None) -> dict[str, Any]:
-    """What is needed to run the same again, apart from seeds and settings.
+    """What is needed to repeat a run, apart from seeds and settings.
 
     Args:
-        command: the command line to record; by default the one that is running, without folders.
+        command: the command line to record; by default the running one, without absolute folders.
 
     Returns:
-        The command, versions of Python and packages, and the commit where there is one. Nothing in it names the
+        The command, the versions of Python and packages, and the commit if there is one. Nothing in it identifies the
         machine or its users.
     """
     return {
@@ -39,7 +39,7 @@ def provenance(command: str | None = None) -> dict[str, Any]:
 
 
 def write_json(path: str | Path, content: Mapping[str, Any]) -> None:
-    """Write a JSON file that is complete or not there, whenever the process ends; one line per entry and per run."""
+    """Write a JSON file atomically, with one line per entry and per run."""
     entries = []
     for name, value in content.items():
         text = json.dumps(value)
@@ -67,7 +67,7 @@ def read_json(path: str | Path) -> dict[str, Any]:
 
 
 def _command() -> str:
-    """The running command; of absolute paths only the last part, which is the same on every machine."""
+    """The running command; absolute paths are cut to their last part, which is the same on every machine."""
     first = Path(sys.argv[0])
     module = getattr(sys.modules.get("__main__"), "__spec__", None)
     words = ["python", "-m", module.name] if module is not None else [first.name]
@@ -76,7 +76,7 @@ def _command() -> str:
 
 
 def _commit() -> str | None:
-    """The commit of the source tree, marked if files differ from it; None outside of a repository."""
+    """The commit of the source tree, marked if files differ from it; None outside a repository."""
     here = Path(__file__).resolve().parent
     try:
         found = subprocess.run(

@@ -1,4 +1,4 @@
-"""Figures of the paper, to print beside ours: exact match, Hamming score, consistency, in percent."""
+"""Figures of the paper, to print next to ours: exact match, Hamming score, consistency, in percent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A first look: as many training steps as fit into a given time on this machine."""
+"""A quick run: as many training steps as fit into a given time on this machine."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ def fit_into(task: Task, known: Mapping[str, Candidate], seconds: float) -> tupl
 
     Args:
         task: what to learn.
-        known: for each method the settings to cut.
-        seconds: how long all of it may take, trials included.
+        known: for each method, the settings to shorten.
+        seconds: how long everything may take, including trials.
 
     Returns:
-        The settings, in which losses that come later come in proportion earlier; and the seconds expected.
+        The settings, in which losses that are added later are added proportionally earlier; and the expected seconds.
     """
     began = time.perf_counter()
-    each = {method: _seconds_a_step(task, method, candidate) for method, candidate in known.items()}
+    each = {method: _seconds_per_step(task, method, candidate) for method, candidate in known.items()}
     left = max(0.0, seconds - (time.perf_counter() - began))
     cut, expected = {}, 0.0
-    # from the cheapest to the dearest: what one does not use of its share, the others get
+    # from the cheapest to the most expensive: time that one does not use goes to the others
     for place, method in enumerate(sorted(each, key=lambda method: each[method] * known[method][1].steps)):
         model, training = known[method]
         share = (left - expected) / (len(each) - place)
@@ -51,8 +51,8 @@ def _shorter(training: TrainSettings, steps: int) -> TrainSettings:
     )
 
 
-def _seconds_a_step(task: Task, method: str, candidate: Candidate) -> float:
-    """Time of a training step, and its share of the looks at validation rows, of a model that is thrown away."""
+def _seconds_per_step(task: Task, method: str, candidate: Candidate) -> float:
+    """Time of a training step, including its share of evaluations on validation rows, measured on a throwaway model."""
     settings, training = candidate
     torch.manual_seed(0)
     model = Model(method, task.x.shape[1], task.circuit_for(method), settings)

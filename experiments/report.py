@@ -1,6 +1,6 @@
-"""Reports: Markdown, one HTML file with everything in it, and the tables of docs/record_paths.md.
+"""Reports: Markdown, one self-contained HTML file, and the tables of docs/record_paths.md.
 
-``python -m experiments.report results docs/record_paths.md`` rewrites what lies between the two markers.
+``python -m experiments.report results docs/record_paths.md`` rewrites the text between the two markers.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
 
 def markdown_report(content: Mapping[str, Any]) -> str:
-    """A results file as a section in Markdown: heading, table, what else was seen, command.
+    """A results file as a section in Markdown: heading, table, notes, command.
 
     Args:
         content: of a file that `python -m experiments` writes: "results", "title", "command", "search".
@@ -51,7 +51,7 @@ def markdown_report(content: Mapping[str, Any]) -> str:
 
 
 def overview(contents: Sequence[Mapping[str, Any]]) -> str:
-    """Exact match of every method in several results files, one line of Markdown per file; and both layers' decoder.
+    """Exact match of every method in several results files, one line of Markdown per file; and both layers' decoders.
 
     Args:
         contents: of the files, as for `markdown_report`.
@@ -70,7 +70,7 @@ def overview(contents: Sequence[Mapping[str, Any]]) -> str:
 
 
 def html_report(content: Mapping[str, Any]) -> str:
-    """A results file as one HTML page with its pictures inside (without them where matplotlib is not installed)."""
+    """A results file as one HTML page with embedded pictures (none if matplotlib is not installed)."""
     results = content["results"]
     parts = [f'<div class="wide">{html_table(_rows(results))}</div>']
     parts += [f"<p>{_inline(_network(results))}</p>", f"<p>Settings:</p>{_list(_settings(results))}"]
@@ -99,12 +99,12 @@ def write_report(content: Mapping[str, Any], stem: str | Path) -> list[Path]:
 
 
 def update_page(folder: str | Path, page: str | Path) -> int:
-    """Rewrite the part of a Markdown page between the markers from the results files of a folder.
+    """Rewrite the part of a Markdown page between the markers, from the results files of a folder.
 
-    These are the JSON files whose names begin with that of an experiment; other files are left alone.
+    Results files are the JSON files whose names begin with an experiment's name; other files are ignored.
 
     Returns:
-        How many files went into it.
+        The number of files used.
 
     Raises:
         FormatError: if a file is not a results file, or the page lacks the markers.
@@ -173,7 +173,7 @@ def _gain(figures: Mapping[str, Any]) -> float:
 
 
 def _in_errors(decoder: Mapping[str, float]) -> float | None:
-    """How far the decoder is ahead of the mode in standard errors of that difference; None where it is not recorded."""
+    """How far the decoder is ahead of the mode, in standard errors of the difference; None if not recorded."""
     if "gain" not in decoder:
         return None
     return decoder["gain"] / decoder["gain_error"] if decoder["gain_error"] > 0 else 0.0
@@ -189,7 +189,7 @@ def _settings(results: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _settings_of(results: Sequence[Mapping[str, Any]], method: str) -> str:
-    """The settings of a method in which a reader may be interested; those of other methods are left out."""
+    """The settings that matter for a method, for readers."""
     result = next(result for result in results if result["method"] == method)
     model, training = result["model"], result["training"]
     names = {"spl": ("replicas", "units", "gate"), "product-spl": ("replicas", "gate")}.get(method, ())

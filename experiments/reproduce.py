@@ -20,7 +20,7 @@ from semprola.training.trainer import CHOICES
 
 @dataclass(frozen=True)
 class Plan:
-    """What to reproduce and how thoroughly; the options of the command."""
+    """What to reproduce and how thoroughly: the options of the command."""
 
     task: TaskSettings
     net: str = "paper"
@@ -34,11 +34,11 @@ class Plan:
     ray: bool = False
     quiet: bool = False
     seconds: float | None = None
-    """Cut the training so that everything takes about this long; None for all of it."""
+    """Shorten the training so that everything takes about this long; None for full training."""
 
     @property
     def name(self) -> str:
-        """The name of the files it leaves."""
+        """The name of the files that it writes."""
         task = self.task
         data = "" if task.source == "file" else "-generated"
         variant = ("-people" if task.multiplicity else "") + ("" if task.ends == "early" else f"-ends-{task.ends}")
@@ -49,7 +49,7 @@ class Plan:
 
     @property
     def command(self) -> str:
-        """The command that does this again; the data folder, if any, is named by SEMPROLA_DATA."""
+        """The command that repeats this plan; SEMPROLA_DATA names the data folder, if there is one."""
         task = self.task
         words = ["python", "-m", "experiments", task.experiment, "--setting", task.setting, "--split", task.split]
         words += ["--source", task.source, "--net", self.net, "--seeds", str(self.seeds)]
@@ -72,14 +72,14 @@ class Plan:
 
 
 def reproduce(plan: Plan, out: str | Path) -> dict[str, Any]:
-    """Carry a plan out; what was done before is not done again.
+    """Carry out a plan; finished runs are not repeated.
 
     Args:
-        plan: what to do.
-        out: a folder; results and checkpoints of runs go to ``out/runs``, the summary and reports beside it.
+        plan: the plan.
+        out: a folder; results and checkpoints of runs go to ``out/runs``, the summary and reports to ``out``.
 
     Returns:
-        The content of the summary: "title", "command", "results", and "search": what was tried, on validation rows.
+        The content of the summary: "title", "command", "results", and "search" (what was tried on validation rows).
 
     Raises:
         SemprolaError: if the plan is invalid, or data is not available.
@@ -115,14 +115,14 @@ def _check(plan: Plan) -> None:
     if plan.task.source not in ("generated", "file"):
         raise SemprolaError(f"no source {plan.task.source!r}: choose from generated, file")
     if plan.task.multiplicity and plan.task.experiment != "preference":
-        raise SemprolaError("a row for each person (multiplicity) is for preference: leave it out")
+        raise SemprolaError("multiplicity (one row per person) is for preference: leave it out")
     if (plan.task.turned or plan.task.ends != "early") and plan.task.experiment != "simple-path":
         raise SemprolaError("turned rows and ends='first' are for simple-path: leave them out")
     unknown = [method for method in plan.methods if method not in METHODS]
     if unknown or not plan.methods:
         named = ", ".join(unknown) or "none"
         raise SemprolaError(f"no such method: {named}; choose from {', '.join(METHODS)}")
-    plan.task.task()  # a missing file or an unknown setting shows before hours of work
+    plan.task.task()  # find a missing file or an unknown setting before hours of work
 
 
 def _chosen(plan: Plan, method: str, runs: Path) -> tuple[Candidate, list[dict[str, Any]]]:
@@ -139,7 +139,7 @@ def _chosen(plan: Plan, method: str, runs: Path) -> tuple[Candidate, list[dict[s
 
 
 def _cut(plan: Plan, seconds: float) -> dict[str, Candidate]:
-    """The best known settings with as many steps as fit into the time; says how long that will take."""
+    """The best known settings with as many steps as fit into the time; prints how long that will take."""
     cut, expected = fit_into(plan.task.task(), {method: _known(plan, method) for method in plan.methods}, seconds)
     if not plan.quiet:
         steps = ", ".join(f"{SHORT_TITLES[method]} {training.steps}" for method, (_, training) in cut.items())
@@ -149,7 +149,7 @@ def _cut(plan: Plan, seconds: float) -> dict[str, Candidate]:
 
 def _known(plan: Plan, method: str) -> Candidate:
     model, training = best_known(plan.task.experiment, plan.task.setting, plan.net, method)
-    # the best known settings say how they choose, unless likelihood is asked for
+    # the best known settings have their own criterion, unless likelihood is requested
     return model, training if plan.choose == "exact" else replace(training, choose=plan.choose)
 
 

@@ -1,4 +1,4 @@
-"""One run: a method on a task with a seed, from the first parameter to figures that say where they come from."""
+"""One run: trains a method on a task with a seed, and measures it; results record where they come from."""
 
 from __future__ import annotations
 
@@ -35,9 +35,9 @@ def run(
     Args:
         task: what to learn.
         method: see `experiments.methods`.
-        model_settings: of the model.
-        train_settings: of the training.
-        seed: of the parameters and the order of rows.
+        model_settings: settings of the model.
+        train_settings: settings of the training.
+        seed: seed of the parameters and the order of rows.
         checkpoint: a file to resume from and to write to.
         quiet: show no progress.
         command: the command line to record.
@@ -74,13 +74,13 @@ def run(
 
 @torch.no_grad()
 def measure(model: Model, task: Task, part: str) -> dict[str, Any]:
-    """Figures of a model on a part of the rows: of the mode, and of the decoder for the Hamming score.
+    """Figures of a model on a part of the rows, for the mode and for the decoder for the Hamming score.
 
     Returns:
-        "exact", "hamming" and "consistent" in percent, of the mode; the same under "hamming_decoder", with "gain" (its
-        Hamming score less the mode's) and "gain_error" (the standard error of that, from the differences by row); "nll"
-        in nats; "mode_proven": percentage of rows whose mode is proven; "reliability" of p(mode). For a single circuit
-        also "greedy_decoder": figures of the decoder of the released code.
+        "exact", "hamming" and "consistent" of the mode, in percent; the same for the decoder under "hamming_decoder",
+        with "gain" (its Hamming score minus the mode's) and "gain_error" (the standard error of the gain, from the
+        differences per row); "nll" in nats; "mode_proven", the percentage of rows whose mode is proven; "reliability"
+        of p(mode). For a single circuit, also "greedy_decoder": figures of the decoder of the released code.
     """
     model.eval()
     x, y, given = task.rows(part)
@@ -116,9 +116,9 @@ def _gain(decoded: Tensor, mode: Tensor, y: Tensor) -> dict[str, float]:
 
 @torch.no_grad()
 def examples(model: Model, task: Task) -> dict[str, list[Any]]:
-    """A few test rows with what the model makes of them, as strings of 0 and 1.
+    """A few test rows with the model's predictions, as strings of 0 and 1.
 
-    The rows depend on the task alone: from the one with most labels to ones with few.
+    The rows depend only on the task; they range from the one with the most labels to some with few.
 
     Returns:
         "x", "y" and "predicted" (strings), and "obeys" (whether the prediction obeys the constraint).

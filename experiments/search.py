@@ -27,37 +27,37 @@ def search(
     quiet: bool = False,
     command: str | None = None,
 ) -> tuple[Candidate, list[dict[str, Any]]]:
-    """Train with each candidate and keep the one that is best on validation rows, by a mean over seeds.
+    """Train with each candidate and keep the one that is best on validation rows, on average over seeds.
 
-    Results lie in the folder, so that a search that was stopped goes on where it was. Nothing of the test rows goes
-    into the choice or into what is returned.
+    Results are kept in the folder, so an interrupted search resumes where it stopped. Test rows affect neither the
+    choice nor the result.
 
     Args:
-        task: on what.
-        method: which method.
+        task: the task.
+        method: the method.
         tried: the candidates.
-        folder: where results and checkpoints lie.
-        seeds: how many runs of each candidate, with seeds 0, 1, ...
-        processes: how many at a time.
-        ray: let Ray Tune run them, on the cluster that ``RAY_ADDRESS`` names or on this machine.
+        folder: the folder of results and checkpoints.
+        seeds: number of runs per candidate, with seeds 0, 1, ...
+        processes: the number of processes.
+        ray: let Ray Tune run the jobs, on the cluster that ``RAY_ADDRESS`` names or on this machine.
         quiet: show no progress.
         command: the command line to record.
 
     Returns:
-        The best candidate by what its training chooses by ("exact": exact match, among equals the log-likelihood;
-        "likelihood"), the first of equals; and for each candidate, in their order: "settings" (those that are not the
-        same for all), "seeds", "valid" (means of "exact", "hamming", "consistent" and "nll") and "chosen".
+        The best candidate by the criterion of its training ("exact", with ties broken by likelihood, or "likelihood"),
+        the first of equals; and for each candidate, in order: "settings" (those in which candidates differ), "seeds",
+        "valid" (means of "exact", "hamming", "consistent" and "nll") and "chosen".
 
     Raises:
-        SemprolaError: if there is nothing to try, no seed, candidates choose by different things, or Ray Tune is asked
-            for and not installed.
+        SemprolaError: if there are no candidates or seeds, the candidates have different criteria, or Ray Tune is
+            requested but not installed.
     """
     if not tried:
         raise SemprolaError("a search needs at least one candidate")
     rules = {training.choose for _, training in tried}
     if len(rules) > 1:
         raise SemprolaError(
-            f"candidates that choose by different things cannot be compared: {', '.join(sorted(rules))}"
+            f"candidates with different criteria (choose) cannot be compared: {', '.join(sorted(rules))}"
         )
     if seeds < 1:
         raise SemprolaError(f"a search needs at least one seed, not {seeds}")
@@ -83,14 +83,14 @@ def _means(results: Sequence[Mapping[str, Any]]) -> dict[str, float]:
 
 
 def _differences(tried: Sequence[Candidate]) -> list[dict[str, Any]]:
-    """Of each candidate the settings in which candidates differ."""
+    """For each candidate, the settings in which candidates differ."""
     described = [{**asdict(model), **asdict(training)} for model, training in tried]
     names = [name for name in described[0] if len({content[name] for content in described}) > 1]
     return [{name: content[name] for name in names} for content in described]
 
 
 def _with_ray(jobs: Sequence[Job], folder: Path, command: str | None) -> list[dict[str, Any]]:
-    """One Ray Tune trial for each job; results travel as JSON, so that no disk need be shared."""
+    """One Ray Tune trial per job; results are sent as JSON, so that no shared disk is needed."""
     try:
         from ray import tune
     except ImportError:
@@ -115,7 +115,7 @@ def _with_ray(jobs: Sequence[Job], folder: Path, command: str | None) -> list[di
 
 
 def _job(content: dict[str, Any]) -> Job:
-    """The job whose `asdict` this is, come back from JSON."""
+    """The job with this `asdict`, restored from JSON."""
     model = dict(content["model"])
     for name in ("hidden", "gate"):
         model[name] = tuple(model[name])

@@ -18,7 +18,7 @@ NETS = {
     "scaled": "network of the paper with a scaled start",
     "wide": "wide network",
 }
-"""Names of the networks, and what titles say of them."""
+"""Names of the networks, and their descriptions in titles."""
 GRIDS = ("small", "released", "published")
 
 Options = dict[str, tuple[Any, ...]]
@@ -30,10 +30,10 @@ _PAPER_GATE = (128, 128)
 
 
 def starting_point(experiment: str, net: str) -> Candidate:
-    """The network of an experiment and how it is trained, before anything is searched.
+    """The network of an experiment and its training settings, before any search.
 
-    "paper" is the network of the released code, trained with all rows at once; "scaled" is the same with first weights
-    that let signals through, see `experiments.methods.perceptron`; "wide" is a perceptron with ReLU units,
+    "paper" is the network of the released code, trained with all rows at once. "scaled" is the same with initial
+    weights that let signals through, see `experiments.methods.perceptron`. "wide" is a perceptron with ReLU units,
     trained with batches.
 
     Raises:
@@ -65,21 +65,21 @@ def starting_point(experiment: str, net: str) -> Candidate:
 
 
 def default_net(experiment: str) -> str:
-    """The network if none is named: that of the paper, for paths with the start that it needs."""
+    """The default network: the paper's, for simple paths with a scaled start."""
     return "scaled" if experiment == "simple-path" else "paper"
 
 
 def candidates(experiment: str, net: str, method: str, grid: str = "small") -> list[Candidate]:
-    """What a search tries for a method.
+    """The candidates that a search tries for a method.
 
     Args:
-        experiment: which one.
+        experiment: the experiment.
         net: "paper", "scaled" or "wide".
-        method: which one.
-        grid: "published": the learning rates and, for SPL, the m and k of the paper, whose weights of the losses are
-            not known and are tried over two decades; "released": the same as the released code means it, in which k has
-            no effect and is 1 here, the gate is linear and there are 2,000 steps; "small": what an hour or two on two
-            cores affords.
+        method: the method.
+        grid: "published" for the paper's learning rates and, for SPL, its m and k; the paper does not give the weights
+            of the losses, so they are varied over two decades. "released" for the same as in the released code, in
+            which k has no effect (it is 1 here), the gate is linear, and there are 2,000 steps. "small" for what takes
+            an hour or two on two cores.
 
     Raises:
         SemprolaError: if the name is unknown.
@@ -99,10 +99,10 @@ def candidates(experiment: str, net: str, method: str, grid: str = "small") -> l
 
 
 def best_known(experiment: str, setting: str, net: str, method: str) -> Candidate:
-    """What ``--known`` uses: what searches of the small grid chose on validation rows of the published split.
+    """What ``--known`` uses: the choices of searches over the small grid, on validation rows of the published split.
 
-    For preferences the single circuit and the two circuits were chosen by likelihood, as a mean over three seeds; all
-    else by exact match with seed 0. Where no search was made, these are the settings of `starting_point`.
+    For preferences, both layers were chosen by likelihood, averaged over three seeds; everything else was chosen by
+    exact match with seed 0. Where no search was made, these are the settings of `starting_point`.
     """
     return _changed(_start(experiment, net, method), _BEST.get((experiment, setting, net, method), {}))
 

@@ -31,15 +31,16 @@ def simple_path_task(
     """The task of predicting a shortest path from two end points and a subgraph of the grid.
 
     Args:
-        setting: "paper": the labels are the 24 edges of the path and 16 indicators of its end points, and any simple
-            path of the full grid is allowed (14,248 models). "given": the labels are the 24 edges; end points and
-            present edges are inputs of the constraint, so that only paths between them in the subgraph are allowed.
-        split: "published" (rows of one graph may be in several parts) or "graph" (they are not).
+        setting: with "paper", the labels are the 24 edges of the path and 16 indicators of its end points, and any
+            simple path of the full grid is allowed (14,248 models). With "given", the labels are the 24 edges; end
+            points and present edges are inputs of the constraint, so only paths between the end points in the subgraph
+            are allowed.
+        split: "published" (rows of one graph may be in several parts) or "graph" (they may not).
         source: "generated" or "file" (the published one).
         data: the folder with the published file.
-        seed: of the generated data.
-        ends: where the circuit reads end points, see `path_circuit`; "first" is for setting "paper".
-        turned: train also with rows that follow from the training rows by symmetry, see `turned_grids`.
+        seed: seed of the generated data.
+        ends: where the circuit reads end points, see `path_circuit`; "first" is only for the setting "paper".
+        turned: whether to train also with rotated and reflected training rows, see `turned_grids`.
 
     Raises:
         SemprolaError: if the setting, split or circuit is unknown, or the file is not available.

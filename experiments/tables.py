@@ -1,4 +1,4 @@
-"""Tables of results: in the terminal, in Markdown, in HTML; ours beside the paper's."""
+"""Tables of results for the terminal, Markdown and HTML, with our figures next to the paper's."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ Row = tuple[str, tuple[str, str, str], str, str, int]
 
 
 def summary(results: Sequence[Mapping[str, Any]], experiment: str, paper: bool = True) -> list[Row]:
-    """One row for each method: mean ± standard deviation over seeds, on test rows.
+    """One row per method: mean ± standard deviation over seeds, on test rows.
 
     Args:
-        results: as `experiments.runs.run` gives them, all of one task.
-        experiment: whose published figures to put beside.
-        paper: whether to put them there.
+        results: results of `experiments.runs.run`, all of one task.
+        experiment: the experiment whose published figures to include.
+        paper: whether to include them.
     """
     rows: list[Row] = []
     for method in METHODS:
@@ -41,7 +41,7 @@ def summary(results: Sequence[Mapping[str, Any]], experiment: str, paper: bool =
 
 
 def spread(values: Sequence[float]) -> str:
-    """Mean ± standard deviation (of a sample), or the value if there is one.
+    """Mean ± sample standard deviation, or just the value if there is only one.
 
     Example:
         >>> spread([1.0, 3.0]), spread([2.0])
@@ -98,10 +98,10 @@ _NAMES = {
 
 
 def search_lines(search: Sequence[Mapping[str, Any]]) -> list[str]:
-    """What a search tried, one line of Markdown per method: figures on validation rows, the chosen ones in bold.
+    """What a search tried, one line of Markdown per method: figures on validation rows, with the choice in bold.
 
     Args:
-        search: as `experiments.reproduce.reproduce` keeps it.
+        search: the search entries that `experiments.reproduce.reproduce` returns.
     """
     lines = []
     for method in METHODS:
@@ -128,7 +128,7 @@ def described(settings: Mapping[str, Any]) -> str:
 
 
 def print_table(rows: Sequence[Row], title: str = "") -> None:
-    """Print the table: with rich where it is installed, as plain text elsewhere."""
+    """Print the table, with rich if it is installed, otherwise as plain text."""
     try:
         from rich.console import Console
         from rich.table import Table
@@ -143,13 +143,13 @@ def print_table(rows: Sequence[Row], title: str = "") -> None:
     best = max(range(len(rows)), key=lambda i: _first(rows[i][1][0]), default=None)
     for i, line in enumerate(lines):
         table.add_row(*line, style="bold green" if i == best else None)
-    # a terminal of fewer columns wraps lines, which loses less than rich's cut through figures
+    # a narrower terminal wraps lines, which is better than rich's truncation of figures
     width = max(_COLUMNS, Console().width) if sys.stdout.isatty() else _COLUMNS
     Console(width=width, highlight=False).print(table)
 
 
 def _cells(rows: Sequence[Row]) -> list[list[str]]:
-    """Headings and lines of the table; where it is too wide, without blanks in cells, then with shorter names."""
+    """Headings and lines of the table; if it is too wide, cells lose their blanks, and then names are shortened."""
     columns = 6 if any(row[3] != "–" for row in rows) else 5
     lines = [["method", *HEADINGS, "Hamming*", "paper"][:columns]]
     lines += [[name, *figures, decoder, beside][:columns] for name, figures, decoder, beside, _ in rows]
@@ -162,7 +162,7 @@ def _cells(rows: Sequence[Row]) -> list[list[str]]:
 
 
 def _width(lines: list[list[str]]) -> int:
-    """Columns of the table with two blanks between its own."""
+    """Width of the table in characters, with two blanks between columns."""
     return sum(_widths(lines)) + 2 * len(lines[0]) - 2
 
 

@@ -1,4 +1,4 @@
-"""A task: data as tensors, the constraint that its labels obey, and who may see which rows."""
+"""A task: data as tensors, the constraint that its labels satisfy, and the split of its rows."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ SPLITS = ("published", "graph")
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """What a method is asked to learn.
+    """What a method has to learn.
 
     Args:
-        name: of the experiment, such as "simple-path".
-        setting: which variant of it.
+        name: name of the experiment, such as "simple-path".
+        setting: which variant of the experiment.
         split: how rows are divided.
         data: where the rows come from.
-        constraint: the formula that labels (and given inputs) obey; the referee of consistency.
-        circuit: the same, compiled; a single-circuit layer depends on the order in which it reads the variables.
-        smaller: another circuit of the same constraint, for methods that do not; None for the same.
+        constraint: the formula that labels (and given inputs) satisfy; it decides whether predictions are consistent.
+        circuit: the compiled constraint; a single-circuit layer depends on its variable order.
+        smaller: another circuit of the same constraint, for the other methods; None to use the same one.
         x: inputs of the network [rows, inputs].
         y: labels [rows, labels].
         given: inputs of the constraint [rows, given], if it has any.
-        parts: row numbers for training, validation and test.
+        parts: row indices for training, validation and test.
     """
 
     name: str
@@ -50,7 +50,7 @@ class Task:
     smaller: Circuit | None = None
 
     def circuit_for(self, method: str) -> Circuit:
-        """The circuit that a method is to use."""
+        """The circuit that a method uses."""
         return self.circuit if method == "spl" or self.smaller is None else self.smaller
 
     def rows(self, part: str) -> Rows:
@@ -64,12 +64,12 @@ class Task:
         return self.circuit.labels + self.circuit.given
 
     def obeys(self, predicted: Tensor, given: Tensor | None) -> Tensor:
-        """Which predicted rows obey the constraint, by evaluating the formula [rows]."""
+        """Which predicted rows satisfy the constraint, by evaluating the formula [rows]."""
         return obeys(self.constraint, self.columns, predicted, given)
 
 
 def divide(dataset: Dataset, split: str) -> Split:
-    """Who may see which rows.
+    """Divide the rows into parts for training, validation and test.
 
     Raises:
         SemprolaError: if the split is unknown.
@@ -92,7 +92,7 @@ def make_task(
     y: NDArray[np.float32],
     given: NDArray[np.float32] | None,
 ) -> Task:
-    """Put a task together, and check that every label vector in the data obeys the constraint.
+    """Make a task, and check that every label vector in the data satisfies the constraint.
 
     Raises:
         SemprolaError: if a row of the data violates the constraint.

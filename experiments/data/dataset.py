@@ -1,4 +1,4 @@
-"""What every data set is: inputs, labels, groups of rows that belong together; and how rows are divided."""
+"""Data sets: inputs, labels and groups of rows that belong together; and how rows are split."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ class Dataset:
     """Rows of inputs and labels.
 
     Args:
-        name: what it is, for reports.
+        name: a name for reports.
         x: inputs [rows, inputs].
         y: labels, 0 or 1 [rows, labels].
-        groups: a number for each row; rows with the same number belong together, such as those of one graph [rows].
+        groups: one number per row; rows with the same number belong together, such as those of one graph [rows].
     """
 
     name: str
@@ -31,7 +31,7 @@ class Dataset:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Row numbers for training, for choosing, and for the final figures."""
+    """Row indices for training, for validation, and for the final test."""
 
     train: NDArray[np.int64]
     valid: NDArray[np.int64]
@@ -64,7 +64,7 @@ def group_split(groups: NDArray[np.int64], seed: int = 0) -> Split:
 
     Args:
         groups: the group of each row [rows]; at least 5 distinct ones.
-        seed: which division.
+        seed: seed of the split.
 
     Raises:
         ValueError: if there are too few groups to divide.

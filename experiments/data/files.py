@@ -1,4 +1,4 @@
-"""Files of published data: found in a folder, or downloaded and checked."""
+"""Published data files: found in a folder or downloaded, and checked."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ class PublishedFile:
     """A file that its owners publish, and that this package therefore does not ship.
 
     Args:
-        path: where it lies in a data folder.
-        url: where it comes from.
-        sha256: what it must be.
+        path: its path in a data folder.
+        url: where it is published.
+        sha256: the expected digest.
     """
 
     path: str
@@ -36,12 +36,13 @@ class PublishedFile:
 def find_file(file: PublishedFile, data: str | Path | None = None, *, download: bool = True) -> Path:
     """The file in the data folder, or downloaded into the user's cache; its content is checked either way.
 
-    In the data folder the file may be packed, with `.xz` added to its name: then what it unpacks to is checked.
+    In the data folder, the file may be compressed, with `.xz` added to its name; then its decompressed content is
+    checked.
 
     Args:
-        file: which one.
+        file: the file to find.
         data: the data folder; by default the environment variable SEMPROLA_DATA, if set.
-        download: whether it may be fetched.
+        download: whether it may be downloaded.
 
     Returns:
         A path whose content, unpacked if its name ends in `.xz`, has the expected sha256.
@@ -114,7 +115,7 @@ def _download(file: PublishedFile, target: Path) -> None:
 
 
 def _show(name: str, done: int, size: int) -> None:
-    """A line that counts up, where there is a terminal to see it."""
+    """Show progress on one line, if there is a terminal."""
     if not sys.stderr.isatty():
         return
     share = f"{100 * done / size:3.0f} %" if size else f"{done >> 10} kB"

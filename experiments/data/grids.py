@@ -46,18 +46,18 @@ def grid_graph(side: int = _SIDE) -> Any:
 def generate_grids(graphs: int = 50, seed: int = 0, pairs: float = 1 / 3) -> Dataset:
     """Shortest paths in random subgraphs of the 4 × 4 grid.
 
-    Of each subgraph, a third of the edges is dropped; components of fewer than 5 nodes are left out; end points are
-    drawn from the pairs of nodes within a component. Among several shortest paths the label is the one whose
-    sequence of nodes, from the end point with the smaller number, comes first in lexicographic order.
+    A third of the grid's edges is dropped for each subgraph. Components of fewer than 5 nodes are left out. End points
+    are drawn from the pairs of nodes within a component. If there are several shortest paths, the label is the one
+    whose sequence of nodes, starting at the end point with the smaller number, is lexicographically first.
 
     Args:
         graphs: the number of subgraphs.
-        seed: which data.
+        seed: seed of the data.
         pairs: the share of each component's pairs of nodes that become rows.
 
     Returns:
-        x: 16 indicators of the two end points, then 24 of the edges that are there [rows, 40]; y: the edges of the
-        path [rows, 24]; groups: the subgraph.
+        x: 16 indicators of the two end points, then 24 of the present edges [rows, 40]; y: the edges of the path
+        [rows, 24]; groups: the subgraph.
 
     Raises:
         ValueError: if the arguments are invalid.
@@ -95,16 +95,16 @@ def generate_grids(graphs: int = 50, seed: int = 0, pairs: float = 1 / 3) -> Dat
 
 
 def turned_grids(dataset: Dataset) -> Dataset:
-    """Rows that follow from others by the seven turns and reflections of the square.
+    """New rows from the seven rotations and reflections of the square.
 
-    A shortest path stays one when the grid is turned. Where there are several, the label is the first by a rule that
-    depends on the numbers of nodes, so that only rows with a single shortest path are turned.
+    A shortest path stays one when the grid is rotated or reflected. If there are several, the label depends on the
+    numbers of nodes, so only rows with a single shortest path are used.
 
     Args:
-        dataset: as :func:`generate_grids` or :func:`load_grids` gives it.
+        dataset: a result of :func:`generate_grids` or :func:`load_grids`.
 
     Returns:
-        The new rows, in the groups of those that they come from.
+        The new rows, in the groups of the rows that they come from.
 
     Example:
         >>> data = generate_grids(graphs=3, seed=1)
@@ -124,10 +124,10 @@ def turned_grids(dataset: Dataset) -> Dataset:
 
 
 def load_grids(path: str | Path) -> Dataset:
-    """Read the published file: ``removed edges , source-target , path [, path …]`` a line.
+    """Read the published file, which has one ``removed edges , source-target , path [, path …]`` per line.
 
-    Edges have numbers there: first those along rows, row by row, then those along columns, column by column. The first
-    path of a line is the label, as in the published experiments.
+    It numbers the edges along rows first, row by row, and then those along columns, column by column. The first path of
+    a line is the label, as in the published experiments.
 
     Args:
         path: the file.
@@ -173,7 +173,7 @@ def load_grids(path: str | Path) -> Dataset:
 
 
 def _turns() -> list[NDArray[np.int64]]:
-    """Where each node goes, for all symmetries of the square but the one that leaves all in place."""
+    """Where each node goes, for all symmetries of the square except the identity."""
     nodes = np.arange(_SIDE * _SIDE, dtype=np.int64).reshape(_SIDE, _SIDE)
     turned = [np.rot90(side, quarter) for side in (nodes, nodes.T) for quarter in range(4)]
     return [square.flatten() for square in turned[1:]]
@@ -229,7 +229,7 @@ def _joins(label: NDArray[np.float32], edges: list[Any], present: NDArray[np.boo
 
 
 def _numbers(field: str, size: int, what: str, where: str) -> list[int]:
-    """Numbers joined by hyphens, all different and in range; nothing for an empty field."""
+    """Numbers joined by hyphens, all different and in range; an empty field has none."""
     if not field:
         return []
     values = []

@@ -1,4 +1,4 @@
-"""Rankings of ten kinds of sushi: PrefLib files, and a generator of the same kind of data."""
+"""Rankings of ten kinds of sushi: PrefLib files, and a generator of similar data."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ _MOST = 10**7
 
 
 def load_sushi(path: str | Path, *, multiplicity: bool = False) -> Dataset:
-    """Read a file of rankings as the task of the experiments: from the order of six items to that of the other four.
+    """Read a file of rankings as the experiments' task: predict the order of four items from that of the other six.
 
     Args:
         path: a PrefLib file of ten items, see :func:`read_preflib`.
-        multiplicity: whether a ranking that several people gave is several rows (5,000 people) or, as in the published
-            experiments, one (4,926 rankings).
+        multiplicity: whether a ranking that several people gave becomes several rows (5,000 people) or, as in the
+            published experiments, one (4,926 rankings).
 
     Returns:
         x: "item i has rank j" among the known items [rows, 36]; y: the same among the asked ones [rows, 16];
-        groups: one for each distinct ranking.
+        groups: one per distinct ranking.
 
     Raises:
         FormatError: if the file does not have this format, or is not about ten items.
@@ -56,7 +56,7 @@ def generate_rankings(rows: int = 5000, seed: int = 0, tastes: int = 4) -> Datas
 
     Args:
         rows: the number of people.
-        seed: which data.
+        seed: seed of the data.
         tastes: the number of mixture components.
 
     Raises:
@@ -81,8 +81,8 @@ def generate_rankings(rows: int = 5000, seed: int = 0, tastes: int = 4) -> Datas
 def read_preflib(path: str | Path) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Read strict complete orders in either dialect of PrefLib.
 
-    The older dialect has the number of items, a line ``i,name`` for each, totals, and lines ``count,item,item,…``; the
-    newer has lines ``# KEY: value`` and lines ``count: item,item,…``.
+    The older dialect has the number of items, a line ``i,name`` per item, totals, and lines ``count,item,item,…``. The
+    newer one has lines ``# KEY: value`` and lines ``count: item,item,…``.
 
     Args:
         path: the file.

@@ -1,4 +1,4 @@
-"""`python -m experiments table-one`: measure, print the table beside the published one, write the page."""
+"""`python -m experiments table-one`: measure, compare with the published table, write the page."""
 
 from __future__ import annotations
 

@@ -15,13 +15,13 @@ from semprola.errors import SemprolaError
 
 _SIZES = (2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048)
 _FITTED = 4
-"""Largest sizes through which the line is drawn: fixed costs hide the growth at small ones."""
+"""Number of largest sizes to fit the line to; at small sizes, fixed costs hide the growth."""
 _SLOPE = 1.5
 """Largest exponent that counts as efficient: between linear, 1, and quadratic, 2."""
 
 
 def efficient(system: str) -> dict[str, Any]:
-    """D6: no size is refused, and the exponent of the time, the slope on log-log paper, is at most 1.5."""
+    """D6: no size is refused, and the exponent of the time (the slope on a log-log plot) is at most 1.5."""
     seconds: dict[int, float] = {}
     refused = ""
     for size in _SIZES:

@@ -1,4 +1,4 @@
-"""D2: can a system fit labels that depend on each other in ways that its constraint does not tell?"""
+"""D2: can a system fit labels that depend on each other in ways that its constraint does not describe?"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _SHARE = 0.9
 """Share of the way from the best independent labels to the true distribution that counts as a fit."""
 _FREE = ["a", "b", "c", "d"]
 _RULES = "e -> f"
-"""What all systems are told: nothing about the labels that depend on each other."""
+"""The constraint for all systems; it says nothing about the labels that depend on each other."""
 _COMPONENTS = 8
 """Mixture components of the layers: twice as many as the parity has states, since some of them may coincide."""
 
@@ -25,7 +25,7 @@ _COMPONENTS = 8
 def expressive(system: str) -> dict[str, Any]:
     """D2: how far a system gets from the best independent labels (0 %) to the true distribution (100 %), on both toys.
 
-    The parity of three labels is measured as well and does not count: no pair of its labels depends on each other.
+    The parity of three labels is measured too but does not count: its labels are pairwise independent.
     """
     found = {name: _fit(system, rows) for name, rows in toys().items()}
     mark = all(found[name]["fit"] > 100 * _SHARE for name in ("xor", "mixture"))
@@ -49,7 +49,7 @@ def toys() -> dict[str, Tensor]:
 
 
 def _fit(system: str, y: Tensor) -> dict[str, float]:
-    """Mean negative log-likelihood after training, beside the least of all distributions and of independent labels."""
+    """Mean negative log-likelihood after training, and the lowest of any distribution and of independent labels."""
     torch.manual_seed(0)
     model = build(system, sp.parse(_RULES), labels=[*_FREE, "e", "f"], width=1, components=_COMPONENTS)
     x = torch.zeros(len(y), 1)

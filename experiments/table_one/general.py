@@ -1,4 +1,4 @@
-"""D4: which kinds of constraints a system takes and makes use of."""
+"""D4: which kinds of constraints a system accepts and uses."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _PREDICTIONS = 1000
 _NETWORKS = 10
 _VECTORS = 200
 _SURE = 5.0
-"""Log-odds of a prediction that is sure."""
+"""Log-odds of a confident prediction."""
 _ERRORS = 3.0
 """Standard errors by which a difference must exceed zero."""
 
 
 def general(system: str) -> dict[str, Any]:
-    """D4: a kind is taken if the system can be built and trained with it, and if the constraint then acts."""
+    """D4: a kind is taken if the system can be built and trained with it, and the constraint has an effect."""
     found = {name: _measured(system, rules) for name, rules in constraint_kinds().items()}
     taken = [name for name, kind in found.items() if kind["taken"]]
     return {"taken": len(taken), "of": len(found), "kinds": found, "mark": len(taken) == len(found)}
@@ -32,9 +32,9 @@ def general(system: str) -> dict[str, Any]:
 def _measured(system: str, rules: sp.Formula) -> dict[str, Any]:
     """What a constraint changes in a system.
 
-    "violations": of 1,000 predictions of networks with random weights, with the constraint and without. Where this
-    is no improvement, "added loss": what the constraint adds to the loss of 200 confident predictions that obey it,
-    and of 200 that break it, on average.
+    "violations" counts violations among 1,000 predictions of networks with random weights, with the constraint and
+    without. If this is no improvement, "added loss" is what the constraint adds, on average, to the loss of 200
+    confident predictions that satisfy it, and of 200 that violate it.
     """
     try:
         _trains(system, rules)
@@ -68,7 +68,7 @@ def _trains(system: str, rules: sp.Formula) -> None:
 
 @torch.no_grad()
 def _violations(system: str, given: sp.Formula, rules: sp.Formula) -> int:
-    """How many predictions break the rules, of networks that were built with what is given."""
+    """How many predictions of networks built with the constraint `given` break the rules."""
     labels, count = list(rules.labels()), 0
     for seed in range(_NETWORKS):
         torch.manual_seed(seed)
@@ -86,7 +86,7 @@ def _fewer(with_it: int, without: int) -> bool:
 
 
 def _vectors(rules: sp.Formula) -> tuple[Tensor, Tensor]:
-    """Label vectors that obey, drawn at random; and the same with labels flipped until they break the rules."""
+    """Random label vectors that obey the rules, and the same with labels flipped until they break the rules."""
     torch.manual_seed(0)
     labels = list(rules.labels())
     obeying = sp.constrain(torch.zeros(_VECTORS, len(labels)), sp.compile(rules)).sample()
@@ -99,11 +99,11 @@ def _vectors(rules: sp.Formula) -> tuple[Tensor, Tensor]:
 
 @torch.no_grad()
 def _added_loss(system: str, rules: sp.Formula, y: Tensor) -> Tensor:
-    """The loss of predictions that are sure of y, where y is true, less the same loss without the constraint [rows]."""
+    """The loss of confident predictions of y, where y is true, minus the same loss without the constraint [rows]."""
     labels, losses = list(rules.labels()), []
     for given in (rules, sp.parse("true")):
         model = build(system, given, labels=labels, width=len(labels))
-        # such systems have one output per label: let the features be the scores
+        # these systems have one output per label, so let the features be the scores
         gate = [module for module in model.modules() if isinstance(module, nn.Linear)][-1]
         gate.weight.copy_(torch.eye(len(labels)))
         gate.bias.zero_()

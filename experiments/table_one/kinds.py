@@ -1,4 +1,4 @@
-"""The kinds of constraints that systems are asked to take."""
+"""The kinds of constraints that systems are tested with."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ _WRITINGS = (
 
 
 def probabilistic(system: str) -> dict[str, Any]:
-    """D1: probabilities of all label vectors sum to one, and the loss depends on what a constraint means, not its form.
+    """D1: the probabilities of all label vectors sum to one, and the loss depends on a constraint's meaning, not form.
 
-    What a loss adds to the negative log-likelihood must be the same for all ways to write the constraint.
+    What the loss adds to the negative log-likelihood must be the same for all ways to write the constraint.
     """
     gaps = []
     for rules in constraint_kinds().values():
@@ -90,7 +90,7 @@ def modular(system: str) -> dict[str, Any]:
 
 @torch.no_grad()
 def _gap(system: str, rules: sp.Formula) -> float | None:
-    """How far the probabilities are from a sum of one; None for systems that refuse the rules or have none."""
+    """How far the sum of the probabilities is from one; None for systems that refuse the rules or have none."""
     torch.manual_seed(0)
     states = every(len(rules.labels()))
     try:
@@ -102,7 +102,7 @@ def _gap(system: str, rules: sp.Formula) -> float | None:
 
 @torch.no_grad()
 def _added(system: str, rules: sp.Formula) -> float:
-    """What the loss of a row is beyond its negative log-likelihood, with the same parameters in every call."""
+    """The loss of a row minus its negative log-likelihood, with the same parameters in every call."""
     torch.manual_seed(1)
     x, y = torch.randn(1, 8), torch.zeros(1, 3)
     model = build(system, rules, labels=["cat", "animal", "dog"])

@@ -30,7 +30,7 @@ Results = Mapping[str, Mapping[str, Mapping[str, Any]]]
 
 
 def print_table(results: Results) -> None:
-    """Marks in 80 columns; a star where the paper has another mark."""
+    """Print the marks in 80 columns, with a star where the paper has another mark."""
 
     print("\n" + " " * 18 + "".join(f"{key:>10}" for key in TITLES))
     for system, found in results.items():
@@ -39,7 +39,7 @@ def print_table(results: Results) -> None:
 
 
 def markdown(results: Results) -> str:
-    """The table of marks beside the published ones, what was measured, and D4 by kind of constraint."""
+    """The table of marks, the published marks, what was measured, and D4 by kind of constraint."""
     systems = list(results)
     lines = ["Measured, with a star where the published mark differs:", ""]
     lines += _head(["", *(SYSTEMS[system] for system in systems)])
@@ -80,7 +80,7 @@ def figures(key: str, found: Mapping[str, Any]) -> str:
 
 
 def picture(results: Results, path: Path) -> Path:
-    """Seconds against the size of the constraint, on log-log paper, the exponent in the legend."""
+    """A log-log plot of seconds against the size of the constraint, with exponents in the legend."""
     figure = blank_figure(7.2, 4.2)
     figure.set_layout_engine("constrained")
     axes = figure.subplots()

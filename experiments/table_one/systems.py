@@ -55,7 +55,7 @@ def build(
     backbone: nn.Module | None = None,
     components: int = 1,
 ) -> MethodModel:
-    """A system with a linear backbone of `width` inputs, or on a backbone with so many features.
+    """A system without a backbone, on `width` inputs, or on a backbone with this many features.
 
     Raises:
         SemprolaError: if the system cannot handle the constraint; the message says why.

@@ -47,5 +47,5 @@ def test_ends_come_before_the_edges_of_their_node() -> None:
 
 
 def test_unknown_place() -> None:
-    with pytest.raises(SemprolaError, match="end points are read early or first, not 'late'"):
+    with pytest.raises(SemprolaError, match="ends must be 'early' or 'first', not 'late'"):
         path_circuit(simple_paths(grid_graph(), endpoints="labels"), "late")

@@ -1,5 +1,6 @@
-// Plans, values, best states and samples, as shown to Python: one function per query and number type. All return a
-// Status (engine_dispatch.hpp). Arrays belong to the caller, who answers for their shapes; numbers are checked here.
+// Functions for Python: plans, values, best states and samples, one function per query and number type. All return a
+// Status (engine_dispatch.hpp). The caller owns the arrays and is responsible for their shapes; counts and indices are
+// checked here.
 
 #include <algorithm>
 #include <vector>
@@ -11,7 +12,7 @@
 namespace semprola {
 namespace {
 
-// Whether the literals of a column look like those of a state: then little of the plan is worth evaluating.
+// Whether the literals of a column look like those of a state, so that most of the plan need not be evaluated.
 template <class T>
 bool mostly_dead(const Plan& c, const Matrix<const T>& leaves, int64_t column) {
   constexpr int32_t kLooks = 64;
@@ -19,7 +20,7 @@ bool mostly_dead(const Plan& c, const Matrix<const T>& leaves, int64_t column) {
   int32_t dead = 0, seen = 0;
   for (int32_t row = 0; row < c.num_leaves; row += step, ++seen)
     dead += leaves.at(row, column) == -std::numeric_limits<T>::infinity();
-  return 5 * dead > 2 * seen;  // half of those of a state are, a quarter where half of the labels are observed
+  return 5 * dead > 2 * seen;  // half are dead in a state, a quarter if half of the labels are observed
 }
 
 template <class T>
@@ -28,7 +29,7 @@ void evaluate(const EvaluateJob<T>& job, int threads) {
   require(job.columns >= 0, "evaluate: a negative number of columns");
   const Kernels<T>& k = kernels_for(job.leaves.data, c, job.columns);
   const int64_t numbers = k.scratch_numbers(c, job.leaf_flows != nullptr);
-  // a word of columns makes one task: the literals of a state leave most of a plan dead, which is found for all
+  // a task is one word of columns: if they are states, one bit-parallel pass finds the dead part of the plan for all
   const int step = job.columns * int64_t(c.num_edges) > 200000 && job.columns >= kWordBits ? kWordBits : k.lanes;
   const int64_t tiles = (job.columns + step - 1) / step;
   run_tiles(useful_threads(threads, c, job.columns), tiles, [&](const auto& next) {
@@ -112,7 +113,7 @@ void sample(SampleJob<T> job, const int64_t* column, int threads) {
 
 using namespace semprola;
 
-// See GivenPlan. Null where the arrays do not fit together, or memory ran out: semprola_engine_error says which.
+// See GivenPlan. Returns null if the arrays do not fit together or memory ran out; semprola_engine_error says which.
 SEMPROLA_EXPORT void* semprola_plan_create(int32_t num_leaves, int32_t num_sums, int32_t num_edges, int32_t num_weights,
                                            int32_t root_row, const int32_t* order, const int32_t* row,
                                            const int32_t* edge_start, const int32_t* first_weight,

@@ -1,4 +1,4 @@
-// Taking out rows that need not be there, and putting the others in order. No recursion: plans may be deep.
+// Removes rows that are not needed and orders the others. No recursion: plans may be deep.
 
 #include "engine_arrange.hpp"
 
@@ -20,7 +20,7 @@ struct Lists {
   std::vector<int32_t> start{0}, items;
 
   void close() { start.push_back(int32_t(items.size())); }
-  // Vectors that grow by themselves take up to three times the memory of what they hold in the end.
+  // Vectors that grow step by step take up to three times the memory of their final contents.
   void reserve(int32_t lists, int32_t numbers) {
     start.reserve(size_t(lists) + 1);
     items.reserve(numbers);
@@ -43,16 +43,16 @@ class Arranger {
 
  private:
   int64_t num_rows() const { return int64_t(c_.num_leaves) + c_.num_sums; }
-  // Sums are numbered by their place in the order from here on.
+  // From here on, sums are numbered by their place in the order.
   int32_t begin(int32_t s) const { return c_.edge_start[c_.order[s]]; }
   int32_t end(int32_t s) const { return c_.edge_start[c_.order[s] + 1]; }
   int32_t fan_in(int32_t s) const { return end(s) - begin(s); }
   int32_t weight(int32_t s) const { return weighted_ ? c_.first_weight[c_.order[s]] : -1; }
-  // nothing above it; but flows through weights are asked for, whether they are reached or not
+  // nothing uses it; with weights it is kept, because flows are returned for all weights, reached or not
   bool is_dead(int32_t s) const { return !parents_[s] && !weighted_; }
   bool is_sum(int32_t row) const { return row >= c_.num_leaves; }
 
-  // Calls visit(row) for each factor of an edge, with what it stands for in its place; from the last to the first.
+  // Calls visit(row) for each factor of an edge, from the last to the first, with aliases resolved.
   template <class Visit>
   void each_row(int32_t e, const Visit& visit) const {
     for (int32_t f = c_.factor_start[e + 1] - 1; f >= c_.factor_start[e]; --f) {
@@ -61,7 +61,7 @@ class Arranger {
     }
   }
 
-  // How many rows an edge has, and its first; none where it has none.
+  // How many rows an edge has, and the first of them (kNone if there are none).
   std::pair<int32_t, int32_t> rows_of(int32_t e) const {
     int32_t count = 0, first = kNone;
     each_row(e, [&](int32_t row) {
@@ -71,7 +71,7 @@ class Arranger {
     return {count, first};
   }
 
-  // A sum that is nothing but one row stands for that row; one that is true stands for nothing.
+  // A sum that consists of a single row is an alias of that row; a sum that is always true is an alias of nothing.
   void skip_aliases() {
     stands_for_.resize(num_rows());
     std::iota(stands_for_.begin(), stands_for_.end(), 0);
@@ -86,7 +86,7 @@ class Arranger {
   void count_parents() {
     parents_.assign(c_.num_sums, 0);
     alone_.assign(c_.num_sums, 0);
-    parents_[c_.root_row - c_.num_leaves] = 2;  // never part of another
+    parents_[c_.root_row - c_.num_leaves] = 2;  // never merged into another sum
     for (int32_t s = c_.num_sums - 1; s >= 0; --s) {
       if (is_dead(s)) continue;
       for (int32_t e = begin(s); e < end(s); ++e) {
@@ -113,10 +113,10 @@ class Arranger {
     }
   }
 
-  // The edges of every sum that is kept, with those of the others in their place.
+  // The edges of every kept sum, in which the other sums are replaced by their edges.
   void expand() {
     factors_.reserve(c_.num_edges, c_.factor_start[c_.num_edges]);
-    std::vector<int32_t> edges, rows;  // what is still to be done, last first
+    std::vector<int32_t> edges, rows;  // what remains to be done, last first
     for (int32_t s = 0; s < c_.num_sums; ++s) {
       if (kind_[s] != kKept) continue;
       kept_.push_back(s);
@@ -210,12 +210,12 @@ class Arranger {
 
   const GivenPlan& c_;
   const bool weighted_;
-  std::vector<int32_t> stands_for_;     // for each row the one to use in its place, or none
+  std::vector<int32_t> stands_for_;     // for each row, the row to use instead, or kNone
   std::vector<uint8_t> parents_;        // of each sum: none, one, or more (2)
-  std::vector<uint8_t> alone_;          // whether the sum is all of the (last) edge above it
+  std::vector<uint8_t> alone_;          // whether the sum is the only factor of the (last) edge above it
   std::vector<Kind> kind_;              // of each sum
   std::vector<int32_t> kept_;           // sums
-  std::vector<int32_t> edge_start_{0};  // of each sum that is kept
+  std::vector<int32_t> edge_start_{0};  // of each kept sum
   Lists factors_;                       // of each of these edges
 };
 
@@ -228,7 +228,7 @@ bool are_opposed(const Plan& c, int32_t a, int32_t b) {
 }
 
 bool decides(const Plan& c) {
-  constexpr int32_t kMostEdges = 8, kMostFactors = 256;  // beyond, finding out takes longer than it saves
+  constexpr int32_t kMostEdges = 8, kMostFactors = 256;  // beyond these, the check takes longer than it saves
   for (int32_t s = 0; s < c.num_sums; ++s) {
     const int32_t begin = c.edge_start[s], end = c.edge_start[s + 1];
     if (end - begin > kMostEdges || c.factor_start[end] - c.factor_start[begin] > kMostFactors) return false;
@@ -272,7 +272,7 @@ void OwnedPlan::look() {
 OwnedPlan arrange(const GivenPlan& given) {
   OwnedPlan made = Arranger(given).run();
 #if defined(__GLIBC__)
-  // what was needed on the way lies below what is kept, where free() alone does not return it to the system
+  // temporary memory lies below what is kept, so free() alone does not return it to the system
   if (given.num_edges > 1000000) malloc_trim(0);
 #endif
   return made;

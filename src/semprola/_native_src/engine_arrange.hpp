@@ -1,4 +1,4 @@
-// Circuits made ready for the kernels: what costs a row and need not is taken out.
+// Prepares plans for the kernels by removing rows that are not needed.
 #pragma once
 
 #include <vector>
@@ -13,10 +13,10 @@ struct OwnedPlan {
   std::vector<uint8_t> has_default;
   bool has_weights = false;  // whether it was arranged for edges with weights
 
-  void look();  // makes the view, once the arrays are there
+  void look();  // sets up the view once the arrays are filled
 };
 
-// A plan as it comes from outside. Nothing is copied: plans may have many million edges.
+// A plan as it comes from outside. Nothing is copied: plans may have many millions of edges.
 struct GivenPlan {
   int32_t num_leaves, num_sums, num_edges, num_weights, root_row;
   const int32_t* order;         // [sums]: each after the sums that it uses
@@ -30,9 +30,9 @@ struct GivenPlan {
   int32_t row_of(int32_t factor) const { return factor < num_leaves ? factor : row[factor - num_leaves]; }
 };
 
-// Sums of one edge that carry no weight become part of the edges above them, where that copies nothing. Without
-// weights, a sum that is all of one edge of one other sum hands its edges on to it. The order is by level, alike sums
-// side by side, so that a pass runs through few kinds of loop.
+// A sum with one unweighted edge is merged into the edge that uses it, if no other edge does. Without weights, a sum
+// that is the only factor of the only edge that uses it passes its edges on to the sum above. Sums are ordered by
+// level, with similar sums next to each other, so that a pass runs through few kinds of loops.
 OwnedPlan arrange(const GivenPlan& given);
 
 }  // namespace semprola

@@ -1,4 +1,4 @@
-// Bit-parallel passes over 64 columns at once: what is possible, and what a state reaches.
+// Bit-parallel passes over 64 columns at once: which rows are possible, and which a state reaches.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace semprola {
 
-// From the literals' bits (first rows of `alive`) to those of all sums.
+// Computes the bits of all sums from those of the literals (the first rows of `alive`).
 inline void bits_up(Bits& bits) {
   const Plan& c = *bits.c;
   for (int32_t s = 0; s < c.num_sums; ++s) {

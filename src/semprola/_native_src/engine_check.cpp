@@ -1,5 +1,5 @@
-// Whether the arrays of a plan fit together. The kernels trust them: a wrong index would read or write memory that
-// belongs to somebody else.
+// Checks that the arrays of a plan fit together. The kernels trust them: a wrong index would read or write foreign
+// memory.
 
 #include "engine_check.hpp"
 
@@ -30,7 +30,7 @@ void check_counts(const GivenPlan& c) {
   require(c.root_row >= c.num_leaves && c.root_row < rows, "the root is row %" PRId32 ", which is no sum", c.root_row);
 }
 
-// An array of offsets: from zero, each list at least `least` long, to the end of what it points into (-1: any).
+// Checks an array of offsets: it starts at zero, each list has at least `least` members, the end is `end` (-1: any).
 void check_starts(const char* name, const int32_t* start, int32_t lists, int32_t least, int32_t end) {
   require(start[0] == 0, "%s: begins with %" PRId32 ", not with 0", name, start[0]);
   for (int32_t i = 0; i < lists; ++i)

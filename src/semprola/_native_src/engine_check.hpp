@@ -5,8 +5,8 @@
 
 namespace semprola {
 
-// Throws std::invalid_argument, with what is wrong and where, unless the arrays fit together. They must be as long as
-// the counts and offsets say: that, only whoever made them can know.
+// Throws std::invalid_argument, saying what is wrong and where, unless the arrays fit together. That they are as long
+// as the counts and offsets say cannot be checked here; the caller must ensure it.
 void check_plan(const GivenPlan& plan);
 
 }  // namespace semprola

@@ -1,4 +1,4 @@
-// Passes that choose: best states and samples. Included once for each instruction set, after engine_kernels.hpp.
+// Passes that make choices: best states and samples. Included once per instruction set, after engine_kernels.hpp.
 
 template <class T>
 constexpr T largest() {
@@ -41,7 +41,7 @@ struct BestTile {
     }
   }
 
-  // From the root through the first edge of each sum that nothing exceeds, as argmax has it.
+  // From the root downward, takes the first of each sum's largest edges, like argmax.
   void down() {
     const Plan& c = *job.plan;
     std::memset(used, 0, size_t(c.num_rows()) * sizeof(uint32_t));
@@ -78,7 +78,7 @@ struct BestTile {
       uint32_t ones = used[2 * v + 1];
       const uint32_t absent = all & ~(ones | used[2 * v]);
       if (absent && c.has_default[v]) ones |= absent & O::greater(load<O>(defaults, v, first, count), half);
-      // what is certain is certain, also where a branch leaves it out
+      // a certain value stays certain where a branch leaves the variable out
       if (absent | impossible) ones = (ones | excluded(2 * v)) & ~excluded(2 * v + 1);
       store<O>(job.states + v * job.columns + first, O::select(ones, one, zero), count);
     }
@@ -105,7 +105,7 @@ SEMPROLA_INLINE uint32_t mix(uint32_t x) {
   return x ^ (x >> 16);
 }
 
-// Random numbers that depend on nothing but the seed, the sample and the row: the same however work is shared out.
+// Random numbers that depend only on the seed, the sample and the row, however the work is divided among threads.
 template <class O>
 struct Random {
   using T = typename O::T;
@@ -166,13 +166,13 @@ struct SampleTile {
       const T* shares = tile.shares + 2 * N * int64_t(s);
       const V left = O::sub(O::load(shares), random.uniform(uint32_t(row)));
       const V none = O::set(T(0));
-      // the second takes what is left, unless it is impossible and only rounding left anything
+      // the second edge takes the rest, unless it is impossible and the rest is only a rounding error
       const uint32_t chosen = open & (O::greater(left, none) | ~O::greater(O::load(shares + N), none));
       take(begin, chosen);
       return take(begin + 1, open & ~chosen);
     }
     const int32_t w = job.weights.data ? c.first_weight[s] : -1;
-    // the exponent of a sum is minus infinity only where nothing is drawn
+    // the exponent of a sum is minus infinity only if nothing is drawn from it
     const Number<O> sum = tile.at(row);
     const V top = O::max(sum.exponent, O::set(lowest<T>()));
     V left = O::mul(random.uniform(uint32_t(row)), sum.mantissa);
@@ -185,7 +185,7 @@ struct SampleTile {
       if (here) take(begin + i, here);
     }
     if (!open) return;
-    // the last edge takes what is left, unless it is impossible and only rounding left anything
+    // the last edge takes the rest, unless it is impossible and the rest is only a rounding error
     const Number<O> part = tile.template edge<false>(view, row, begin + fan_in - 1, w < 0 ? w : w + fan_in - 1);
     const uint32_t good = open & O::greater(part.exponent, O::set(-T(HUGE_VAL)));
     if (good) take(begin + fan_in - 1, good);

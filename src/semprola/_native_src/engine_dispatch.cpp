@@ -1,4 +1,4 @@
-// Which instruction set is used, and which width of tile.
+// Chooses the instruction set and the width of tiles.
 
 #include "engine_dispatch.hpp"
 
@@ -10,7 +10,7 @@
 namespace semprola {
 namespace {
 
-// Of the last failure on this thread. Fixed size: there may be no memory for a string.
+// The text of the last failure on this thread. Its size is fixed: there may be no memory for a string.
 thread_local char last_error[512];
 thread_local int last_status = kFine;
 
@@ -87,7 +87,7 @@ const Kernels<double>& wide_kernels(const double*) { return kernels().wide_doubl
 
 }  // namespace semprola
 
-// What went wrong in the last call on this thread that did not return 0, or that returned no plan.
+// What went wrong in the last failed call on this thread, that is, one that returned a nonzero status or no plan.
 SEMPROLA_EXPORT const char* semprola_engine_error() { return semprola::last_error; }
 SEMPROLA_EXPORT int semprola_engine_status() { return semprola::last_status; }
 
@@ -96,11 +96,11 @@ SEMPROLA_EXPORT int semprola_engine_level() {
   return level < 0 ? semprola::best_level() : level;
 }
 
-// Use at most this instruction set (0 plain, 1 AVX2, 2 AVX-512), for tests; -1: the best there is.
+// Use at most this instruction set (0 plain, 1 AVX2, 2 AVX-512), for tests; -1 for the best available.
 SEMPROLA_EXPORT void semprola_engine_set_level(int level) {
   const int best = semprola::best_level();
   semprola::chosen_level = level < 0 ? best : std::min(level, best);
 }
 
-// Counts changes of the functions' parameters, so that a build of other sources is not taken for this one.
+// Version of the functions' parameters, so that a library built from other sources is not mistaken for this one.
 SEMPROLA_EXPORT int semprola_engine_interface() { return 8; }

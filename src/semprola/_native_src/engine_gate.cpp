@@ -1,5 +1,5 @@
-// The likelihood of states straight from the features of a gate, as shown to Python: only those rows of the gate's last
-// layer are multiplied that a state uses.
+// Functions for Python: the likelihood of states, computed from a gate's features. Only the rows of the gate's last
+// layer that a state uses are multiplied.
 
 #include <algorithm>
 #include <limits>
@@ -10,7 +10,7 @@
 namespace semprola {
 namespace {
 
-// The value of one state under one component; calls part(row of the matrix, slope) for every logit that shares in it.
+// The value of one state under one component; calls part(row of the matrix, slope) for every logit that it depends on.
 template <class T, class Part>
 T value_of_state(const GateJob<T>& job, const Kernels<T>& k, int64_t b, int64_t component, std::vector<T>& logits,
                  const Part& part) {
@@ -50,7 +50,7 @@ void values(const GateJob<T>& job, const Kernels<T>& k, int threads) {
   });
 }
 
-// States share rows of the matrix, so that one thread adds up its gradient.
+// States share rows of the matrix, so a single thread adds up its gradient.
 template <class T>
 void gradients(const GateJob<T>& job, const Kernels<T>& k) {
   std::vector<T> logits(job.plan->max_fan_in);

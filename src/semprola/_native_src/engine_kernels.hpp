@@ -1,4 +1,4 @@
-// Upward and downward pass over one tile of columns. Included once for each instruction set, after engine_ops.hpp.
+// Upward and downward pass over one tile of columns. Included once per instruction set, after engine_ops.hpp.
 
 // A tile's columns of one row; columns past the end repeat the last.
 template <class O>
@@ -88,7 +88,7 @@ struct Tile {
     }
   }
 
-  // What a pass needs to know of the weights (null: none) and of the edges that matter (null: all).
+  // What a pass needs to know about the weights (null: none) and about the edges that matter (null: all).
   struct View {
     const Matrix<const T>& weights;
     int64_t first;
@@ -171,8 +171,8 @@ struct Tile {
     }
   }
 
-  // Hand the root's flow down, to each edge its share of its sum. Shares are worked out anew where they were not kept:
-  // for a large plan this takes less time than memory would.
+  // Hands the root's flow down; each edge gets its share of its sum's flow. Shares that were not kept are computed
+  // again: for a large plan, this is faster than reading them from memory.
   template <bool Sparse, bool Keep>
   void down(const View& v, T* edge_flows, int64_t columns) {
     std::memset(flow, 0, size_t(N * c.num_rows()) * sizeof(T));

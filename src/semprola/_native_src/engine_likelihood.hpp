@@ -1,7 +1,7 @@
-// The likelihood of states: log-softmax terms of the sums that they reach. Included once for each instruction set,
+// The likelihood of states: log-softmax terms of the sums that they reach. Included once per instruction set,
 // after engine_kernels.hpp.
 
-// Turns a matrix of 64 by 64 bits over its diagonal: halves, then quarters, and so on, change places.
+// Transposes a matrix of 64 by 64 bits: swaps halves, then quarters, and so on.
 SEMPROLA_INLINE void transpose(Word* words) {
   Word mask = 0x00000000ffffffffu;
   for (int width = 32; width; width >>= 1, mask ^= mask << width)
@@ -13,7 +13,7 @@ SEMPROLA_INLINE void transpose(Word* words) {
       }
 }
 
-// Which of up to 64 numbers, side by side in memory, are ones.
+// Which of up to 64 contiguous numbers are ones.
 template <class O>
 SEMPROLA_INLINE Word ones_of(const typename O::T* p, int count) {
   using T = typename O::T;
@@ -34,7 +34,7 @@ void ones(const Matrix<const typename O::T>& rows, int64_t first, int count, int
     for (int32_t v = from; v < variables; ++v) result[v] = ones_of<O>(&rows.at(v, first), count);
     return;
   }
-  // a state's values are side by side: whole words of them where the result will be, to be turned, the rest beside
+  // gathers one word per state and transposes: whole words in the result itself, the rest in a separate buffer
   const int32_t whole = from + (variables - from) / kWordBits * kWordBits;
   const int rest = variables - whole;
   Word last[kWordBits] = {};
@@ -57,7 +57,7 @@ void ones(const Matrix<const typename O::T>& rows, int64_t first, int count, int
   for (int j = 0; j < rest; ++j) result[whole + j] = last[j];
 }
 
-// Logarithms cost more than all the rest, so they are taken of the product of all sums' partition functions.
+// Logarithms cost more than everything else, so one is taken of the product of all sums' partition functions.
 template <class O>
 struct LogProduct {
   using T = typename O::T;
@@ -77,8 +77,8 @@ struct LogProduct {
   }
 };
 
-// All sums that up to 64 states reach, for one component. Sum by sum, since a sum's logits are side by side in memory.
-// Given: some variables are no labels. Full: whole tiles, side by side in memory. Slopes: with the gradient.
+// All sums that up to 64 states reach, for one component. Works sum by sum, since a sum's logits are contiguous.
+// Given: some variables are not labels. Full: whole, contiguous tiles. Slopes: with the gradient.
 template <class O, bool Given, bool Full, bool Slopes>
 struct WordOfStates {
   using T = typename O::T;
@@ -174,7 +174,7 @@ struct WordOfStates {
   }
 };
 
-// Sum by sum, so that memory is gone through in order, for all words.
+// Works sum by sum for all words, so that memory is read in order.
 template <class O, bool Given, bool Full, bool Slopes, int Words>
 void likelihood_of(const LikelihoodJob<typename O::T>& job, const LikelihoodWord<typename O::T>* words, int64_t number,
                    const Word* open) {
@@ -253,7 +253,7 @@ void add_scaled(typename O::T* to, const typename O::T* a, typename O::T factor,
   for (; i < length; ++i) to[i] += factor * a[i];
 }
 
-// What goes by tiles for any width of tile, the rest for one.
+// Kernels that work on tiles exist for every width of tile, the others once.
 template <class O, class Wide, class Chain>
 constexpr Kernels<typename O::T> kernels_of() {
   return {O::N,

@@ -1,5 +1,5 @@
 // The likelihood of partly observed states under the sums' local softmaxes: an upward pass and, for the gradient of the
-// logits, a downward one, with the softmaxes taken on the way. Included once for each instruction set, after
+// logits, a downward one, with the softmaxes taken on the way. Included once per instruction set, after
 // engine_kernels.hpp.
 
 template <class O>
@@ -35,7 +35,7 @@ struct MarginalTile : Tile<O> {
 
   SEMPROLA_INLINE V logit(int64_t w) const { return load<O>(job.logits, job.row_of(w), offset + first, count); }
 
-  // An edge times its probability, which is kept.
+  // The value of an edge times its probability, which is kept.
   SEMPROLA_INLINE Number<O> weighted(int32_t e, int64_t w, V mantissa, V exponent) {
     O::store(probability + N * w, O::scale(mantissa, exponent));
     const Number<O> all = this->product(e);
@@ -83,12 +83,12 @@ struct MarginalTile : Tile<O> {
     for (int64_t i = w; i < w + fan_in; ++i) O::store(share + N * i, O::mul(O::load(share + N * i), scale));
   }
 
-  // Keeps the value of a sum, total * 2^top, and returns what turns its parts into shares.
+  // Stores the value of a sum, total * 2^top, and returns the factor that turns its parts into shares.
   SEMPROLA_INLINE V finish(int32_t s, V total, V top) {
     V m, power;
     O::split(total, m, power);
     this->put(int64_t(c.num_leaves) + s, m, O::add(top, power));
-    // a sum that is impossible has a power of minus infinity, and parts of zero
+    // an impossible sum has an exponent of minus infinity, and its parts are zero
     const V down = O::sub(O::set(T(0)), O::max(power, O::set(T(-120))));
     return O::scale(O::inverse(m), down);
   }

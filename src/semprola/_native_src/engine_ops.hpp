@@ -1,10 +1,10 @@
-// Arithmetic on a tile of columns, a register wide. Included once for each instruction set, inside a namespace of its
-// own; uses nothing of the standard library, so that no code for one processor is shared with another.
+// Arithmetic on a tile of columns, one register wide. Included once per instruction set, inside its own namespace; uses
+// nothing of the standard library, so that no code for one processor is shared with another.
 //
 // A number is a mantissa and an exponent, both floating point: x = mantissa * 2^exponent. Zero has the exponent
 // minus infinity and any finite mantissa.
 
-// Any processor and compiler: loops of fixed length, which some compilers turn into vector instructions.
+// For any processor and compiler: loops of fixed length, which some compilers turn into vector instructions.
 template <class Scalar, class Integer, int Lanes>
 struct PlainOps {
   using T = Scalar;
@@ -83,7 +83,7 @@ struct PlainOps {
     return some;
   }
   static SEMPROLA_INLINE V round(V a) {
-    // adding and taking away 1.5 * 2^mantissa rounds to the nearest whole number
+    // adding and subtracting 1.5 * 2^mantissa rounds to the nearest whole number
     const T big = T(1.5) * T(Integer(1) << kMantissa);
     SEMPROLA_LANES a.x[i] = (a.x[i] + big) - big;
     return a;
@@ -92,7 +92,7 @@ struct PlainOps {
   static SEMPROLA_INLINE V scale(V a, V power) {
     SEMPROLA_LANES {
       const bool tiny = !(power.x[i] > T(1 - kBias));
-      // what is larger scales a zero, and only has to be a number
+      // larger powers only scale zeros, and just have to be finite
       const T bounded = tiny ? T(0) : power.x[i] < T(kBias) ? power.x[i] : T(kBias);
       const Integer bits = (Integer(bounded) + kBias) << kMantissa;
       T factor;
@@ -121,7 +121,7 @@ struct PlainOps {
 };
 
 #if defined(__GNUC__)
-// Any processor, by vectors that GCC and Clang turn into what it has: NEON, SSE, or registers one by one.
+// For any processor: vectors that GCC and Clang turn into NEON, SSE or scalar instructions.
 template <class Scalar, class Integer, int Lanes>
 struct VectorOps {
   using T = Scalar;
@@ -169,7 +169,7 @@ struct VectorOps {
     return some != 0;
   }
   static SEMPROLA_INLINE V round(V a) {
-    // adding and taking away 1.5 * 2^mantissa rounds to the nearest whole number
+    // adding and subtracting 1.5 * 2^mantissa rounds to the nearest whole number
     const T big = T(1.5) * T(Integer(1) << kMantissa);
     return (a + big) - big;
   }
@@ -190,7 +190,7 @@ struct VectorOps {
 };
 #endif
 
-// Two registers side by side: twice the work for every index that is read and every branch that is taken.
+// Two registers side by side: twice the work for every index read and every branch taken.
 template <class O>
 struct Twice {
   using T = typename O::T;
@@ -428,7 +428,7 @@ using OneDouble = PlainOps<double, int64_t, 1>;
 
 using BroadFloat = Twice<WideFloat>;
 using BroadDouble = Twice<WideDouble>;
-// Four side by side where there are registers enough: a chain of instructions that wait for each other leaves room.
+// Four side by side if there are enough registers: chains of dependent instructions leave room for others.
 #if defined(SEMPROLA_AVX512)
 using ChainFloat = Twice<BroadFloat>;
 using ChainDouble = Twice<BroadDouble>;
@@ -437,7 +437,7 @@ using ChainFloat = BroadFloat;
 using ChainDouble = BroadDouble;
 #endif
 
-// In place of minus infinity where a difference of two infinities would be NaN.
+// Replaces minus infinity where a difference of two infinities would be NaN.
 template <class T>
 constexpr T lowest() {
   return std::numeric_limits<T>::lowest();
@@ -449,7 +449,7 @@ SEMPROLA_INLINE void exp_finite(typename O::V x, typename O::V& mantissa, typena
   using T = typename O::T;
   using V = typename O::V;
   exponent = O::round(O::mul(x, O::set(T(1.44269504088896340736))));
-  // log 2 in two parts, the first with so few digits that its product with the exponent is exact
+  // log 2 in two parts; the first has few enough digits that its product with the exponent is exact
   V r = O::fma(exponent, O::set(T(-0.693145751953125)), x);
   r = O::fma(exponent, O::set(T(-1.42860682030941723212e-6)), r);
   // beyond what the digits of x can tell, rounding would leave any number here; NaN stays
@@ -487,7 +487,7 @@ SEMPROLA_INLINE void exp_parts(typename O::V x, typename O::V& mantissa, typenam
 template <class O>
 SEMPROLA_INLINE typename O::V exp_negative(typename O::V x) {
   using T = typename O::T;
-  // what is below rounds to zero; NaN stays
+  // smaller numbers round to zero; NaN stays
   x = O::max(O::set(sizeof(T) == 4 ? T(-150) : T(-800)), x);
   typename O::V n, m;
   exp_finite<O>(x, m, n);

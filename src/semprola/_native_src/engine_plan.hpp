@@ -7,7 +7,7 @@
 #include <cstring>
 #include <limits>
 
-// For what runs in the innermost loops: compilers give up on some of it, and a call costs more than the work.
+// For functions in the innermost loops: compilers do not inline all of them, and a call costs more than the work.
 #if defined(__GNUC__)
 #define SEMPROLA_INLINE inline __attribute__((always_inline))
 #else
@@ -16,7 +16,7 @@
 
 namespace semprola {
 
-// A view: the arrays belong to whoever made it, and outlive it.
+// A view: its arrays are owned by somebody else and outlive it.
 struct Plan {
   int32_t num_leaves, num_sums, num_edges, num_weights, root_row, max_fan_in, num_used_leaves;
   const int32_t* edge_start;     // [sums + 1]
@@ -29,14 +29,14 @@ struct Plan {
   bool decides;                  // any two edges of a sum have opposite literals: literals alone tell which one is used
 
   int64_t num_rows() const { return int64_t(num_leaves) + num_sums; }
-  // Whether the shares of edges are kept from the upward to the downward pass: where they stay in a cache.
+  // Whether the shares of edges are kept from the upward to the downward pass, as they are if they fit into a cache.
   bool keeps_shares() const { return num_sums <= 4096; }
 };
 
 using Word = uint64_t;
 constexpr int kWordBits = 64;
 
-// Which of 64 columns each row is possible in, and reached in from the root.
+// For each row, in which of 64 columns it is possible, and in which it is reached from the root.
 struct Bits {
   const Plan* c;
   Word *alive, *reach;
@@ -70,12 +70,12 @@ struct EvaluateJob {
   T* leaf_flows;  // [leaves, columns], contiguous
 };
 
-// Max-product and trace back.
+// Max-product and backtracking.
 template <class T>
 struct MaximizeJob {
   const Plan* plan;
   Matrix<const T> weights, leaves;
-  const T* defaults;  // what a variable is where the best state leaves it out [variables, columns], contiguous
+  const T* defaults;  // value of a variable that the best state leaves out [variables, columns], contiguous
   int64_t columns;
   T* value;     // [columns]
   T* states;    // [variables, columns], contiguous; or null
@@ -137,7 +137,7 @@ struct GateJob {
   int64_t pairs;  // see LogitRows
   int64_t components, batch;
   T* value;                                                // [components, batch]
-  const T* cotangent;                                      // of the value; null: the value is wanted, not its gradients
+  const T* cotangent;                                      // of the value; null: compute the value, not its gradients
   T *matrix_gradient, *bias_gradient, *features_gradient;  // contiguous, zeroed by the caller
 
   int64_t row_of(int64_t w) const { return LogitRows{pairs}.row_of(w); }
@@ -165,7 +165,7 @@ struct Reached {
   Word states;
 };
 
-// Up to 64 states and what they use; for a component of their likelihood.
+// Up to 64 states and what they use, for one component of their likelihood.
 template <class T>
 struct LikelihoodWord {
   const Reached* reached;  // the same sums for all words that are worked on together
@@ -193,14 +193,14 @@ struct Kernels {
   void (*marginal)(const MarginalJob<T>&, int64_t component, int64_t first, int count, T* scratch);
 };
 
-// Wide tiles for batches, broader ones for small plans, single columns for batches of one, narrow tiles where a wide
-// one would take too much memory.
+// Wide tiles for batches, wider ones for small plans, single columns for batches of one, and narrow tiles if a wide one
+// would take too much memory.
 struct KernelSet {
   Kernels<float> wide_float, broad_float, one_float, narrow_float;
   Kernels<double> wide_double, broad_double, one_double, narrow_double;
 };
 
-// Null where the library was built without them; whether the processor has them is for the caller to ask.
+// Null if the library was built without them; the caller must check whether the processor supports them.
 const KernelSet* plain_kernels();
 const KernelSet* avx2_kernels();
 const KernelSet* avx512_kernels();

@@ -1,6 +1,6 @@
-// The k best paths of a plan, as shown to Python. Best values of all rows come first, by the max-product kernel;
-// from then on only what a path needs is looked at: a row is asked for its next best path when that might be part of
-// one.
+// Functions for Python: the k best paths of a plan. The max-product kernel first finds the best values of all rows.
+// After that, only rows that a path needs are visited: a row is asked for its next best path when that may be part of
+// a result.
 
 #include <algorithm>
 #include <limits>
@@ -104,7 +104,7 @@ class Ranking {
     return number < int32_t(list.found.size()) || (list.candidates.empty() && list.raised < 0);
   }
 
-  // Makes a sum's list long enough; what is on the stack below `bottom` is somebody else's.
+  // Makes a sum's list long enough; entries on the stack below `bottom` belong to other calls.
   void find(int32_t sum, int32_t number, size_t bottom = 0) {
     if (has(sum, number)) return;
     wanted_.push_back({sum, number});
@@ -118,8 +118,8 @@ class Ranking {
     }
   }
 
-  // One step: raise the ranks of the path that was found last, one by one, or take the next best candidate. Where
-  // the next path of another sum is needed first, it goes on the stack.
+  // One step: raise the ranks of the last found path, one by one, or take the next best candidate. If the next path of
+  // another sum is needed first, that sum is pushed onto the stack.
   void extend(int32_t s) {
     List& list = lists_[place_[s]];
     if (list.raised >= 0) {
@@ -141,8 +141,8 @@ class Ranking {
     list.raised = list.found.back().last;
   }
 
-  // Each combination of ranks comes from one other, so that none comes twice: by raising the last that is not zero,
-  // or one after it.
+  // Each combination of ranks comes from exactly one other, by raising the last nonzero rank or one after it, so that
+  // none is found twice.
   void raise(List& list, const Path& path, int32_t which) {
     const int64_t start = int64_t(ranks_.size());
     T sum = weight(list.sum, path.edge);
@@ -172,7 +172,7 @@ class Ranking {
   Matrix<const T> weights_{};
 };
 
-// values [k, columns], states [variables, k, columns], which are zero before.
+// Fills values [k, columns] and states [variables, k, columns], which must be zero before.
 template <class T>
 void rank(const Plan& c, const Matrix<const T>& weights, const Matrix<const T>& leaves, int64_t columns, int32_t k,
           T* values, T* states, int threads) {

@@ -1,4 +1,4 @@
-// What states use of a plan, and their likelihood, as shown to Python. All return a Status (engine_dispatch.hpp).
+// Functions for Python: what states use of a plan, and their likelihood. All return a Status (engine_dispatch.hpp).
 
 #include <algorithm>
 #include <vector>
@@ -29,7 +29,7 @@ void bits_of_rows(const Kernels<T>& k, const Matrix<const T>& rows, int64_t firs
 template <class T>
 class Likelihood {
  public:
-  // found together where literals decide, since each index that is read serves both; not where memory is the limit
+  // two words are processed together if literals decide, since each index serves both, unless memory is the limit
   static constexpr int kWords = 2;
   static constexpr int32_t kMostSums = 4096;
 
@@ -91,7 +91,7 @@ class Likelihood {
   }
 
  private:
-  // Of the sums that are reached by any state, the states of one word that reach them and that use their weights.
+  // For the sums that any state reaches: which states of one word reach them, and which use their weights.
   struct Found {
     Bits bits;
     Reached* reached;  // the first number_ of them
@@ -174,7 +174,7 @@ class Likelihood {
     }
   }
 
-  // Exactly one edge of a sum that a state reaches is part of it, so the last takes what the others leave.
+  // A state uses exactly one edge of each sum that it reaches, so the last edge gets the states that the others leave.
   void search() {
     Bits& bits = found_[0].bits;
     bits_up(bits);
@@ -238,7 +238,7 @@ class Likelihood {
       open_words_[w + (e - c_.edge_start[s])] = open_.edge(e);
   }
 
-  // Gradients of logits that play no part: what the kernel does not write.
+  // Sets the gradients of unused logits, which the kernel does not write.
   void clear(int32_t s) {
     const int32_t w = c_.first_weight[s], fan_in = c_.edge_start[s + 1] - c_.edge_start[s];
     if (w < 0 || !job_.gradient || job_.samples > 1) return;
@@ -260,8 +260,8 @@ class Likelihood {
   const bool together_;
   Scratch memory_;
   Found found_[kWords] = {};
-  std::vector<Word> open_memory_, open_words_;  // the states whose given values leave each weight possible
-  std::vector<Word> states_;                    // that use each sum, while codes are at work; zero otherwise
+  std::vector<Word> open_memory_, open_words_;  // for each weight, the states whose given values leave it possible
+  std::vector<Word> states_;                    // for each sum, the states that use it, while codes are read; else zero
   std::vector<T> total_, cotangent_;
   Bits open_{};
   bool has_given_ = false;
@@ -290,7 +290,7 @@ void likelihood(const LikelihoodJob<T>& job, int threads) {
             });
 }
 
-// What is possible (edges: 1) or used by a state (edges: 2), for bits from leaves.
+// Which edges are possible (edges: 1) or used by a state (edges: 2), for bits from leaves.
 template <class T>
 void support(const Plan& c, const Matrix<const T>& leaves, int64_t columns, int edges, uint8_t* some, uint8_t* flags,
              int threads) {
@@ -321,7 +321,7 @@ void support(const Plan& c, const Matrix<const T>& leaves, int64_t columns, int 
   });
 }
 
-// The active weights of each state as lists [columns, width]; with no lists, only how long the longest is.
+// The active weights of each state as lists [columns, width]; if lists is null, only the length of the longest.
 template <class T>
 int64_t encode(const Plan& c, const Matrix<const T>& rows, int32_t labels, int64_t columns, int32_t* codes,
                int64_t width) {
@@ -362,14 +362,14 @@ template <class T>
 bool is_binary(const T* numbers, int64_t length) {
   constexpr int64_t kBlock = 1024;
   for (int64_t first = 0; first < length; first += kBlock) {
-    int wrong = 0;  // no branch inside, so that compilers make vector instructions of the loop
+    int wrong = 0;  // no branch inside, so that compilers vectorise the loop
     for (int64_t i = first; i < std::min(length, first + kBlock); ++i) wrong |= (numbers[i] != 0) & (numbers[i] != 1);
     if (wrong) return false;
   }
   return true;
 }
 
-// Multiplies columns by factors; with a stride of zero, all by the same.
+// Multiplies columns by factors; with a stride of zero, all by the same factor.
 template <class T>
 void scale(T* numbers, int64_t rows, int64_t columns, const T* factors, int64_t stride) {
   if (!rows || !columns) return;

@@ -1,4 +1,4 @@
-// Buffers that are used again, so that a call need not wait for fresh pages.
+// Buffers that are reused, so that a call need not wait for fresh pages.
 
 #include "engine_workers.hpp"
 
@@ -38,7 +38,7 @@ Scratch::Scratch(int64_t bytes) {
     size_t best = buffers.size();
     for (size_t i = 0; i < buffers.size(); ++i)
       if (buffers[i].size >= bytes && (best == buffers.size() || buffers[i].size < buffers[best].size)) best = i;
-    // a buffer many times too large stays for whoever needs it
+    // a buffer that is many times too large is left for a larger request
     if (best < buffers.size() && buffers[best].size <= 4 * bytes + 65536) {
       memory_ = buffers[best].memory;
       size_ = buffers[best].size;
@@ -64,7 +64,7 @@ Scratch::~Scratch() {
       } catch (const std::bad_alloc&) {
       }
     } else {
-      // the smallest makes room: it costs least to get anew
+      // drop the smallest buffer, which is the cheapest to allocate again
       Kept* smallest = &buffers[0];
       for (Kept& kept : buffers)
         if (kept.size < smallest->size) smallest = &kept;

@@ -11,7 +11,7 @@
 
 namespace semprola {
 
-// Fresh pages cost more than the arithmetic of a small plan, so buffers of moderate size are used again.
+// Fresh pages cost more than the arithmetic of a small plan, so buffers of moderate size are reused.
 class Scratch {
  public:
   explicit Scratch(int64_t bytes);
@@ -28,7 +28,7 @@ class Scratch {
   int64_t size_ = 0;
 };
 
-// Keeps the first of the exceptions that several threads may throw, to be thrown again where they come together.
+// Keeps the first exception that any of several threads throws, to rethrow it where the threads join.
 class FirstFailure {
  public:
   // Call inside a catch block.
@@ -37,7 +37,7 @@ class FirstFailure {
     if (!failure_) failure_ = std::current_exception();
   }
 
-  // Only once no other thread is at work.
+  // Call it only when no other thread is running.
   void rethrow() const {
     if (failure_) std::rethrow_exception(failure_);
   }
@@ -47,10 +47,10 @@ class FirstFailure {
   std::exception_ptr failure_;
 };
 
-// Calls work(next) on up to `threads` threads; next() gives tiles 0 … tiles - 1, then -1. Tiles are handed out one by
-// one, so that a thread whose core is busy with something else delays nobody. If a thread cannot be started, those
-// there are do its share; the caller's own always works. Throws the first exception that work throws, on any thread,
-// once all threads have ended. Tests replace Thread to see this.
+// Calls work(next) on up to `threads` threads; next() returns tiles 0 … tiles - 1, then -1. Tiles are handed out one by
+// one, so that a thread whose core is busy with something else delays nobody. If a thread cannot be started, the others
+// do its share; the caller's thread always works. Throws the first exception that work throws, on any thread, once all
+// threads have ended. Tests replace Thread to see this.
 template <class Work, class Thread = std::thread>
 void run_tiles(int threads, int64_t tiles, const Work& work) {
   std::atomic<int64_t> counter{0};
@@ -64,17 +64,17 @@ void run_tiles(int threads, int64_t tiles, const Work& work) {
       work(next);
     } catch (...) {
       failure.keep();
-      counter.store(tiles, std::memory_order_relaxed);  // the result is lost: leave the other tiles alone
+      counter.store(tiles, std::memory_order_relaxed);  // the result is lost, so skip the remaining tiles
     }
   };
   const int64_t wanted = std::min<int64_t>(threads, tiles) - 1;
   std::vector<Thread> others;
   if (wanted > 0) {
     try {
-      others.reserve(static_cast<size_t>(wanted));  // so that no thread is lost while the vector grows
+      others.reserve(static_cast<size_t>(wanted));  // so that no thread is lost if the vector cannot grow
       for (int64_t i = 0; i < wanted; ++i) others.emplace_back(guarded);
     } catch (...) {
-      // no threads or no memory for more of them: do with those there are
+      // no threads or no memory for more of them: continue with the existing ones
     }
   }
   guarded();
