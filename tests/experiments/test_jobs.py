@@ -157,5 +157,5 @@ def test_unknown_names() -> None:
         candidates("preference", "paper", "spl", "huge")
     with pytest.raises(SemprolaError, match="no experiment 'chess'"):
         TaskSettings("chess").task()
-    with pytest.raises(SemprolaError, match="at least one process, not 0"):
+    with pytest.raises(SemprolaError, match="processes must be at least 1, not 0"):
         execute_all([], ".", processes=0)

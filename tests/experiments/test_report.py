@@ -183,7 +183,7 @@ def test_the_docs_show_the_results_of_the_repository(tmp_path: Path) -> None:
         (Plan(TaskSettings(), methods=()), "no such method: none"),
         (Plan(TaskSettings(source="web")), "no source 'web'"),
         (Plan(TaskSettings(setting="hard")), "no setting 'hard'"),
-        (Plan(TaskSettings(multiplicity=True)), r"\(multiplicity\) is for preference: leave it out"),
+        (Plan(TaskSettings(multiplicity=True)), r"multiplicity \(one row per person\) is for preference: leave it out"),
         (Plan(TaskSettings("preference", turned=True)), "are for simple-path: leave them out"),
         (Plan(TaskSettings("preference", ends="first")), "are for simple-path: leave them out"),
     ],
