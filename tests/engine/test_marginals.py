@@ -10,6 +10,8 @@ from torch import Tensor
 
 import semprola as sp
 from semprola.engine import CircuitPlans, Literals, log_softmax, log_value, marginal_likelihood
+from semprola.engine.backends.base import Backend
+from semprola.engine.backends.torch import TorchBackend
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 
@@ -108,3 +110,31 @@ def test_strides_types_and_threads(plans: CircuitPlans) -> None:
         torch.testing.assert_close(single, expected.detach().float(), rtol=1e-4, atol=1e-4)
     finally:
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("at_once", [None, 1])
+def test_the_short_way_of_the_torch_engine(
+    plans: CircuitPlans, dtype: torch.dtype, at_once: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same as by weights, value and flows, in one piece and in chunks, where some rows are impossible."""
+    if at_once is not None:
+        monkeypatch.setattr("semprola.engine.backends.torch_chunks.columns_at_once", lambda plan, like: at_once)
+    plan, generator = plans.layer_explicit, torch.Generator().manual_seed(5)
+    logits = 3 * torch.randn((plan.num_logits, 2, 30), dtype=dtype, generator=generator)
+    observed = torch.randint(0, 3, (plan.shape.num_variables, 30), generator=generator).to(dtype)
+    observed = observed.masked_fill(observed == 2, torch.nan)
+    backend = TorchBackend()
+    plain = Backend.marginal(backend, plan, logits, observed, gradient=True)
+    short = backend.marginal(plan, logits, observed, gradient=True)
+    torch.testing.assert_close(short, plain)
+    value, nothing = backend.marginal(plan, logits, observed, gradient=False)
+    torch.testing.assert_close(value, plain[0])
+    assert nothing is None
+
+
+def test_softmaxes_without_derivatives_are_the_same_numbers(plans: CircuitPlans) -> None:
+    plan = plans.layer_explicit
+    for scale in (0.0, 1.0, 30.0, 1e4, 1e30):
+        logits = scale * torch.randn((plan.num_logits, 9), dtype=torch.float64).requires_grad_()
+        assert torch.equal(log_softmax(plan, logits.detach()), log_softmax(plan, logits))

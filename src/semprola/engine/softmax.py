@@ -41,10 +41,12 @@ def softmax_slopes(plan: Plan, log_weights: Tensor, flows: Tensor) -> Tensor:
     sizes = [sums * fan_in for _, sums, fan_in in plan.blocks]
     parts = []
     for (_, _, fan_in), weights, flow in zip(plan.blocks, log_weights.split(sizes), flows.split(sizes), strict=True):
-        own, shares = flow.unflatten(0, (-1, fan_in)), weights.exp().unflatten(0, (-1, fan_in))
-        slopes = torch.addcmul(own, shares, own.sum(1, keepdim=True), value=-1)
-        # the first edge of a pair has no logit
-        parts.append(slopes[:, 1] if fan_in == 2 else slopes.flatten(0, 1))
+        own, log_shares = flow.unflatten(0, (-1, fan_in)), weights.unflatten(0, (-1, fan_in))
+        if fan_in == 2:  # the first edge of a pair has no logit
+            parts.append(torch.addcmul(own[:, 1], log_shares[:, 1].exp(), own[:, 0] + own[:, 1], value=-1))
+        else:
+            slopes = torch.addcmul(own, log_shares.exp(), own.sum(1, keepdim=True), value=-1)
+            parts.append(slopes.flatten(0, 1))
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
@@ -70,10 +72,19 @@ def _log_softmax_of_all(plan: Plan, logits: Tensor) -> Tensor:
     parts: list[Tensor] = []
     for (_, sums, fan_in), block in zip(plan.blocks, logits.split(sizes), strict=True):
         if fan_in == 2:  # much faster than a softmax over pairs that are far apart in memory
-            parts.append(torch.stack([F.logsigmoid(-block), F.logsigmoid(block)], 1).flatten(0, 1))
+            parts.append(torch.stack(_log_sigmoids(block), 1).flatten(0, 1))
         else:
             parts.append(torch.log_softmax(block.view(sums, fan_in, -1), 1).flatten(0, 1))
     return parts[0] if len(parts) == 1 else torch.cat(parts)
+
+
+def _log_sigmoids(odds: Tensor) -> tuple[Tensor, Tensor]:
+    """Log-sigmoids of minus the odds and of the odds."""
+    if torch.is_grad_enabled() and odds.requires_grad:
+        return F.logsigmoid(-odds), F.logsigmoid(odds)
+    # the same numbers from one of them, which is what takes the time: log σ(x) = log σ(|x|) + min(x, 0)
+    larger = F.logsigmoid(odds.abs())
+    return larger - torch.relu(odds), larger - torch.relu(-odds)
 
 
 def _normalize(block: Tensor, live: Tensor) -> Tensor:

@@ -14,6 +14,7 @@ from semprola.engine.backends.torch_likelihood import dense, dense_both, leaves_
 from semprola.engine.backends.torch_ranking import merge_lists
 from semprola.engine.literals import Literals
 from semprola.engine.plan import Plan, Step
+from semprola.engine.softmax import log_softmax, softmax_slopes
 
 _NEGATIVE_INFINITY = float("-inf")
 
@@ -106,6 +107,27 @@ class TorchBackend(Backend):
 
         result: tuple[Tensor, Tensor] = by_columns(plan, part, leaves)
         return result
+
+    def marginal(self, plan: Plan, logits: Tensor, observed: Tensor, *, gradient: bool) -> tuple[Tensor, Tensor | None]:
+        # as in the base class, without what nobody asks for: the flow into literals
+        def part(logits: Tensor, leaves: Tensor) -> tuple[Tensor, Tensor]:
+            weights = log_softmax(plan, logits)
+            if not gradient:
+                value = passes.upward(plan, weights, leaves, passes.total)[plan.root_row]
+                return value.clone(), logits[:0]
+            # one piece of memory for both: glibc keeps twice the largest piece that it has freed, and gives the rest
+            # back to the system, so that a step with many smaller pieces pays for fresh pages every time
+            sizes = [plan.num_rows, plan.num_edges]
+            values, shares = leaves.new_empty((sum(sizes), leaves.shape[1])).split(sizes)
+            passes.upward(plan, weights, leaves, passes.total, values=values, shares=shares)
+            value = values[plan.root_row].clone()
+            flows = passes.through_edges(plan, shares, value > _NEGATIVE_INFINITY)
+            return value, softmax_slopes(plan, weights, flows[plan.num_fixed :])
+
+        _, components, batch = logits.shape
+        leaves = Literals.of_observed(plan, observed, logits.dtype).leaves.repeat(1, components)
+        value, slopes = by_columns(plan, part, logits.flatten(1), leaves)
+        return value.view(components, batch), slopes.unflatten(1, (components, batch)) if gradient else None
 
     def encode(self, plan: Plan, rows: Tensor) -> Tensor:
         used, some = self.support(plan, leaves_of(rows), "active")

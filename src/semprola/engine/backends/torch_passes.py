@@ -36,6 +36,7 @@ def upward(
     leaves: Tensor,
     rule: Rule,
     *,
+    values: Tensor | None = None,
     shares: Tensor | None = None,
     visit: Visitor | None = None,
 ) -> Tensor:
@@ -46,6 +47,7 @@ def upward(
         weights: log-weights of the edges that have one [W, columns]; None for weights of one.
         leaves: log-values of the literals [2 variables, columns].
         rule: what a sum makes of its edges.
+        values: to be filled with the result [rows, columns]; made if None.
         shares: to be filled with the shares of all edges [E, columns], if wanted.
         visit: called after each step.
 
@@ -53,7 +55,7 @@ def upward(
         values [rows, columns]
     """
     columns = leaves.shape[1]
-    values = leaves.new_empty((plan.num_rows, columns))
+    values = leaves.new_empty((plan.num_rows, columns)) if values is None else values
     values[: plan.num_leaves] = leaves
     for step in plan.on(leaves.device).steps:
         edges = gather_sum(values, step.factors, step.offsets)
@@ -83,12 +85,18 @@ def downward(plan: Plan, shares: Tensor, root: Tensor | None = None) -> tuple[Te
     Returns:
         flow through each edge [E, columns], in place of its share, and into each literal [2 variables, columns].
     """
-    flows = shares
+    flows = through_edges(plan, shares, root)
     steps = plan.on(shares.device)
-    for step in reversed(steps.steps):
+    return flows, gather_sum(flows, steps.leaf_parents, steps.leaf_offsets)
+
+
+def through_edges(plan: Plan, shares: Tensor, root: Tensor | None = None) -> Tensor:
+    """The first result of :func:`downward` alone."""
+    flows = shares
+    for step in reversed(plan.on(shares.device).steps):
         arriving = _arriving(plan, flows, step, root)
         flows[step.edges].unflatten(0, (step.sums, step.fan_in)).mul_(arriving[:, None])
-    return flows, gather_sum(flows, steps.leaf_parents, steps.leaf_offsets)
+    return flows
 
 
 def downward_choosing(plan: Plan, shares: Tensor) -> Tensor:

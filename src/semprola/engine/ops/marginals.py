@@ -28,6 +28,8 @@ def marginal_likelihood(plan: Plan, logits: Tensor, observed: Tensor) -> Tensor:
     """
     if watched(logits, observed) or not plan.all_mentioned or plan.weigh_all:
         return _by_weights(plan, logits, observed)
+    if not torch.is_grad_enabled():  # a Function would not know, and prepare a gradient
+        return select(logits, observed).marginal(plan, logits, observed.to(logits.dtype), gradient=False)[0]
     result: Tensor = _marginal(logits, observed.to(logits.dtype), plan)
     return result
 
