@@ -225,14 +225,15 @@ def table(results: dict[str, Any]) -> str:
     measured = results.get("compiled by d4") is not None
     lines = [
         f"Of {results['instances']} CNFs of the model-counting competition 2022, {results['compiled']} compile within "
-        f"{limit} (of the processor) each, and {results['right']} of these have the published (weighted) count. Of the "
+        f"{limit} of processor time each, and {results['right']} of these have the published (weighted) count. Of the "
         f"{results['counted by ganak within 5 s']} that ganak counts within 5 s, {results['of these compiled']} "
-        "compile; "
-        f"the median of our seconds over ganak's is {results['median ratio of seconds']}. `semprola count`, which like "
-        "ganak leaves out variables that others define, and so counts where a circuit over all variables would be "
-        f"too large, counts {results['counted']}, all of them right (made by "
-        "`python -m benchmarks.compile_competition`).",
+        "compile. In the median we take "
+        f"{results['median ratio of seconds']:.2f} times as long as ganak. Like ganak, `semprola count` leaves out "
+        f"variables that others determine. It counts {results['counted']} of the CNFs, all of them correctly. "
+        "(`python -m benchmarks.compile_competition`)",
         *_about_d4(results),
+        "",
+        f"<details><summary>All {results['instances']} CNFs</summary>",
         "",
         f"| instance | nodes | edges | compile, s | count, s |{' d4, s (nodes) |' if measured else ''} ganak, s |",
         f"|---|---|---|---|---|{'---|' if measured else ''}---|",
@@ -247,7 +248,7 @@ def table(results: dict[str, Any]) -> str:
         seconds = " | ".join(columns)
         size = " | " if entry["seconds"] is None else f"{entry['nodes']:,} | {entry['edges']:,}"
         lines.append(f"| {name} | {size} | {seconds} |")
-    return "\n".join(lines) + "\n"
+    return "\n".join([*lines, "", "</details>"]) + "\n"
 
 
 def _about_d4(results: dict[str, Any]) -> list[str]:
@@ -260,13 +261,13 @@ def _about_d4(results: dict[str, Any]) -> list[str]:
         if entry["seconds"] and entry.get("d4") and max(entry["seconds"], entry["d4"]["seconds"]) >= 1
     ]
     said = (
-        f"d4 (the wheel `d4Solver`, for comparison only, in an environment of its own: the wheel bundles a part with a "
-        f"non-commercial licence) compiles {done} of them"
+        f"d4 compiles {done} of them. (It is the wheel `d4Solver`, used for comparison only and in its own "
+        "environment: a part of the wheel has a non-commercial licence.)"
     )
     if both:
         middle = statistics.median(both)
-        said += f"; where one of us takes a second or more, the median of our seconds over d4's is {middle:.2f}"
-    return ["", f"{said}."]
+        said += f" Where either takes a second or more, in the median we take {middle:.2f} times as long as d4."
+    return ["", said]
 
 
 def _d4_cell(peer: dict[str, Any]) -> str:

@@ -74,8 +74,8 @@ def table(results: dict[str, Any]) -> str:
     slowest = max(entry["seconds"] for entry in entries)
     smallest = sum(entry["named"] == entry["fewest"] for entry in entries)
     lines = [
-        f"Of {len(entries)} constraints without a model, the error names a smallest contradiction for {smallest}; the "
-        f"slowest takes {slowest:.2f} s of the processor (made by `python -m benchmarks.compile_contradictions`).",
+        f"Of {len(entries)} constraints without a model, the error names a smallest contradiction for {smallest}. The "
+        f"slowest takes {slowest:.2f} s of processor time. (`python -m benchmarks.compile_contradictions`)",
         "",
         "| constraint | rules | named | fewest | seconds |",
         "|---|---|---|---|---|",

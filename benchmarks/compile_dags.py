@@ -214,9 +214,9 @@ def table(results: dict[str, Any]) -> str:
     """The results in Markdown."""
     batch = results["batch"]
     lines = [
-        "Made by `python -m benchmarks.compile_dags --data FOLDER`; seconds are those of the processor, memory is the "
-        "peak of the whole process. Models are counted a second time by the top-down compiler from the plain "
-        "implications, which shares no code with the family.",
+        "Seconds are processor time, and memory is the peak of the whole process. The top-down compiler counts the "
+        "models a second time, from the plain implications; it shares no code with the family. "
+        "(`python -m benchmarks.compile_dags --data FOLDER`)",
         "",
         "| DAG | labels, edges | nodes, edges of the circuit | compile | `ProductSPL` | training step, batch "
         f"{batch} | memory | models | top-down: nodes, edges | counts agree |",

@@ -167,3 +167,20 @@ def test_examples(name: str) -> None:
     allowed: set[Any] = printed | {round(100 - number, 1) for number in printed}
     for number in re.findall(r"(\d+(?:\.\d+)?) %", row):
         assert float(number) in allowed, f"docs/examples.md: {name} does not print {number} %"
+
+
+def test_the_record() -> None:
+    """Every triple of figures in the sentences of the record is published, or in a results file."""
+    page = (ROOT / "docs" / "record_paths.md").read_text(encoding="utf-8")
+    known = {tuple(figures) for methods in PUBLISHED.values() for figures in methods.values()}
+    for experiment in PUBLISHED:
+        for path in RESULTS.glob(f"{experiment}-*.json"):
+            means = evidence.figures(RESULTS, (path.stem,)).values()
+            searched = [entry["valid"] for entry in read_json(path).get("search", ())]
+            seen = [*means, *([valid[name] for name in ("exact", "hamming", "consistent")] for valid in searched)]
+            known |= {tuple(round(figure, 1) for figure in figures) for figures in seen}
+    prose = page[: page.index("## Where a layer starts")]
+    triples = re.findall(r"(\d+\.\d) / (\d+\.\d) / (\d+\.\d)", prose)
+    assert len(triples) > 10
+    missing = [triple for triple in triples if tuple(map(float, triple)) not in known]
+    assert not missing
