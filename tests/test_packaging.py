@@ -78,6 +78,32 @@ def test_modules_import_only_from_their_left() -> None:
     assert not violations, "\n".join(violations)
 
 
+def test_no_file_uses_a_private_name_of_another() -> None:
+    """Neither imported, wherever in the file that is, nor looked up in an imported module."""
+    found = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        nodes = list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
+        own = [
+            node for node in nodes if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("semprola")
+        ]
+        names = [(node, name) for node in own for name in node.names]
+        found += [(path.name, node.lineno, name.name) for node, name in names if is_private(name.name)]
+        modules = {name.asname or name.name for node, name in names if is_module(f"{node.module}.{name.name}")}
+        for node in nodes:
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in modules:
+                found += [(path.name, node.lineno, node.attr)] * is_private(node.attr)
+    assert not found
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def is_module(name: str) -> bool:
+    path = PACKAGE.parent.joinpath(*name.split("."))
+    return path.is_dir() or path.with_suffix(".py").is_file()
+
+
 def test_torch_is_loaded_on_first_use() -> None:
     """`import semprola` is free; the first use of a name loads everything, and nothing is lost to completion."""
     code = """

@@ -49,17 +49,7 @@ class Vtree:
         """A vtree of minimal depth with the variables in this order from left to right."""
         variables = list(order)
         left, right, variable = _leaves(variables)
-        level = list(range(len(variables)))
-        while len(level) > 1:
-            above = []
-            for i in range(0, len(level) - 1, 2):
-                left.append(level[i])
-                right.append(level[i + 1])
-                variable.append(-1)
-                above.append(len(variable) - 1)
-            if len(level) % 2:
-                above.append(level[-1])
-            level = above
+        _join(list(range(len(variables))), left, right, variable)
         return cls(left, right, variable)
 
     @classmethod
@@ -78,19 +68,6 @@ class Vtree:
             (children[above] if above >= 0 else roots).append(v)
         left, right, variable = _leaves(range(count))
 
-        def join(parts: list[int]) -> int:
-            while len(parts) > 1:
-                joined = []
-                for i in range(0, len(parts) - 1, 2):
-                    left.append(parts[i])
-                    right.append(parts[i + 1])
-                    variable.append(-1)
-                    joined.append(len(variable) - 1)
-                if len(parts) % 2:
-                    joined.append(parts[-1])
-                parts = joined
-            return parts[0]
-
         subtree = list(range(count))
         order: list[int] = []
         stack = list(roots)
@@ -102,13 +79,13 @@ class Vtree:
             raise ValueError("parent has a cycle")
         for v in reversed(order):
             if children[v]:
-                below = join([subtree[c] for c in children[v]])
+                below = _join([subtree[c] for c in children[v]], left, right, variable)
                 left.append(v)
                 right.append(below)
                 variable.append(-1)
                 subtree[v] = len(variable) - 1
         if roots:
-            join([subtree[r] for r in roots])
+            _join([subtree[r] for r in roots], left, right, variable)
         return cls(left, right, variable)
 
     def __len__(self) -> int:
@@ -260,3 +237,18 @@ class Vtree:
 def _leaves(variables: Iterable[int]) -> tuple[list[int], list[int], list[int]]:
     variable = [int(v) for v in variables]
     return [-1] * len(variable), [-1] * len(variable), variable
+
+
+def _join(parts: list[int], left: list[int], right: list[int], variable: list[int]) -> int:
+    """Add nodes of least depth above the parts, from left to right; returns the topmost, -1 if there are no parts."""
+    while len(parts) > 1:
+        above = []
+        for i in range(0, len(parts) - 1, 2):
+            left.append(parts[i])
+            right.append(parts[i + 1])
+            variable.append(-1)
+            above.append(len(variable) - 1)
+        if len(parts) % 2:
+            above.append(parts[-1])
+        parts = above
+    return parts[0] if parts else -1
