@@ -1,1 +1,1 @@
-"""Side-by-side timings against peers, run from a checkout: `make bench`, `python -m benchmarks.engine --help`."""
+"""Timings side by side with other packages, run from a checkout: `make bench`, `python -m benchmarks.engine --help`."""

@@ -17,14 +17,14 @@ from semprola.engine.skeleton import Skeleton
 
 @dataclass(frozen=True)
 class Case:
-    """A named circuit; `make` gets the folder of published data, and raises OSError where a file is missing."""
+    """A named circuit; `make` gets the folder of published data, and raises OSError if a file is missing."""
 
     name: str
     make: Callable[[Path], sp.Circuit]
 
 
 def cases(names: list[str] | None = None) -> list[Case]:
-    """The cases of these names; all if None.
+    """The cases with these names; all if None.
 
     Raises:
         ValueError: if a name is not one of them.
@@ -40,7 +40,7 @@ def band(edges: int) -> Skeleton:
     """A layered circuit with about this many edges: counts of ones, kept modulo the width of the band.
 
     Sum (i, j) is "not y_i" times sum (i + 1, j) plus "y_i" times sum (i + 1, j + 1): like an exactly-k diagram, but of
-    any length. Made as flat arrays, so that ten million edges take no longer to make than to evaluate.
+    any length. Made as flat arrays, so that making ten million edges takes no longer than evaluating them.
     """
     width = max(2, round((edges / 2) ** 0.5 / 2))
     layers = max(1, round(edges / 2 / width))

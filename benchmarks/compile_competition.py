@@ -1,14 +1,14 @@
-"""The model-counting competition's CNFs: how many compile within a minute, and how long beside a counter.
+"""The model-counting competition's CNFs: how many compile within a minute, and how long this takes next to a counter.
 
-The top-down compiler is asked for by name; counting alone, as `semprola count` does it, is measured beside. Seconds are
-those of the processor, so that other work on the machine does not count. Compares every count with the published one.
-Ganak only counts, it makes no circuit; d4 compiles. Both run in processes of their own. Writes
+The top-down compiler is chosen by name; counting alone, as in `semprola count`, is measured too. All times are
+processor seconds, so that other work on the machine does not count. Every count is compared with the published one.
+Ganak only counts and makes no circuit; d4 compiles. Both run in their own processes. Writes
 results/compile_competition.json and the table in docs/compile.md.
 
     python -m benchmarks.compile_competition FOLDER [--seconds 60] [--peers PYTHON] [--add-d4]
 
-FOLDER holds mc2022/*.cnf.gz and mc2022_counts.json; PYTHON is an interpreter that has pyganak and d4Solver (no part of
-the project: the wheel bundles a part with a non-commercial licence).
+FOLDER holds mc2022/*.cnf.gz and mc2022_counts.json. PYTHON is an interpreter with pyganak and d4Solver (which are not
+part of the project: the wheel bundles a part with a non-commercial licence).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ ROOT = Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "results" / "compile_competition.json"
 PAGE = ROOT / "docs" / "compile.md"
 PATIENCE = 1.5
-"""Seconds on the clock for each second of the processor, before a run is given up."""
+"""Wall-clock seconds per processor second before a run is given up."""
 
 GANAK = """
 import gzip, json, sys, time
@@ -100,7 +100,7 @@ def main() -> None:
 
 
 def add_d4(folder: Path, python: str) -> None:
-    """Put the column of d4 into the results; what was measured before is kept, so that a run can be repeated."""
+    """Add the column of d4 to the results; earlier measurements are kept, so that the command can be repeated."""
     results = json.loads(RESULTS.read_text())
     for entry in results["entries"]:
         if "d4" in entry:
@@ -132,7 +132,7 @@ def compiled(path: Path, row: dict[str, Any], seconds: float) -> dict[str, Any]:
 
 
 def counted(path: Path, row: dict[str, Any], seconds: float) -> float | None:
-    """Seconds of counting without defined variables; None if it takes too long or, which must not be, is wrong."""
+    """Seconds of counting without defined variables; None if it takes too long. A wrong count ends the program."""
     cnf = sp.from_dimacs(path)
     keep = [v for v in range(1, cnf.num_vars + 1) if {cnf.weights.get(v, 1), cnf.weights.get(-v, 1)} != {1}]
     began = time.process_time()
@@ -174,7 +174,7 @@ def ganak(python: str, path: Path, seconds: float) -> float | None:
 
 
 def d4(python: str, path: Path, seconds: float) -> dict[str, Any] | None:
-    """Seconds, nodes and edges of the peer's compiler; None if it needs more time."""
+    """Seconds, nodes and edges of d4; None if it needs more time."""
     command = [python, "-c", D4, str(path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True) as child:
         while child.poll() is None:
@@ -190,7 +190,7 @@ def d4(python: str, path: Path, seconds: float) -> dict[str, Any] | None:
 
 
 def processor_seconds(process: int) -> float:
-    """What a process has used of the processor so far, on Linux; a limit set by `setrlimit` did not stop d4."""
+    """Processor seconds that a process has used so far, on Linux; a limit set by `setrlimit` did not stop d4."""
     try:
         fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
     except OSError:
@@ -220,7 +220,7 @@ def update_page() -> None:
 
 
 def table(results: dict[str, Any]) -> str:
-    """The results in Markdown: what came out, and a line for each instance."""
+    """The results in Markdown: a summary, and one line per instance."""
     limit = f"{results['limit']:g} s"
     measured = results.get("compiled by d4") is not None
     lines = [

@@ -1,6 +1,6 @@
-"""How long it takes to refuse a constraint that has no model, and how few rules the error names.
+"""How long it takes to refuse a constraint without a model, and how few rules the error names.
 
-Each constraint is refused several times in this process; the seconds are those of the processor, and the best counts.
+Each constraint is refused several times in this process; times are processor seconds, and the best time counts.
 Writes results/compile_contradictions.json and the table in docs/compile.md.
 
     python -m benchmarks.compile_contradictions [--tries 3] [--only roster]
@@ -41,7 +41,7 @@ def main() -> None:
 
 
 def measured(case: Contradictory, tries: int) -> dict[str, Any]:
-    """Rules, how many of them the error names, how many a smallest contradiction has, and the best seconds."""
+    """Numbers of rules, of rules that the error names, and of rules of a smallest contradiction; and the best time."""
     constraint = case.build()
     named, seconds = 0, []
     for _ in range(tries):

@@ -1,13 +1,13 @@
-"""Hierarchies of the Gene Ontology, which are DAGs: compiling them, and a training step of a layer at their end.
+"""Hierarchies of the Gene Ontology, which are DAGs: compiling them, and a training step of a layer with them.
 
-Each phase has a process of its own, whose seconds of the processor and whose peak of memory are told. The number of
-models is compared with that of another compiler, which is given the implications as clauses and knows nothing of
-hierarchies; with --peers also with ganak. Writes results/compile_dags.json and the table in docs/compile.md.
+Each phase has its own process, whose processor seconds and peak memory are recorded. The number of models is compared
+with that of another compiler, which gets the implications as clauses and knows nothing about hierarchies; with --peers,
+also with ganak. Writes results/compile_dags.json and the table in docs/compile.md.
 
     python -m benchmarks.compile_dags --data FOLDER [--only eisen] [--batch 32] [--features 64] [--peers PYTHON]
 
-FOLDER holds *_GO.train.arff.xz, in which the class attribute lists the edges `parent/child` of a DAG; what was measured
-before is kept.
+FOLDER holds *_GO.train.arff.xz, in which the class attribute lists the edges `parent/child` of a DAG. Earlier
+measurements are kept.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ def main() -> None:
 
 
 def measure(path: Path, entry: dict[str, Any], options: argparse.Namespace) -> None:
-    """Run the phases of one hierarchy, each in a process of its own."""
+    """Run the phases of one hierarchy, each in its own process."""
     with tempfile.TemporaryDirectory() as folder:
         circuit = Path(folder) / "circuit.sp"
         for phase in ("compile", *(name for name in options.phases if name != "compile")):
@@ -185,7 +185,7 @@ def checked(options: argparse.Namespace) -> dict[str, Any]:
 
 
 def ganak(python: str, clauses: list[list[int]], count: int) -> dict[str, Any] | None:
-    """Whether ganak agrees; None if it needs too long."""
+    """Whether ganak agrees; None if it takes too long."""
     with tempfile.NamedTemporaryFile("w", suffix=".json") as file:
         json.dump(clauses, file)
         file.flush()

@@ -1,12 +1,12 @@
-"""How large and how fast: every family beside the general tools that can do the same.
+"""Size and speed of every family, compared with general tools that can do the same.
 
-Each entry runs in a process of its own, with a limit on memory and on the time of the processor (so that other work on
-the machine does not count), because some peers end the process when memory runs out. What a tool gave up on is not
-tried in a larger size. Writes results/compile_families.json and the table in docs/compile.md.
+Each entry runs in its own process, because some tools end the process when memory runs out. Memory and processor time
+(so that other work on the machine does not count) are limited. If a tool fails at one size, larger ones are not tried.
+Writes results/compile_families.json and the table in docs/compile.md.
 
     python -m benchmarks.compile_families [--seconds 10] [--peers PYTHON] [--only paths]
 
-PYTHON is an interpreter that has graphillion (extra `bench`); without it that column stays empty.
+PYTHON is an interpreter with graphillion (extra `bench`); without it, that column stays empty.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ OUT_OF_MEMORY = 77
 
 @dataclass(frozen=True)
 class Case:
-    """A constraint in two forms: as a family, and as plain formulas for tools that know no families.
+    """A constraint in two forms: as a family, and as plain formulas for tools without families.
 
     Args:
-        family: which family.
-        size: which member, as the table says it.
+        family: the family.
+        size: the size, as shown in the table.
         build: makes the family.
-        plain: makes formulas, if a general tool can be asked at all.
-        graph: what graphillion is asked: kind, side of the grid.
+        plain: makes formulas, if a general tool can be used at all.
+        graph: the arguments for graphillion: kind, side of the grid.
     """
 
     family: str
@@ -212,7 +212,7 @@ def measure(tool: str, number: int) -> dict[str, Any]:
 
 
 def pysdd(formula: Any) -> dict[str, Any]:
-    """As its documentation suggests: a balanced vtree over the variables as they come, dynamic minimisation on."""
+    """PySDD as its documentation suggests: a balanced vtree over the variables in order, with dynamic minimisation."""
     from pysdd.sdd import SddManager
 
     manager = SddManager(var_count=len(formula.labels()), auto_gc_and_minimize=True)
@@ -229,7 +229,7 @@ def pysdd(formula: Any) -> dict[str, Any]:
 
 
 def oxidd(formula: Any) -> dict[str, Any]:
-    """A BDD over the variables as they come, which for these constraints is a good order."""
+    """A BDD over the variables in their own order, which is a good one for these constraints."""
     from oxidd.bdd import BDDManager
 
     manager = BDDManager(1 << 26, 1 << 20, 1)
@@ -243,7 +243,7 @@ def oxidd(formula: Any) -> dict[str, Any]:
 
 
 def built(formula: Any, variables: Any, true: Any, false: Any, keep: Callable[[Any], Any]) -> Any:
-    """A formula by the operations that all libraries of decision diagrams have."""
+    """A formula built with operations that all decision-diagram libraries have."""
     from semprola.logic import Kind
 
     index = {name: i for i, name in enumerate(formula.labels())}
@@ -263,7 +263,7 @@ def built(formula: Any, variables: Any, true: Any, false: Any, keep: Callable[[A
                 states = [keep((part & more) | (~part & same)) for same, more in itertools.pairwise(states)]
             done[node] = states[0]
         else:
-            # two by two: what is joined early stays small
+            # join pairwise, so that intermediate diagrams stay small
             while len(parts) > 1:
                 pairs = [
                     keep(a & b if node.kind is Kind.AND else a | b)
@@ -305,7 +305,7 @@ print(json.dumps({"nodes": nodes, "seconds": seconds, "models": str(found.len())
 
 
 def forked(tool: str, number: int, seconds: float) -> dict[str, Any]:
-    """`measure` in a copy of this process, which need not import anything again."""
+    """`measure` in a fork of this process, which need not import anything again."""
     incoming, outgoing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -391,7 +391,7 @@ def main() -> None:
 
 def update_page() -> None:
     """Put the table of the results into the page."""
-    from benchmarks.pages import put_between  # only here: peers run this file by itself
+    from benchmarks.pages import put_between  # imported here, because other interpreters run this file on its own
 
     put_between(PAGE, "families", table(json.loads(RESULTS.read_text())))
 

@@ -1,12 +1,11 @@
-"""Is `auto` as good as the best back end? Every back end on constraints of many kinds, families and formulas mixed.
+"""Is `auto` as good as the best back end? Runs every back end on constraints of many kinds, families and formulas.
 
-Each run has a process of its own, with limits on memory and on the time of the processor (so that other work on the
-machine does not count). All counts of models are compared. Writes results/compile_suite.json and the table in
-docs/compile.md.
+Each run has its own process, with limits on memory and on processor time (so that other work on the machine does not
+count). All model counts are compared. Writes results/compile_suite.json and the table in docs/compile.md.
 
     python -m benchmarks.compile_suite [--seconds 4] [--tries 3] [--only roster] [--backends auto line]
 
-A run of less than a second is repeated, and the best counts: other work on the machine disturbs short ones most.
+Runs of less than a second are repeated, and the best one counts: other work on the machine disturbs short runs most.
 """
 
 from __future__ import annotations
@@ -34,17 +33,17 @@ PAGE = ROOT / "docs" / "compile.md"
 BACKENDS = ("auto", "line", "topdown", "sdd", "bdd", "zdd")
 MEMORY = 3 << 30
 PATIENCE = 12.0
-"""Seconds on the clock per second of the processor before a run is given up."""
+"""Wall-clock seconds per processor second before a run is given up."""
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument(
-        "--seconds", type=float, default=4.0, help="of the processor, for each run; auto has three times"
+        "--seconds", type=float, default=4.0, help="processor seconds per run; auto gets three times as many"
     )
-    parser.add_argument("--tries", type=int, default=3, help="of runs that take less than a second")
+    parser.add_argument("--tries", type=int, default=3, help="number of runs, if one takes less than a second")
     parser.add_argument("--only", default="", help="constraints whose kind or name contains this")
-    parser.add_argument("--backends", nargs="*", default=BACKENDS, help="measure these, keep what is known of others")
+    parser.add_argument("--backends", nargs="*", default=BACKENDS, help="measure these, keep earlier results of others")
     options = parser.parse_args()
     from experiments.provenance import provenance, write_json
 
@@ -70,7 +69,7 @@ def main() -> None:
 
 
 def best_of(tries: int, case: Case, backend: str, seconds: float) -> dict[str, Any]:
-    """The quickest of several runs; one that fails or takes a second is not repeated."""
+    """The fastest of several runs; a run that fails or takes a second is not repeated."""
     best = measured(case, backend, seconds)
     for _ in range(tries - 1):
         if best.get("seconds", 1.0) >= 1.0:
@@ -82,7 +81,7 @@ def best_of(tries: int, case: Case, backend: str, seconds: float) -> dict[str, A
 
 
 def measured(case: Case, backend: str, seconds: float) -> dict[str, Any]:
-    """Nodes, edges and seconds of the processor of one run; or why there are none."""
+    """Nodes, edges and processor seconds of one run; or why there are none."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:
@@ -193,7 +192,7 @@ def best(entry: dict[str, Any]) -> str | None:
 
 
 def judged(entry: dict[str, Any]) -> tuple[bool, bool]:
-    """Whether `auto` is good enough in nodes and in seconds, beside the best single back end."""
+    """Whether `auto` is good enough in nodes and in seconds, compared with the best single back end."""
     winner = best(entry)
     if winner is None:
         return True, True

@@ -1,7 +1,7 @@
-"""Is `decode("hamming")` ahead of the mode by the Hamming score? Every row is a test row once (five folds).
+"""Does `decode("hamming")` have a better Hamming score than the mode? Every row is a test row once (five folds).
 
-The published split has few test rows, and the two decoders differ in few of them: which is ahead there is a matter of
-chance. This takes all rows of the published data, and says how sure the difference is.
+The published split has few test rows, and the two decoders differ on few of them, so which one is ahead is a matter of
+chance. This script uses all rows of the published data, and gives the standard error of the difference.
 
     python benchmarks/decoder.py [--data FOLDER] [--out results/decoder.json]
 """
@@ -58,7 +58,7 @@ def main() -> None:
 
 
 def folds(task: Task) -> list[Task]:
-    """The task with other splits: each time another fifth of the rows is for the test, and the next to choose by."""
+    """The task with other splits: each time, another fifth of the rows is for testing, and the next for validation."""
     parts = np.array_split(np.random.RandomState(1).permutation(len(task.x)).astype(np.int64), FOLDS)
     made = []
     for i in range(FOLDS):
@@ -81,7 +81,7 @@ def gain_by_row(task: Task, method: str, net: str) -> Tensor:
 
 
 def described(gains: Tensor) -> dict[str, Any]:
-    """Mean and standard error in points, and how many rows come out better or worse."""
+    """Mean and standard error in points, and how many rows are better or worse."""
     return {
         "rows": len(gains),
         "gain": round(float(gains.mean()), 4),

@@ -1,7 +1,7 @@
-"""Which layer, which decoder? Independent labels and both layers on a generated hierarchy, under four decoders.
+"""Which layer, which decoder? Independent labels and both layers on a generated hierarchy, with four decoders.
 
-A directed acyclic graph of 60 labels, features that say something about its leaves, and noise, so that no prediction is
-sure. Every method has the same network, the same rows and the same early stopping; figures are means over seeds.
+The data have a directed acyclic graph of 60 labels, features that depend on its leaves, and noise, so that no
+prediction is certain. Every method has the same network, rows and early stopping; figures are means over seeds.
 
     python -m benchmarks.decoders [--seeds 3] [--out results/decoders.json] [--page docs/howto_decoding.md]
 """
@@ -52,7 +52,7 @@ def main() -> None:
 
 
 def graph() -> list[tuple[str, str]]:
-    """(child, parent) pairs: every label but the first six has one or two parents among those before it."""
+    """(child, parent) pairs: every label except the first six has one or two parents among those before it."""
     rng = np.random.default_rng(0)
     edges = []
     for i in range(6, LABELS):
@@ -103,7 +103,7 @@ def measure(seed: int, rows: dict[str, int] | None = None, epochs: int = 60) -> 
 
 
 def models(circuit: sp.Circuit) -> dict[str, Callable[[], nn.Sequential]]:
-    """The same network, with another last layer each."""
+    """The same network, each time with another last layer."""
 
     def network(last: Callable[[], nn.Module]) -> Callable[[], nn.Sequential]:
         return lambda: nn.Sequential(nn.Linear(FEATURES, HIDDEN), nn.ReLU(), nn.Dropout(0.2), last())

@@ -1,4 +1,4 @@
-"""How fast circuits are evaluated, beside the packages that people would use otherwise: `make bench`."""
+"""How fast circuits are evaluated, compared with other packages: `make bench`."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ if TYPE_CHECKING:
     from semprola.circuit import Circuit
 
 _TOO_LONG = 8.0
-"""A candidate that would take more seconds for one call at the next batch size is left out there."""
+"""A candidate is left out at a batch size if one call would take more seconds than this."""
 _PARTS = ("rows", "networks", "weak", "mixtures", "products", "growth")
-"""What the results are lists of."""
+"""The lists that the results consist of."""
 
 
 def bench(
-    circuits: Annotated[str, typer.Option(help="Names of circuits, with commas between; all by default.")] = "",
-    batch: Annotated[str, typer.Option(help="Batch sizes, with commas between.")] = "1,128,1024",
+    circuits: Annotated[str, typer.Option(help="Names of circuits, comma-separated; all by default.")] = "",
+    batch: Annotated[str, typer.Option(help="Batch sizes, comma-separated.")] = "1,128,1024",
     rounds: Annotated[int, typer.Option(help="Most rounds of measurement.", min=1)] = 15,
-    seconds: Annotated[float, typer.Option(help="About what one circuit at one batch size may take.", min=0)] = 10.0,
-    threads: Annotated[str, typer.Option(help="Threads; all but the first for batch 128 only.")] = "1,2",
-    sizes: Annotated[str, typer.Option(help="Edges of growing circuits, with commas between.")] = "1e3,1e4,1e5,1e6,1e7",
+    seconds: Annotated[float, typer.Option(help="Approximate seconds per circuit and batch size.", min=0)] = 10.0,
+    threads: Annotated[str, typer.Option(help="Numbers of threads; all but the first only for batch 128.")] = "1,2",
+    sizes: Annotated[str, typer.Option(help="Edges of growing circuits, comma-separated.")] = "1e3,1e4,1e5,1e6,1e7",
     data: Annotated[Path, typer.Option(help="Folder of published data sets.")] = Path("../shared/data"),
     out: Annotated[Path, typer.Option(help="Folder for bench.json and bench.svg.")] = Path("results"),
     docs: Annotated[Path | None, typer.Option(help="Page to write the tables to.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
 ) -> None:
-    """Measure log Z, training steps, modes and samples beside KLay, cirkit and a layer without constraint.
+    """Measure log Z, training steps, modes and samples, compared with KLay, cirkit and a layer without a constraint.
 
     All candidates take turns in one process; the figures are medians, of wall and of processor time. By default this
     takes about a quarter of an hour.
@@ -90,7 +90,7 @@ class _Session:
         self.total = self.done = 0
 
     def circuit(self, name: str, circuit: Circuit) -> None:
-        """All that is asked of one circuit."""
+        """All measurements of one circuit."""
         from benchmarks import products
         from benchmarks.measure import side_by_side, threads
         from benchmarks.peers import Peers
@@ -144,14 +144,14 @@ class _Session:
             self._bound(size["children"], batch, measured["log Z", "native"]["cpu_ms"])
 
     def _bound(self, children: int, batch: int, native: float) -> None:
-        """At best, every child's mantissa and exponent come from the second-level cache once."""
+        """A bound: every child's mantissa and exponent must come from the second-level cache once."""
         from benchmarks.measure import cache_bandwidth
 
         speed = cache_bandwidth()
         self.result["bound"] = {"gb_a_second": speed / 1e9, "ms": 8e3 * children * batch / speed, "native_ms": native}
 
     def _expected(self, circuit: str, task: str, engine: str, batch: int) -> float:
-        """Processor seconds of a call by what it took at the largest smaller batch size."""
+        """Expected processor seconds of a call, from the time at the largest smaller batch size."""
         same = {"circuit": circuit, "task": task, "engine": engine, "threads": self.threads[0]}
         found = [
             row
@@ -161,13 +161,13 @@ class _Session:
         return max((row["cpu_ms"] / 1e3 * batch / row["batch"] for row in found if row["batch"] >= 16), default=0.0)
 
     def growth(self, edges: int) -> None:
-        """Time and memory of log Z with its gradient at some size, in a process of its own."""
+        """Time and memory of log Z with its gradient at some size, in its own process."""
         from benchmarks.growth import measure
 
         self.result["growth"].append(measure(edges, 128))
 
     def say(self, what: str) -> None:
-        """A line of progress on the terminal's other stream."""
+        """Print a line of progress on standard error."""
         self.done += 1
         typer.echo(f"[{self.done}/{self.total}] {what}", err=True)
 

@@ -1,4 +1,4 @@
-"""Time and peak memory of a training step against the number of edges, each measured in a process of its own."""
+"""Time and peak memory of a training step against the number of edges, each measured in its own process."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from typing import Any
 
 
 def measure(edges: int, batch: int) -> dict[str, Any]:
-    """Milliseconds of log Z with its gradient, and the most memory that the process ever had.
+    """Milliseconds of log Z with its gradient, and the peak memory of the process.
 
     Args:
-        edges: about how many the circuit has.
-        batch: columns evaluated at once.
+        edges: approximate number of edges.
+        batch: number of columns evaluated at once.
     """
     command = [sys.executable, "-m", "benchmarks.growth", str(edges), str(batch)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -53,7 +53,7 @@ def _measure_here(edges: int, batch: int) -> dict[str, Any]:
 
 def _peak_megabytes() -> float | None:
     try:
-        # what getrusage says is inherited from the process that started this one
+        # not from getrusage, whose value is inherited from the parent process
         with open("/proc/self/status", encoding="utf-8") as lines:
             return next(int(line.split()[1]) / 1024 for line in lines if line.startswith("VmHWM"))
     except (OSError, StopIteration):

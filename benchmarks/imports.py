@@ -1,4 +1,4 @@
-"""How long `import semprola` takes beside `import torch`, each in processes of its own that take turns."""
+"""How long `import semprola` takes compared with `import torch`, in separate processes that take turns."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _PROGRAMS = {"torch": "import torch", "semprola": "import torch, semprola; sempr
 
 
 def measure(rounds: int = 7) -> dict[str, Any]:
-    """Median processor milliseconds of a process that imports each, less those of one that imports nothing.
+    """Median processor milliseconds of a process that imports each, minus those of one that imports nothing.
 
-    All of them find their modules compiled, as an installed package has them.
+    All modules are already compiled, as in an installed package.
 
     Args:
-        rounds: processes of each kind.
+        rounds: number of processes of each kind.
     """
     programs = {"nothing": "pass", **_PROGRAMS}
     times: dict[str, list[float]] = {name: [] for name in programs}
@@ -29,7 +29,7 @@ def measure(rounds: int = 7) -> dict[str, Any]:
             for name, program in programs.items():
                 started = _spent()
                 subprocess.run([sys.executable, "-c", program], check=True, env=variables)
-                if index:  # the first compiles, and reads files that are not in memory yet
+                if index:  # the first round compiles modules and reads files that are not cached yet
                     times[name].append(_spent() - started)
     start = statistics.median(times["nothing"])
     return {name: 1e3 * (statistics.median(times[name]) - start) for name in _PROGRAMS} | {"rounds": rounds}

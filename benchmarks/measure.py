@@ -1,4 +1,4 @@
-"""Times measured side by side: every candidate once a round, so that a busy machine slows all of them alike."""
+"""Times measured side by side: every candidate once per round, so that a busy machine slows all of them alike."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from semprola.engine.backends.library import library
 
 _Key = TypeVar("_Key", bound=Hashable)
 _FEWEST = 3
-"""Measurements of a candidate, whatever they take..."""
+"""Fewest measurements of a candidate, however long they take..."""
 _SLOW = 5.0
-"""...unless a single call takes more seconds than this: then its first call counts."""
+"""...unless a single call takes more seconds than this; then the first call counts."""
 
 
 def side_by_side(
@@ -30,9 +30,9 @@ def side_by_side(
 
     Args:
         runs: the candidates.
-        rounds: how often each is measured at most.
-        seconds: about what all of them together may take; no candidate takes more than a quarter of it, unless it needs
-            more for the fewest measurements.
+        rounds: largest number of measurements of each.
+        seconds: approximate time for all of them together; no candidate takes more than a quarter of it, unless it
+            needs more for the fewest measurements.
         least: a measurement repeats its candidate until it takes this many seconds.
     """
     timers = {key: _Timer(run, least) for key, run in runs.items()}
@@ -89,7 +89,7 @@ def threads(count: int) -> Iterator[None]:
 
 
 def cache_bandwidth(kilobytes: int = 512) -> float:
-    """Bytes a second that this core reads from its second-level cache: the fastest of two ways to read a buffer."""
+    """Bytes per second that this core reads from its second-level cache, by the faster of two ways to read a buffer."""
     buffer = torch.ones(kilobytes * 256)
     left, right = buffer.chunk(2)
     ways = side_by_side({"sum": buffer.sum, "dot": lambda: torch.dot(left, right)})
@@ -118,7 +118,7 @@ def conditions() -> dict[str, Any]:
 
 
 def load() -> float | None:
-    """Processes that wanted to run in the last minute, on average; None where the system does not say."""
+    """The average number of processes that were ready to run in the last minute; None if the system does not say."""
     try:
         return round(os.getloadavg()[0], 2)
     except (OSError, AttributeError):

@@ -1,4 +1,4 @@
-"""Tables inside a page of the documentation, between two marks."""
+"""Tables in a page of the documentation, between two marks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def put_between(page: Path, mark: str, text: str) -> None:
-    """Replace what stands between ``<!-- mark: begin -->`` and ``<!-- mark: end -->``."""
+    """Replace the text between ``<!-- mark: begin -->`` and ``<!-- mark: end -->``."""
     old = page.read_text(encoding="utf-8")
     begin, end = f"<!-- {mark}: begin -->", f"<!-- {mark}: end -->"
     start, stop = old.index(begin) + len(begin), old.index(end)

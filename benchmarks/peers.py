@@ -1,4 +1,4 @@
-"""Other packages that evaluate circuits, brought to the same circuit and the same question."""
+"""Other packages that evaluate circuits, set up for the same circuits and queries."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Unable(Exception):
 
 
 class Peers:
-    """The modules that other packages make of a circuit, each made when first asked for."""
+    """The modules that other packages make from a circuit, each made on first use."""
 
     def __init__(self, circuit: Circuit) -> None:
         self.circuit = circuit
@@ -32,12 +32,12 @@ class Peers:
     def klay_log_z(
         self, scores: tuple[Tensor, Tensor], suppressed: tuple[Tensor, Tensor]
     ) -> tuple[Callable[[], Tensor], list[Tensor]]:
-        """KLay's log Z of literal scores [variables, batch], and what to differentiate it by.
+        """KLay's log Z of literal scores [variables, batch], and the inputs to differentiate by.
 
         Args:
             scores: log-scores of "is 0" and of "is 1".
-            suppressed: the same, divided so that zero-suppressed labels need not be mentioned: KLay gets the smaller
-                circuit wherever it can represent it.
+            suppressed: the same, normalised so that zero-suppressed labels need not be mentioned; KLay gets the smaller
+                circuit if it can represent it.
         """
         module, spelled_out = self._klay_alone
         zeros, ones = (t.T.contiguous() for t in (scores if spelled_out else suppressed))
@@ -45,10 +45,10 @@ class Peers:
         return lambda: module(ones, zeros).sum(), [ones]
 
     def klay_step(self, y: Tensor) -> tuple[Callable[[], Tensor], list[Tensor]]:
-        """KLay's likelihood of states y [batch, labels] with one weight per edge, each an input for each sample.
+        """KLay's likelihood of states y [batch, labels] with one weight per edge and sample.
 
-        Its own weighted circuits have the same weights for a whole batch, so weights are literals here, and made from
-        logits by one softmax for all sums with the same number of edges.
+        KLay's own weighted circuits have the same weights for a whole batch, so weights are literals here. They are
+        made from logits by one softmax for all sums with the same number of edges.
         """
         module, blocks = self._klay_weighted
         log_ones = torch.zeros_like(y).masked_fill(y == 0, -torch.inf)
@@ -71,7 +71,7 @@ class Peers:
         return lambda: module(states).sum(), [w for w in module.parameters() if w.requires_grad]
 
     def pyjuice_step(self, y: Tensor) -> tuple[Callable[[], Tensor], list[Tensor]]:
-        """PyJuice has kernels for CUDA only: version 2.6.3 asks for a device as soon as it is given a circuit."""
+        """PyJuice has only CUDA kernels: version 2.6.3 asks for a device as soon as it gets a circuit."""
         if not torch.cuda.is_available():
             raise Unable("pyjuice needs a CUDA device")
         raise Unable("pyjuice wants circuits built in its own blocks, which these are not")

@@ -1,7 +1,7 @@
-"""How long does the playground take to answer, as its page sees it?
+"""How long does the playground take to answer, as seen by its page?
 
-Starts the server, compiles problems of growing size, and sends beliefs that change every time, half of them with
-evidence, as a hand on a slider does.
+Starts the server, compiles problems of growing size, and sends beliefs that change every time, as if a slider were
+moved; half of the requests have evidence.
 
     python -m benchmarks.playground [--requests 200]
 """

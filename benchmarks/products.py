@@ -1,4 +1,4 @@
-"""What two circuits cost: mixtures of independent labels, hidden Markov models, circuits over a vtree."""
+"""The cost of two circuits: mixtures of independent labels, hidden Markov models, circuits over a vtree."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _UNITS = (1, 2, 4)
 
 
 def mixtures(circuit: sp.Circuit, batch: int, rounds: int, seconds: float) -> list[dict[str, Any]]:
-    """Milliseconds of log Z and its gradient for M components, which should cost no more than M passes for one."""
+    """Milliseconds of log Z and its gradient for M components, which should cost no more than M times one component."""
     plans = CircuitPlans(circuit)
     runs: dict[int, Run] = {}
     for count in _MIXTURES:
@@ -32,9 +32,9 @@ def compatible(circuit: sp.Circuit, batch: int, rounds: int, seconds: float) -> 
 
     Args:
         circuit: a circuit along a variable order.
-        batch: columns evaluated at once.
-        rounds: of measurement.
-        seconds: for all of them together.
+        batch: number of columns evaluated at once.
+        rounds: number of measurements.
+        seconds: time for all of them together.
     """
     runs: dict[tuple[str, int], Run] = {}
     sizes: dict[tuple[str, int], dict[str, int]] = {}

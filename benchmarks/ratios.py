@@ -23,11 +23,11 @@ _LARGE = ("permutation-12", "exactly-50-of-500", "paths-8x8")
 
 @dataclass(frozen=True)
 class Ratio:
-    """A figure of one run, beside another of the same run.
+    """The ratio of two figures of the same run.
 
     Attributes:
-        what: in words.
-        found: the figure (the worst of several), in words.
+        what: what is compared, in words.
+        found: the ratio (the worst of several), in words.
     """
 
     what: str

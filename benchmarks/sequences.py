@@ -1,7 +1,8 @@
-"""Sequences beside pytorch-crf: training steps, predictions, the same likelihood, and accuracy on made-up names.
+"""Sequences compared with pytorch-crf: training steps, predictions, equal likelihoods, and accuracy on made-up names.
 
-BIO tags of three kinds of names: 20 tokens, 7 tags. A training step is the layer, the log-likelihood, its derivatives
-by logits and transition scores; a prediction is the best sequence of every row. Candidates take turns in one process.
+BIO tags of three kinds of names: 20 tokens, 7 tags. A training step is the layer, the log-likelihood, and its
+derivatives by logits and transition scores; a prediction is the best sequence of every row. Candidates take turns in
+one process.
 
     python -m benchmarks.sequences [--seeds 5] [--out results/sequences.json] [--page docs/sequences.md]
 """
@@ -66,7 +67,7 @@ def speed(batch: int, padded: bool, rounds: int = 25) -> list[dict[str, Any]]:
 
 
 def layer(rules: str) -> sp.SequenceSPL:
-    """Without rules, or with those of BIO tags."""
+    """The layer without rules, or with the rules of BIO tags."""
     return sp.SequenceSPL(TAGS, None if rules == "none" else sp.constraints.bio(TAGS))
 
 

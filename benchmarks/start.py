@@ -1,6 +1,7 @@
 """Where should a single-circuit layer start: uniform over the models, or over each local choice?
 
-Trains the same network on the generated simple-path task from both and compares validation likelihood and exact match.
+Trains the same network on the generated simple-path task from both starts, and compares validation likelihood and exact
+match.
 
     python benchmarks/start.py [--out results/start.json]
 """
@@ -48,7 +49,7 @@ def train(task: Any, start: str, replicas: int, seed: int) -> dict[str, Any]:
     x_valid, y_valid = (torch.as_tensor(part) for part in task.rows("valid")[:2])
     layer = sp.SPL(256, task.circuit, components=replicas)
     if start == "choices" and isinstance(layer.gate, Gate):
-        # the layer starts at the logarithms of the model counts: without them every branch is equally likely
+        # the layer starts at the log-counts of models; without them, every branch is equally likely
         counts = logits_of(layer.plans.layer, layer.plans.log_counts).to(torch.float32)
         layer.gate.output.bias.data[: replicas * len(counts)] -= counts.repeat_interleave(replicas)
     net = torch.nn.Sequential(

@@ -23,10 +23,10 @@ class Case:
     """One constraint.
 
     Attributes:
-        kind: what sort it is.
-        name: which one.
+        kind: the kind of constraint.
+        name: its name.
         build: makes it.
-        labels: the order of its labels, if it is not that of the rules.
+        labels: the order of its labels, if it differs from that of the rules.
     """
 
     kind: str
@@ -53,13 +53,13 @@ def slots(nurse: int, shifts: int = 3, days: int = 5) -> list[str]:
 
 
 def roster(nurses: int = 6, shifts: int = 3, days: int = 5) -> list[Formula]:
-    """Every shift of every day has one nurse, and nobody has two shifts on a day."""
+    """Every shift of every day has one nurse, and nobody has two shifts on the same day."""
     filled = [sp.one_hot([on(n, s, d) for n in range(nurses)]) for d in range(days) for s in range(shifts)]
     return filled + [sp.at_most(1, [on(n, s, d) for s in range(shifts)]) for n in range(nurses) for d in range(days)]
 
 
 def teams(nurses: int = 6, shifts: int = 3, days: int = 5) -> list[Formula]:
-    """Everybody has one shift a day, and no shift has more than three nurses."""
+    """Everybody has one shift per day, and no shift has more than three nurses."""
     busy = [sp.one_hot([on(n, s, d) for s in range(shifts)]) for n in range(nurses) for d in range(days)]
     return busy + [sp.at_most(3, [on(n, s, d) for n in range(nurses)]) for d in range(days) for s in range(shifts)]
 

@@ -1,4 +1,4 @@
-"""The questions that `make bench` asks of every engine and peer, as functions that take no arguments."""
+"""The tasks that `make bench` measures for every engine and peer, as functions without arguments."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from semprola.nn import scoring
 
 Run = Callable[[], Any]
 Runs = dict[tuple[str, str], Run | str]
-"""What to run for each (task, engine); a text where one cannot do it, saying why."""
+"""What to run for each (task, engine), or a text that says why it is not possible."""
 
 TASKS = {
     "log Z": "log Z of independent labels times the constraint",
@@ -26,13 +26,13 @@ TASKS = {
     "mode": "the most probable state",
     "sample": "one exact sample",
 }
-"""Name and meaning of the questions."""
+"""Names and meanings of the tasks."""
 
 ENGINES = ("native", "torch", "klay", "cirkit", "pyjuice", "fil")
 
 
 def tasks(circuit: sp.Circuit, peers: Peers, batch: int) -> Runs:
-    """Every question for every engine and peer, at some batch size."""
+    """Every task for every engine and peer, at some batch size."""
     ours = _Ours(circuit, batch)
     made: Runs = {}
     for engine in ("native", "torch"):
@@ -102,7 +102,7 @@ def _peer_runs(peers: Peers, ours: _Ours) -> Runs:
 
 
 def _fil(labels: int, batch: int) -> Runs:
-    """A layer of the same number of labels without a constraint: a sigmoid each."""
+    """A layer with the same number of labels and no constraint: one sigmoid per label."""
     logits = torch.randn(batch, labels, requires_grad=True)
     y = torch.randint(0, 2, (batch, labels)).float()
     loss = gradient(lambda: F.binary_cross_entropy_with_logits(logits, y, reduction="sum"), [logits])
@@ -153,7 +153,7 @@ def no_grad(run: Run) -> Run:
 
 
 def with_engine(engine: str, run: Run) -> Run | str:
-    """The same by some engine; a text that says why if there is no such engine."""
+    """The same with a given engine, or a text that says why if there is no such engine."""
     try:
         with sp.engine(engine):
             pass
@@ -162,7 +162,7 @@ def with_engine(engine: str, run: Run) -> Run | str:
 
     before = sp.get_engine()
 
-    def chosen() -> Any:  # not by `with`, which takes longer than a small circuit
+    def chosen() -> Any:  # not with `with`, which takes longer than a small circuit
         sp.set_engine(engine)
         try:
             return run()

@@ -1,4 +1,4 @@
-"""How much of a training step is the gate, for layers with several units: python benchmarks/units.py [data folder]."""
+"""How much of a training step the gate takes, for layers with several units: python benchmarks/units.py [data]."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CASES = [("cellcycle", 2), ("cellcycle", 4), ("grid-4x4-sdd", 2), ("permutation-
 
 
 def milliseconds(run: Callable[[], None], repeats: int = 5) -> float:
-    """The shortest of a few runs, of processor time."""
+    """The shortest processor time of a few runs."""
     run()
     times = []
     for _ in range(repeats):

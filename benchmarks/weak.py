@@ -1,4 +1,4 @@
-"""What a training step on half-observed labels costs, beside one on full labels and beside a log Z of all weights."""
+"""The cost of a training step on half-observed labels, compared with full labels and with log Z of all weights."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ def weak_labels(circuit: sp.Circuit, batch: int, rounds: int, seconds: float) ->
     Args:
         circuit: the compiled constraint.
         batch: rows of a step.
-        rounds: how often each is measured at most.
-        seconds: about what all of them together may take.
+        rounds: largest number of measurements of each.
+        seconds: approximate time for all of them together.
     """
     single = _Steps(sp.SPL(1, circuit, components=COMPONENTS), batch)
     product = _Steps(sp.ProductSPL(1, circuit, components=COMPONENTS), batch)
@@ -43,7 +43,7 @@ class _Steps:
     def __init__(self, layer: sp.SPL | sp.ProductSPL, batch: int) -> None:
         self._generator = torch.Generator().manual_seed(0)
         self._layer = layer
-        # the batch last, as a layer's own gate gives them
+        # the batch last, as in the output of a layer's own gate
         self._columns = self._random(layer.num_parameters, COMPONENTS, batch).requires_grad_()
         self._mixing = self._random(COMPONENTS, batch).requires_grad_()
         self._y = self._distribution().sample(generator=self._generator)
