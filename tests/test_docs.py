@@ -44,6 +44,14 @@ def test_make_targets_exist() -> None:
         assert named <= targets, f"{page.name} names make targets that do not exist: {sorted(named - targets)}"
 
 
+def test_links_to_files_lead_somewhere() -> None:
+    for page in PAGES:
+        text = page.read_text(encoding="utf-8")
+        for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
+            if not re.match(r"[a-z]+:", link):
+                assert (page.parent / link).exists(), f"{page.name} links to {link}"
+
+
 def test_commands_exist() -> None:
     """Of commands that pages show: modules and files are there, and `semprola` has the command and its options."""
     known = _options()
