@@ -94,17 +94,19 @@ def gallery(pictures: NDArray[np.uint8], costs: NDArray[Any], labels: Edges, pre
 
 
 def unsure(picture: NDArray[np.uint8], marginals: Edges, mode: Edges, samples: Sequence[Edges], label: Edges) -> Any:
-    """One map: the least-cost path, the mode, the marginals of the edges as lines of their own weight, samples."""
-    panels = 3 + len(samples)
-    figure = blank_figure(2.1 * panels, 2.45)
+    """One map in two rows: the least-cost path, the mode, the marginals of the edges as a heat map, and samples."""
+    columns = -(-(3 + len(samples)) // 2)
+    figure = blank_figure(2.1 * columns, 2.3 * 2)
     figure.set_layout_engine("constrained")
-    (row,) = figure.subplots(1, panels, squeeze=False)
-    for axis, title in zip(row, ["least cost", "mode", "marginals", *["sample"] * len(samples)], strict=True):
-        _show(axis, picture, title)
-    _draw_edges(row[0], label, TRUE)
-    _draw_edges(row[1], mode, VALID)
-    _draw_edges(row[2], marginals, "#FFE14D")
-    for axis, sample in zip(row[3:], samples, strict=True):
+    axes = figure.subplots(2, columns, squeeze=False).ravel()
+    for axis in axes:
+        axis.axis("off")
+    for axis, title in zip(axes, ["least cost", "mode", "marginals", *["sample"] * len(samples)], strict=False):
+        _show(axis, picture if title != "marginals" else _dimmed(picture), title)
+    _draw_edges(axes[0], label, TRUE)
+    _draw_edges(axes[1], mode, VALID)
+    _draw_heat(figure, axes[2], marginals)
+    for axis, sample in zip(axes[3:], samples, strict=False):
         _draw_edges(axis, sample, VALID)
     return figure
 
@@ -118,18 +120,49 @@ def _telling(maps: Maps, predicted: Mapping[str, Edges]) -> list[int]:
     return list(dict.fromkeys(int(row) for row in wanted))
 
 
+def _dimmed(picture: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """In dark shades of grey, for colours to be seen on it."""
+    grey: NDArray[np.float64] = 0.5 * picture.mean(2, keepdims=True)
+    return grey.repeat(3, 2).astype(np.uint8)
+
+
 def _show(axis: Any, picture: NDArray[np.uint8], title: str) -> None:
+    axis.axis("on")
     axis.imshow(picture)
     axis.set_xticks([])
     axis.set_yticks([])
     axis.set_title(title, fontsize=10)
 
 
-def _draw_edges(axis: Any, weights: Edges, colour: str) -> None:
-    """Lines between the middles of cells, as opaque as their weights."""
+def _draw_edges(axis: Any, edges: Edges, colour: str) -> None:
+    """Lines between the middles of cells."""
+    for x, y in _lines(edges).values():
+        axis.plot(x, y, color="black", alpha=0.6, linewidth=4, solid_capstyle="round")
+        axis.plot(x, y, color=colour, linewidth=2.2, solid_capstyle="round")
+
+
+def _draw_heat(figure: Any, axis: Any, weights: Edges) -> None:
+    """Lines whose colour says how probable they are, the most probable on top, and a scale."""
+    from matplotlib import colormaps
+    from matplotlib.cm import ScalarMappable
+    from matplotlib.colors import Normalize
+
+    colours = colormaps["plasma"]
+    lines = _lines(weights)
+    for edge in sorted(lines, key=lambda edge: weights[edge]):
+        axis.plot(*lines[edge], color=colours(float(weights[edge])), linewidth=3, solid_capstyle="round")
+    bar = figure.colorbar(
+        ScalarMappable(Normalize(0, 1), colours), ax=axis, location="bottom", fraction=0.05, pad=0.02, ticks=[0, 0.5, 1]
+    )
+    bar.ax.tick_params(labelsize=7)
+
+
+def _lines(weights: Edges) -> dict[int, tuple[Any, Any]]:
+    """From which x to which x, and y to y, each edge of more than one percent goes."""
     side = round((len(weights) / 2 + 0.25) ** 0.5 + 0.5)
     ends = edge_ends(side)
+    found = {}
     for edge in np.flatnonzero(weights > 0.01):
         y, x = (np.array(np.divmod(ends[edge], side)) + 0.5) * TILE - 0.5
-        axis.plot(x, y, color="black", alpha=0.6 * float(weights[edge]), linewidth=4, solid_capstyle="round")
-        axis.plot(x, y, color=colour, alpha=float(weights[edge]), linewidth=2.2, solid_capstyle="round")
+        found[int(edge)] = (x, y)
+    return found
