@@ -67,11 +67,6 @@ class WrongOdd(Odd):
         return 1 - value if position == 0 else super()._step(ones, position, value)
 
 
-zoo.FAMILIES.append(zoo.Case("recipe_family", lambda: Odd(zoo.names(5))))
-zoo.FAMILIES.append(zoo.Case("recipe_family_wrong", lambda: WrongOdd(zoo.names(3))))
-zoo.CASES.extend(zoo.FAMILIES[-2:])
-
-
 # a compiler back end --------------------------------------------------------------------------------------------------
 
 
@@ -91,10 +86,6 @@ def compile_wrong(components: Sequence[Sequence[Formula]], budget: Budget) -> Ci
     return compile_states([component[:1] for component in components], budget)
 
 
-portfolio.BACKENDS["recipe_compiler"] = compile_states
-portfolio.BACKENDS["recipe_compiler_wrong"] = compile_wrong
-
-
 # an engine back end ---------------------------------------------------------------------------------------------------
 
 
@@ -107,11 +98,12 @@ class Engine(TorchBackend):
         return all(t.is_cpu and t.dtype in (torch.float32, torch.float64) for t in tensors)
 
     def maximize(self, plan: Plan, weights: Tensor | None, leaves: Tensor) -> tuple[Tensor, Tensor]:
-        columns = range(leaves.shape[1])
         parts = [
             super(Engine, self).maximize(plan, None if weights is None else weights[:, c : c + 1], leaves[:, c : c + 1])
-            for c in columns
+            for c in range(leaves.shape[1])
         ]
+        if not parts:
+            return super().maximize(plan, weights, leaves)
         return torch.cat([value for value, _ in parts]), torch.cat([literals for _, literals in parts], 1)
 
 
@@ -122,9 +114,6 @@ class WrongEngine(Engine):
 
     def maximize(self, plan: Plan, weights: Tensor | None, leaves: Tensor) -> tuple[Tensor, Tensor]:
         return super().maximize(plan, None, leaves)
-
-
-BACKENDS[-1:-1] = [Engine(), WrongEngine()]
 
 
 # a q circuit ----------------------------------------------------------------------------------------------------------
@@ -191,5 +180,13 @@ class WrongQ(TwoOddsQ):
     made = WrongTwoOdds
 
 
-worlds.LAYERS["recipe_q"] = {"q": TwoOddsQ, "components": 2}
-worlds.LAYERS["recipe_q_wrong"] = {"q": WrongQ}
+def pytest_configure() -> None:
+    """List everything, in the one place that its recipe names; only as a plugin, not where this file is imported."""
+    zoo.FAMILIES.append(zoo.Case("recipe_family", lambda: Odd(zoo.names(5))))
+    zoo.FAMILIES.append(zoo.Case("recipe_family_wrong", lambda: WrongOdd(zoo.names(3))))
+    zoo.CASES.extend(zoo.FAMILIES[-2:])
+    portfolio.BACKENDS["recipe_compiler"] = compile_states
+    portfolio.BACKENDS["recipe_compiler_wrong"] = compile_wrong
+    BACKENDS[-1:-1] = [Engine(), WrongEngine()]
+    worlds.LAYERS["recipe_q"] = {"q": TwoOddsQ, "components": 2}
+    worlds.LAYERS["recipe_q_wrong"] = {"q": WrongQ}

@@ -135,19 +135,20 @@ class Budget:
         made.timeout = until if self.timeout is None else min(until, self.timeout)
         return made
 
-    def check(self, phase: str, nodes: int = 0) -> None:
+    def check(self, phase: str, nodes: int = 0, decisions: int = 0) -> None:
         """Report progress, and stop if anything is used up.
 
         Args:
             phase: what is being done ("compiling with PySDD"), or for a part how far it has got ("label 'x'").
             nodes: how many nodes there are so far.
+            decisions: how many steps a search has taken.
 
         Raises:
             CompilationBudgetError: time, nodes or memory ran out.
         """
         self.watch(phase, nodes)
         if self.max_nodes is not None and nodes > self.max_nodes:
-            raise self.error("memory" if self._by_memory else "nodes", nodes)
+            raise self.error("memory" if self._by_memory else "nodes", nodes, decisions)
 
     def checker(self, phase: str, nodes: int = 0) -> Callable[[], None]:
         """`check` with these arguments, for a step that takes a function to call from time to time."""

@@ -109,7 +109,7 @@ def prediction_sets(p: Any, threshold: float, *, most: int = 2**16) -> list[Pred
 
     Example:
         >>> import semprola as sp
-        >>> p = sp.constrain(torch.tensor([[2.0, 0.0]]), "cat | dog")
+        >>> p = sp.constrain(torch.tensor([[2.0, 0.5]]), "cat | dog")
         >>> prediction_sets(p, -1.5)[0].states.tolist()
         [[1, 1], [1, 0]]
     """

@@ -49,12 +49,12 @@ class _Held:
 
     def __init__(self, budget: Budget, memory: int) -> None:
         self.budget, self.memory = budget, memory
-        self.used = 0
+        self.used = self.decisions = 0
 
     def check(self, nodes: int) -> None:
-        self.budget.check("compiling top-down (search)", nodes)
+        self.budget.check("compiling top-down (search)", nodes, self.decisions)
         if self.used > self.memory:
-            raise self.budget.error("memory", nodes)
+            raise self.budget.error("memory", nodes, self.decisions)
 
 
 class _Nodes:
@@ -144,6 +144,7 @@ def _search(clauses: list[_Clause], nodes: _Nodes, held: _Held) -> int:
             else:
                 variable = _most_frequent(component, frozenset() if nodes.determined else nodes.hidden)
                 child = _Frame(component, [-variable], variable)
+                held.decisions += 1
                 _enter(child, component, variable, nodes)
                 stack.append(child)
             continue
