@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 
 from torch import Tensor
+from torch.autograd import forward_ad
 
 from semprola.engine.backends.base import Backend
 from semprola.engine.backends.native import NativeBackend
@@ -76,13 +77,25 @@ def engine(name: str) -> Iterator[None]:
 
 
 def select(*tensors: Tensor | None) -> Backend:
-    """The back end for a computation on these tensors: the first that fits the choice and takes all of them."""
+    """The back end for a computation on these tensors: the first that fits the choice and takes all of them.
+
+    Raises:
+        SemprolaError: if a tensor carries a tangent of forward-mode differentiation, which a back end would drop.
+    """
     name = _here.get() or _everywhere
     given = [tensor for tensor in tensors if tensor is not None]
+    if forward_ad._current_level >= 0:
+        _refuse_tangents(given)
     for backend in BACKENDS[:-1]:
         if name in ("auto", backend.name) and backend.takes(given):
             return backend
     return BACKENDS[-1]
+
+
+def _refuse_tangents(tensors: list[Tensor]) -> None:
+    for tensor in tensors:
+        if tensor.is_floating_point() and forward_ad.unpack_dual(tensor).tangent is not None:
+            raise SemprolaError("no forward-mode derivatives here: use torch.func.jvp, or reverse mode")
 
 
 def _check(name: str) -> None:

@@ -111,7 +111,7 @@ class TorchBackend(Backend):
     def marginal(self, plan: Plan, logits: Tensor, observed: Tensor, *, gradient: bool) -> tuple[Tensor, Tensor | None]:
         # as in the base class, without what nobody asks for: the flow into literals
         def part(logits: Tensor, leaves: Tensor) -> tuple[Tensor, Tensor]:
-            weights = log_softmax(plan, logits)
+            weights = log_softmax(plan, logits, differentiable=False)
             if not gradient:
                 value = passes.upward(plan, weights, leaves, passes.total)[plan.root_row]
                 return value.clone(), logits[:0]

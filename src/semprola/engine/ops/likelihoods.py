@@ -11,7 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from semprola.engine.backends import select
+from semprola.engine.backends import BACKENDS, select
 from semprola.engine.backends.base import Backend
 from semprola.engine.backends.torch_likelihood import dense, dense_gradient
 from semprola.engine.ops.registration import alias, apply_of, define, register_meta, transforming, watched
@@ -57,7 +57,7 @@ def encode(plan: Plan, rows: Tensor) -> Tensor:
 
 def is_binary(values: Tensor) -> bool:
     """Whether a tensor holds nothing but zeros and ones."""
-    return select(values).is_binary(values)
+    return (BACKENDS[-1] if watched(values) else select(values)).is_binary(values)
 
 
 def _shortest(backend: Backend, plan: Plan, rows: Tensor, codes: Tensor | None) -> Tensor | None:
