@@ -1,4 +1,4 @@
-"""Find names in sentences: BIO tags from a BiLSTM, under rules that no prediction breaks. `examples/tag_names.py`.
+"""Find names in sentences: BIO tags from a BiLSTM, and rules that hold. `python examples/tag_names.py`.
 
 Most names in the test sentences are new, so only the words around them help. Compares with pytorch-crf, if installed.
 """
