@@ -77,7 +77,9 @@ def plan_jobs(
         for name in order:
             for method in methods:
                 settings = chosen_settings(tuned, method, name) if tuned else default_settings(method, name)
-                jobs.append(Job(name, replace(settings, **(changes or {})), seed, variant_name(changes or {})))
+                if changes:  # a variant chooses its own epochs
+                    settings = replace(settings, chosen=None, **changes)
+                jobs.append(Job(name, settings, seed, variant_name(changes or {})))
     return jobs
 
 

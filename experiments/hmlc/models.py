@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 import semprola as sp
-from experiments.hmlc.settings import CIRCUITS, METHODS, Settings
+from experiments.hmlc.settings import CIRCUITS, CONSTRAINED, METHODS, Settings
 from semprola.baselines import FIL, HMCNN
 from semprola.circuit import Circuit
 from semprola.constraints import Hierarchy, hierarchy, suggest
@@ -23,9 +23,6 @@ _EDGE = 1e-6
 
 _MOST_WEIGHTS = 500_000_000
 """Of a gate, 2 GB."""
-
-CONSTRAINED = ("spl", "spl-known", "product-spl")
-"""Methods whose support is the constraint with its options."""
 
 
 class Model(nn.Module):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,7 @@ from experiments.hmlc.training import Choice, Course, choose_epochs, train
 from experiments.provenance import provenance
 from semprola.nn import SPL
 
-VERSION = 1
+VERSION = 2
 """Of the protocol: results of another version are not mixed with these."""
 
 
@@ -46,12 +47,30 @@ def run(
         torch.set_num_threads(threads)
 
 
-def choose_only(raw: RawSet, settings: Settings, seed: int) -> dict[str, float]:
-    """The best figures on validation rows; no test row is read."""
+def choose_only(raw: RawSet, settings: Settings, seed: int) -> dict[str, dict[str, float]]:
+    """The best figures on validation rows and their epochs; no test row is read.
+
+    A figure's curve over epochs is smoothed before its top is sought: the mean of each look and its two neighbours.
+    """
     made = _Run(raw, settings, seed)
     rows = phase(raw, seed, impute=settings.impute)
     course = made.course(made.model(rows), rows)
-    return {name: round(choice.value, 6) for name, choice in course.choices.items()}
+    best = {}
+    for name in FIGURES:
+        curve = smoothed([figures[name] for figures in course.figures])
+        top = int(np.argmax(curve))
+        best[name] = {"value": round(curve[top], 6), "epoch": course.epochs[top]}
+    return best
+
+
+def smoothed(values: Sequence[float]) -> list[float]:
+    """The mean of each value and its neighbours.
+
+    Example:
+        >>> smoothed([0.0, 3.0, 3.0])
+        [1.5, 2.0, 3.0]
+    """
+    return [float(np.mean(values[max(0, i - 1) : i + 2])) for i in range(len(values))]
 
 
 class _Run:
@@ -81,7 +100,6 @@ class _Run:
             "settings": asdict(self.settings),
             "epochs": {name: choice.epoch for name, choice in course.choices.items()},
             "valid": {name: round(choice.value, 6) for name, choice in course.choices.items()},
-            "looks": len(course.epochs),
             "known_weight": weight,
             "train_only": train_only,
             "retrained": final,
@@ -97,53 +115,91 @@ class _Run:
     def _choose(self) -> tuple[Phase, Course, dict[str, Any], float | None]:
         """The first training, its chosen epochs and their figures on test rows; and λ of known label sets."""
         rows = phase(self.raw, self.seed, impute=self.settings.impute)
-        model = self.model(rows)
         if not self.settings.choose:
             return rows, Course(choices={name: Choice(self.settings.epochs) for name in FIGURES}), {}, None
+        if self.settings.chosen is not None:
+            return self._follow(rows, dict(zip(FIGURES, self.settings.chosen, strict=True)))
+        model = self.model(rows)
         course = self.course(model, rows)
-        figures = {}
-        for name, choice in course.choices.items():
-            figures[name] = self._measure(choice.restore(model), rows)
-        weight = None
-        if self.settings.method == "spl" and self.settings.units == 1:
-            course.choices["exact"].restore(model)
-            sets = self._label_sets(rows.train.y)
-            scores = sets.scores(model, rows.valid.x)
-            weight = max(LAMBDAS, key=lambda value: sets.exact(scores, rows.valid.y, value))
-            figures["exact"]["known"] = sets.exact(sets.scores(model, rows.test.x), rows.test.y, weight)
+        figures = {name: self._measure(choice.restore(model), rows) for name, choice in course.choices.items()}
+        weight = self._add_known(figures, course.choices["exact"].restore(model), rows, None)
         return rows, course, figures, weight
+
+    def _follow(self, rows: Phase, epochs: dict[str, int]) -> tuple[Phase, Course, dict[str, Any], float | None]:
+        """The first training with epochs that were chosen before."""
+        course = Course(choices={name: Choice(epoch) for name, epoch in epochs.items()})
+        began = time.perf_counter()
+        weights: list[float | None] = []
+
+        def visit(names: list[str], current: Model, figures: dict[str, Any]) -> None:
+            seen = look(current, rows.valid, self.scored)
+            for name in names:
+                course.choices[name].value = seen[name]
+            if "exact" in names:
+                weights.append(self._add_known(figures, current, rows, None))
+
+        figures, course.seconds_per_epoch = self._measured(rows, epochs, visit)
+        course.seconds = time.perf_counter() - began
+        return rows, course, figures, weights[0]
 
     def _retrain(self, course: Course, weight: float | None, marginals: Path | None) -> tuple[dict[str, Any], float]:
         """The second training, on train and valid rows, measured on test rows at each chosen epoch."""
         rows = phase(self.raw, self.seed, joined=True, impute=self.settings.impute)
-        model = self.model(rows)
-        wanted: dict[int, list[str]] = {}
-        for name, choice in course.choices.items():
-            wanted.setdefault(choice.epoch, []).append(name)
-        figures: dict[str, Any] = {}
-        kept: dict[str, Tensor] = {}
+        kept: dict[str, Any] = {}
         began = time.perf_counter()
+
+        def visit(names: list[str], current: Model, figures: dict[str, Any]) -> None:
+            if marginals is not None:
+                with torch.no_grad():
+                    mean = current(rows.test.x).mean
+                kept.update({name: mean.to(torch.float16).numpy() for name in names})
+            if "exact" in names and weight is not None:
+                self._add_known(figures, current, rows, weight)
+
+        figures, _ = self._measured(rows, {name: choice.epoch for name, choice in course.choices.items()}, visit)
+        seconds = time.perf_counter() - began
+        if marginals is not None:
+            marginals.parent.mkdir(parents=True, exist_ok=True)
+            np.savez_compressed(marginals, **kept)
+        return figures, seconds
+
+    def _measured(
+        self, rows: Phase, epochs: dict[str, int], visit: Callable[[list[str], Model, dict[str, Any]], None]
+    ) -> tuple[dict[str, Any], float]:
+        """Train, and measure on test rows after the epoch of each figure; `visit` may add to what was measured.
+
+        Returns:
+            What was measured, per figure, and seconds per epoch.
+        """
+        wanted: dict[int, list[str]] = {}
+        for name, epoch in epochs.items():
+            wanted.setdefault(epoch, []).append(name)
+        figures: dict[str, Any] = {}
 
         def watch(epoch: int, current: Model) -> bool:
             if epoch in wanted:
                 found = self._measure(current, rows)
-                for name in wanted[epoch]:
-                    figures[name] = dict(found)
-                    if marginals is not None:
-                        with torch.no_grad():
-                            kept[name] = current(rows.test.x).mean
-                if "exact" in wanted[epoch] and weight is not None:
-                    sets = self._label_sets(rows.train.y)
-                    figures["exact"]["known"] = sets.exact(sets.scores(current, rows.test.x), rows.test.y, weight)
+                figures.update({name: dict(found) for name in wanted[epoch]})
+                visit(wanted[epoch], current, figures)
             return False
 
-        train(model, rows.train, self.settings, self.seed, max(wanted), watch)
-        seconds = time.perf_counter() - began
-        if marginals is not None:
-            marginals.parent.mkdir(parents=True, exist_ok=True)
-            arrays: dict[str, Any] = {name: kept[name].to(torch.float16).numpy() for name in kept}
-            np.savez_compressed(marginals, **arrays)
+        seconds = train(self.model(rows), rows.train, self.settings, self.seed, max(wanted), watch)
         return {name: figures[name] for name in FIGURES}, seconds
+
+    def _add_known(self, figures: dict[str, Any], model: Model, rows: Phase, weight: float | None) -> float | None:
+        """Add the exact match of prediction by known label sets, where the method has a likelihood to rescore.
+
+        Returns:
+            λ: the one that was given, or else the best one on validation rows.
+        """
+        if self.settings.method != "spl" or self.settings.units != 1:
+            return None
+        sets = self._label_sets(rows.train.y)
+        if weight is None:
+            scores = sets.scores(model, rows.valid.x)
+            weight = max(LAMBDAS, key=lambda value: sets.exact(scores, rows.valid.y, value))
+        figures["exact"]["known"] = sets.exact(sets.scores(model, rows.test.x), rows.test.y, weight)
+        return weight
 
     def course(self, model: Model, rows: Phase) -> Course:
         """Train, and choose an epoch by each figure."""

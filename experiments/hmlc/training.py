@@ -85,7 +85,9 @@ def train(
         if not bool(loss.detach().isfinite()):
             raise SemprolaError(f"the loss is {float(loss.detach())} in epoch {epoch}: try a smaller learning rate")
         spent += time.perf_counter() - began
-        if watch(epoch, averaged.model):
+        with torch.random.fork_rng(devices=[]):  # looking does not change what follows
+            stop = watch(epoch, averaged.model)
+        if stop:
             break
     return spent / epoch
 

@@ -11,7 +11,7 @@ import torch
 
 from experiments.hmlc.data import RawSet
 from experiments.hmlc.run import choose_only
-from experiments.hmlc.settings import Settings, default_settings
+from experiments.hmlc.settings import CONSTRAINED, FIGURES, Settings, default_settings
 from experiments.provenance import provenance, read_json, write_json
 from semprola.errors import FormatError
 
@@ -25,15 +25,14 @@ def candidates(method: str, name: str) -> list[dict[str, Any]]:
 
     Every method tries as many: its learning rate, its network, and what its last layer has to offer.
     """
-    base = default_settings(method, name)
-    tried: list[dict[str, Any]] = [{}, {"lr": 5e-4}, {"dropout": 0.5}]
-    if method in ("spl", "spl-known", "product-spl"):
-        tried.append({"components": 1 if base.components > 1 else 4})
+    usual = default_settings(method, name).dropout
+    tried: list[dict[str, Any]] = [{}, {"lr": 1e-3}, {"dropout": 0.3} if usual < 0.7 else {"features": 128}]
+    if method in CONSTRAINED:
         tried.append({"marginal_weight": 1.0})
     elif method == "semantic-loss":
-        tried += [{"semantic_weight": 0.5}, {"features": 128}]
+        tried.append({"semantic_weight": 0.5})
     else:
-        tried += [{"features": 128}, {"features": 128, "dropout": 0.5}]
+        tried.append({"features": 128} if usual < 0.7 else {"dropout": 0.5})
     return tried
 
 
@@ -42,7 +41,8 @@ def tune(
 ) -> dict[str, Any]:
     """Try the candidates of a method on a set, and record the best; what was tried before is not tried again.
 
-    The best has the largest sum of exact match and AU(PRC) on validation rows, both in percent. No test row is read.
+    The best has the largest sum of exact match and AU(PRC) on validation rows, both in percent. Its epochs, one per
+    figure, are those of the runs that follow. No test row is read.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -54,8 +54,9 @@ def tune(
                 continue
             figures = choose_only(raw, replace(base, **changes), SEED)
             entry["tried"].append({"changes": changes, **figures})
-            best = max(entry["tried"], key=lambda known: known["exact"] + 100 * known["auprc"])
-            entry |= {"chosen": best["changes"], "provenance": provenance(command)}
+            best = max(entry["tried"], key=lambda known: known["exact"]["value"] + 100 * known["auprc"]["value"])
+            epochs = [best[figure]["epoch"] for figure in FIGURES]
+            entry |= {"chosen": best["changes"] | {"chosen": epochs}, "provenance": provenance(command)}
             write_json(folder / FILE, _read(folder) | {f"{raw.name}/{method}": entry})
     finally:
         torch.set_num_threads(threads)

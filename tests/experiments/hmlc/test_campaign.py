@@ -101,7 +101,9 @@ def test_settings_are_chosen_once_on_validation_rows(tmp_path: Path) -> None:
     raw.y[raw.file == 2] = False  # test rows are not looked at
     tried = [{}, {"lr": 1e-9}]
     entry = tune(raw, "fil", tmp_path, tried=tried, command="x")
-    assert entry["chosen"] == {}
+    assert set(entry["chosen"]) == {"chosen"}
+    assert [entry["tried"][0][figure]["epoch"] for figure in ("exact", "hamming", "auprc")] == entry["chosen"]["chosen"]
+    assert chosen_settings(tmp_path, "fil", "enron").chosen == tuple(entry["chosen"]["chosen"])
     assert [known["changes"] for known in entry["tried"]] == tried
     assert tune(raw, "fil", tmp_path, tried=tried)["provenance"]["command"] == "x"  # nothing to do
     content = json.loads((tmp_path / "chosen.json").read_text())
@@ -112,6 +114,21 @@ def test_settings_are_chosen_once_on_validation_rows(tmp_path: Path) -> None:
     (tmp_path / "chosen.json").write_text(json.dumps(content))
     with pytest.raises(FormatError, match="no setting 'speed'"):
         chosen_settings(tmp_path, "fil", "enron")
+
+
+@pytest.mark.usefixtures("small")
+def test_epochs_that_were_chosen_are_followed(tmp_path: Path) -> None:
+    free = Job("enron", replace(Settings(), **SMALL), 0)
+    (expected,) = work([free], tmp_path, say=lambda text: None)
+    fixed = replace(free, settings=replace(free.settings, chosen=tuple(expected["epochs"].values()), epochs=99))
+    (result,) = work([fixed], tmp_path, say=lambda text: None)
+    for part in ("epochs", "valid", "train_only", "retrained", "known_weight"):
+        assert result[part] == expected[part]
+    tune(made_set(), "spl", tmp_path, tried=[{}])
+    (job,) = plan_jobs(["enron"], ["spl"], range(1), tuned=tmp_path)
+    assert job.settings.chosen is not None
+    (variant,) = plan_jobs(["enron"], ["spl"], range(1), {"components": 2}, tmp_path)
+    assert variant.settings.chosen is None
 
 
 @pytest.mark.usefixtures("small")
