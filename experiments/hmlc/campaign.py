@@ -76,10 +76,10 @@ def plan_jobs(
     for seed in seeds:
         for name in order:
             for method in methods:
-                settings = chosen_settings(tuned, method, name) if tuned else default_settings(method, name)
-                if changes:  # a variant chooses its own epochs
-                    settings = replace(settings, chosen=None, **changes)
-                jobs.append(Job(name, settings, seed, variant_name(changes or {})))
+                chosen = chosen_settings(tuned, method, name) if tuned else [default_settings(method, name)]
+                if changes:  # a variant of the settings for exact match, which chooses its own epochs
+                    chosen = [replace(chosen[0], chosen=None, **changes)]
+                jobs += [Job(name, settings, seed, variant_name(changes or {})) for settings in chosen]
     return jobs
 
 
@@ -178,10 +178,13 @@ def _do(job: Job, data: str | None, command: str | None, marginals: Path | None)
 
 def _brief(job: Job, result: dict[str, Any], left: int) -> str:
     final = result["retrained"]
-    known = final["exact"].get("known")
-    return (
-        f"{job.name} {job.settings.method} {job.variant} seed {job.seed}: exact {final['exact']['exact']:.2f}"
-        + (f" (known sets {known:.2f})" if known is not None else "")
-        + f", Hamming {final['hamming']['threshold']['hamming']:.3f}, AU(PRC) {final['auprc']['auprc']:.4f}, "
-        f"{result['seconds']['all']:.0f} s; {left} to go"
-    )
+    parts = []
+    if "exact" in final:
+        known = final["exact"].get("known")
+        parts.append(f"exact {final['exact']['exact']:.2f}" + ("" if known is None else f" (known sets {known:.2f})"))
+    if "hamming" in final:
+        parts.append(f"Hamming {final['hamming']['threshold']['hamming']:.3f}")
+    if "auprc" in final:
+        parts.append(f"AU(PRC) {final['auprc']['auprc']:.4f}")
+    what = " ".join(word for word in (job.name, job.settings.method, job.variant) if word)
+    return f"{what} seed {job.seed}: {', '.join(parts)}, {result['seconds']['all']:.0f} s; {left} to go"

@@ -77,8 +77,8 @@ class Campaign:
         return self.runs.get((name, method), [])
 
     def seeds(self, name: str, method: str) -> int:
-        """How many there are."""
-        return len(self.of(name, method))
+        """How many there are with an exact match."""
+        return len(EXACT.of(self.of(name, method), "retrained"))
 
     def _add(self, name: str, method: str, path: Path) -> None:
         content = read_json(path)
@@ -87,9 +87,9 @@ class Campaign:
         if content["variant"]:
             self.variants.setdefault((name, method, content["variant"]), []).extend(content["runs"])
             return
-        settings = chosen_settings(self.folder, method, name)
+        chosen = chosen_settings(self.folder, method, name)
         for run in content["runs"]:
-            if run["key"] == Job(name, settings, run["seed"]).key:
+            if run["key"] in {Job(name, settings, run["seed"]).key for settings in chosen}:
                 self.runs.setdefault((name, method), []).append(run)
 
 
@@ -143,7 +143,7 @@ def update_ensembles(campaign: Campaign, marginals: Path, data: str | None) -> d
     path = campaign.folder / ENSEMBLES
     known = read_json(path) if path.is_file() else {}
     for (name, method), runs in campaign.runs.items():
-        chosen = sorted(runs, key=lambda run: run["seed"])[:ENSEMBLE_SIZE]
+        chosen = sorted((r for r in runs if "auprc" in r["retrained"]), key=lambda run: run["seed"])[:ENSEMBLE_SIZE]
         seeds = [run["seed"] for run in chosen]
         entry = f"{name}/{method}"
         if len(chosen) < 2 or known.get(entry, {}).get("keys") == [run["key"] for run in chosen]:

@@ -118,7 +118,8 @@ class _Run:
         if not self.settings.choose:
             return rows, Course(choices={name: Choice(self.settings.epochs) for name in FIGURES}), {}, None
         if self.settings.chosen is not None:
-            return self._follow(rows, dict(zip(FIGURES, self.settings.chosen, strict=True)))
+            epochs = dict(zip(FIGURES, self.settings.chosen, strict=True))
+            return self._follow(rows, {name: epoch for name, epoch in epochs.items() if epoch})
         model = self.model(rows)
         course = self.course(model, rows)
         figures = {name: self._measure(choice.restore(model), rows) for name, choice in course.choices.items()}
@@ -129,18 +130,19 @@ class _Run:
         """The first training with epochs that were chosen before."""
         course = Course(choices={name: Choice(epoch) for name, epoch in epochs.items()})
         began = time.perf_counter()
-        weights: list[float | None] = []
+        weight: float | None = None
 
         def visit(names: list[str], current: Model, figures: dict[str, Any]) -> None:
+            nonlocal weight
             seen = look(current, rows.valid, self.scored)
             for name in names:
                 course.choices[name].value = seen[name]
             if "exact" in names:
-                weights.append(self._add_known(figures, current, rows, None))
+                weight = self._add_known(figures, current, rows, None)
 
         figures, course.seconds_per_epoch = self._measured(rows, epochs, visit)
         course.seconds = time.perf_counter() - began
-        return rows, course, figures, weights[0]
+        return rows, course, figures, weight
 
     def _retrain(self, course: Course, weight: float | None, marginals: Path | None) -> tuple[dict[str, Any], float]:
         """The second training, on train and valid rows, measured on test rows at each chosen epoch."""
@@ -184,7 +186,7 @@ class _Run:
             return False
 
         seconds = train(self.model(rows), rows.train, self.settings, self.seed, max(wanted), watch)
-        return {name: figures[name] for name in FIGURES}, seconds
+        return {name: figures[name] for name in epochs}, seconds
 
     def _add_known(self, figures: dict[str, Any], model: Model, rows: Phase, weight: float | None) -> float | None:
         """Add the exact match of prediction by known label sets, where the method has a likelihood to rescore.

@@ -53,8 +53,8 @@ class Settings:
         every: epochs between two looks at the validation rows.
         patience: looks without a better figure before training ends.
         choose: choose the epoch on validation rows. Off for what is published with a number of epochs.
-        chosen: the epochs that were chosen before, on validation rows, one per figure of `FIGURES`; None to choose them
-            in every run.
+        chosen: the epochs that were chosen before, on validation rows, one per figure of `FIGURES`, 0 for a figure that
+            other settings are better for; None to choose them in every run.
         impute: "train" or "file", see `experiments.hmlc.data.phase`.
     """
 

@@ -166,7 +166,7 @@ def gene_ontology(campaign: Campaign, name: str = "cellcycle-go") -> str:
     for method, title in TITLES.items():
         if runs := campaign.of(name, method):
             figures = [spread(figure.of(runs, "retrained"), digits) for figure, digits in _ONTOLOGY]
-            rows.append((title, *figures, str(len(runs))))
+            rows.append((title, *figures, str(campaign.seeds(name, method))))
     if not rows:
         return f"Not run yet: `python -m experiments hmlc --sets {name} --methods hmcnn,fil`."
     return markdown((("", "exact match", "Hamming score", "AU(PRC)", "consistent", "seeds"), rows))
@@ -217,5 +217,5 @@ def _ensemble(ensembles: dict[str, Any], name: str, method: str) -> str:
 
 
 def _seeds(runs: dict[str, list[dict[str, Any]]]) -> str:
-    counts = [len(found) for found in runs.values()]
+    counts = [len(EXACT.of(found, "retrained")) for found in runs.values()]
     return str(counts[0]) if len(set(counts)) == 1 else " / ".join(map(str, counts))

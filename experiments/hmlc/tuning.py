@@ -39,10 +39,9 @@ def candidates(method: str, name: str) -> list[dict[str, Any]]:
 def tune(
     raw: RawSet, method: str, folder: Path, *, tried: Sequence[dict[str, Any]] | None = None, command: str | None = None
 ) -> dict[str, Any]:
-    """Try the candidates of a method on a set, and record the best; what was tried before is not tried again.
+    """Try the candidates of a method on a set, and record what they reach; what was tried before is not tried again.
 
-    The best has the largest sum of exact match and AU(PRC) on validation rows, both in percent. Its epochs, one per
-    figure, are those of the runs that follow. No test row is read.
+    No test row is read.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
@@ -54,27 +53,46 @@ def tune(
                 continue
             figures = choose_only(raw, replace(base, **changes), SEED)
             entry["tried"].append({"changes": changes, **figures})
-            best = max(entry["tried"], key=lambda known: known["exact"]["value"] + 100 * known["auprc"]["value"])
-            epochs = [best[figure]["epoch"] for figure in FIGURES]
-            entry |= {"chosen": best["changes"] | {"chosen": epochs}, "provenance": provenance(command)}
+            entry |= {"provenance": provenance(command)}
             write_json(folder / FILE, _read(folder) | {f"{raw.name}/{method}": entry})
     finally:
         torch.set_num_threads(threads)
     return dict(entry)
 
 
-def chosen_settings(folder: Path, method: str, name: str) -> Settings:
+def chosen_settings(folder: Path, method: str, name: str) -> list[Settings]:
     """The settings that were chosen for a method on a set; the defaults where nothing was tried.
+
+    Exact match and AU(PRC) each have the settings that were best for them on validation rows, which are often the same.
+    The Hamming score takes the better of the two, so that there are no more than two trainings.
+
+    Returns:
+        One or two settings; `chosen` says which figures each is for, and at which epoch.
 
     Raises:
         FormatError: the file of choices names settings that there are not.
     """
-    changes = _read(folder).get(f"{name}/{method}", {}).get("chosen", {})
+    tried: list[dict[str, Any]] = _read(folder).get(f"{name}/{method}", {}).get("tried", [])
+    if not tried:
+        return [default_settings(method, name)]
+    best = {figure: max(tried, key=lambda known: known[figure]["value"]) for figure in ("exact", "auprc")}
+    best["hamming"] = max(best["exact"], best["auprc"], key=lambda known: known["hamming"]["value"])
+    found = [best["exact"]] if best["exact"] is best["auprc"] else [best["exact"], best["auprc"]]
+    return [
+        replace(
+            default_settings(method, name),
+            **_known_settings(one["changes"], folder),
+            chosen=tuple(one[figure]["epoch"] if best[figure] is one else 0 for figure in FIGURES),
+        )
+        for one in found
+    ]
+
+
+def _known_settings(changes: dict[str, Any], folder: Path) -> dict[str, Any]:
     known = {field.name for field in fields(Settings)}
     if set(changes) - known:
         raise FormatError(f"{folder / FILE}: no setting {sorted(set(changes) - known)[0]!r}")
-    made: dict[str, Any] = {key: tuple(value) if isinstance(value, list) else value for key, value in changes.items()}
-    return replace(default_settings(method, name), **made)
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in changes.items()}
 
 
 def _read(folder: Path) -> dict[str, Any]:

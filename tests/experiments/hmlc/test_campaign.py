@@ -11,7 +11,7 @@ from experiments_hmlc_made import made_set
 
 from experiments.hmlc import campaign, report, tables
 from experiments.hmlc.campaign import Job, find_result, plan_jobs, variant_name, work
-from experiments.hmlc.collecting import EXACT, Campaign, rank_sum, update_ensembles
+from experiments.hmlc.collecting import AUPRC, EXACT, Campaign, rank_sum, update_ensembles
 from experiments.hmlc.settings import Settings
 from experiments.hmlc.timing import epoch_seconds, standard_cases
 from experiments.hmlc.tuning import chosen_settings, tune
@@ -101,19 +101,42 @@ def test_settings_are_chosen_once_on_validation_rows(tmp_path: Path) -> None:
     raw.y[raw.file == 2] = False  # test rows are not looked at
     tried = [{}, {"lr": 1e-9}]
     entry = tune(raw, "fil", tmp_path, tried=tried, command="x")
-    assert set(entry["chosen"]) == {"chosen"}
-    assert [entry["tried"][0][figure]["epoch"] for figure in ("exact", "hamming", "auprc")] == entry["chosen"]["chosen"]
-    assert chosen_settings(tmp_path, "fil", "enron").chosen == tuple(entry["chosen"]["chosen"])
     assert [known["changes"] for known in entry["tried"]] == tried
     assert tune(raw, "fil", tmp_path, tried=tried)["provenance"]["command"] == "x"  # nothing to do
+    (settings,) = chosen_settings(tmp_path, "fil", "enron")
+    assert settings.lr == SMALL["lr"]
+    assert settings.chosen == tuple(entry["tried"][0][figure]["epoch"] for figure in ("exact", "hamming", "auprc"))
     content = json.loads((tmp_path / "chosen.json").read_text())
-    content["enron/fil"]["chosen"] = {"gate": [4]}
+    changes = content["enron/fil"]["tried"][0]["changes"]
+    changes["gate"] = [4]
     (tmp_path / "chosen.json").write_text(json.dumps(content))
-    assert chosen_settings(tmp_path, "fil", "enron").gate == (4,)
-    content["enron/fil"]["chosen"] = {"speed": 1}
+    assert chosen_settings(tmp_path, "fil", "enron")[0].gate == (4,)
+    changes["speed"] = 1
     (tmp_path / "chosen.json").write_text(json.dumps(content))
     with pytest.raises(FormatError, match="no setting 'speed'"):
         chosen_settings(tmp_path, "fil", "enron")
+
+
+def _tried(changes: dict[str, object], exact: float, hamming: float, auprc: float) -> dict[str, object]:
+    values = {"exact": (exact, 2), "hamming": (hamming, 4), "auprc": (auprc, 3)}
+    return {"changes": changes} | {name: {"value": value, "epoch": at} for name, (value, at) in values.items()}
+
+
+@pytest.mark.usefixtures("small")
+def test_each_figure_has_the_settings_that_are_best_for_it(tmp_path: Path) -> None:
+    tried = [_tried({}, 5.0, 90.0, 0.2), _tried({"lr": 1e-3}, 4.0, 91.0, 0.3), _tried({"lr": 1e-4}, 3.0, 92.0, 0.1)]
+    (tmp_path / "chosen.json").write_text(json.dumps({"enron/spl": {"tried": tried}}))
+    first, second = chosen_settings(tmp_path, "spl", "enron")
+    assert (first.lr, first.chosen) == (SMALL["lr"], (2, 0, 0))
+    assert (second.lr, second.chosen) == (1e-3, (0, 4, 3))
+    jobs = plan_jobs(["enron"], ["spl"], range(2), tuned=tmp_path)
+    assert len(jobs) == 4
+    results = work(jobs, tmp_path, marginals=tmp_path / "marginals", say=lambda text: None)
+    assert [set(result["retrained"]) for result in results[:2]] == [{"exact"}, {"hamming", "auprc"}]
+    found = Campaign(tmp_path)
+    assert found.seeds("enron", "spl") == 2
+    assert len(AUPRC.of(found.of("enron", "spl"), "train_only")) == 2
+    assert update_ensembles(found, tmp_path / "marginals", None)["enron/spl"]["seeds"] == [0, 1]
 
 
 @pytest.mark.usefixtures("small")
