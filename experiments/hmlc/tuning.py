@@ -25,15 +25,15 @@ def candidates(method: str, name: str) -> list[dict[str, Any]]:
 
     Every method tries as many: its learning rate, its network, and what its last layer has to offer.
     """
-    usual = default_settings(method, name).dropout
-    tried: list[dict[str, Any]] = [{}, {"lr": 1e-3}, {"dropout": 0.3} if usual < 0.7 else {"features": 128}]
+    usual = default_settings(method, name)
+    paths = usual.dropout < 0.7
+    tried: list[dict[str, Any]] = [{}, {"lr": 1e-3}, {"dropout": 0.3} if paths else {"features": 128}]
+    network = {"features": 128} if paths else {"dropout": 0.5}
     if method in CONSTRAINED:
-        tried.append({"marginal_weight": 1.0})
-    elif method == "semantic-loss":
-        tried.append({"semantic_weight": 0.5})
-    else:
-        tried.append({"features": 128} if usual < 0.7 else {"dropout": 0.5})
-    return tried
+        return [*tried, {"marginal_weight": 1.0}, {"components": 1 if usual.components > 1 else 4}]
+    if method == "semantic-loss":
+        return [*tried, {"semantic_weight": 0.5}, network]
+    return [*tried, network, {"features": 128, "dropout": 0.3 if paths else 0.5}]
 
 
 def tune(
