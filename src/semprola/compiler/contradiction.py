@@ -22,6 +22,7 @@ from semprola.compiler.tallies import overdemand, tallies
 from semprola.errors import CompilationBudgetError, UnsatisfiableError
 from semprola.logic import Cnf, Formula, Kind, Leaf
 from semprola.logic.messages import brief
+from semprola.logic.rules import conjuncts
 
 _SECONDS = 8.0
 _MOST_RULES, _MOST_FOLLOWED = 30_000, 500
@@ -154,17 +155,7 @@ def _error(constraint: Formula, rules: Sequence[Formula], found: Contradiction |
 
 def written_rules(constraint: Formula) -> list[Formula]:
     """The rules that a user wrote: the parts of a conjunction, the clauses of a file."""
-    found: dict[Formula, None] = {}
-    stack = [constraint]
-    while stack:
-        rule = stack.pop()
-        if rule.kind is Kind.AND:
-            stack.extend(reversed(rule.args))
-        elif isinstance(rule, Cnf):
-            stack.extend(reversed(list(rule.clause_formulas())))
-        elif rule.kind is not Kind.TRUE:
-            found[rule] = None
-    return list(found)
+    return list(dict.fromkeys(rule for rule in conjuncts(constraint) if rule.kind is not Kind.TRUE))
 
 
 def contradiction(rules: Sequence[Formula], budget: Budget) -> Contradiction | None:
