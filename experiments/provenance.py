@@ -34,7 +34,7 @@ def provenance(command: str | None = None) -> dict[str, Any]:
         "semprola": __version__,
         "python": platform.python_version(),
         "packages": {name: metadata.version(name) for name in _PACKAGES},
-        "commit": _commit(),
+        "commit": source_commit(Path(__file__).resolve().parent),
     }
 
 
@@ -75,14 +75,21 @@ def _command() -> str:
     return " ".join(words)
 
 
-def _commit() -> str | None:
-    """The commit of the source tree, marked if files differ from it; None outside a repository."""
-    here = Path(__file__).resolve().parent
+def source_commit(folder: Path) -> str | None:
+    """The commit of a source tree; None outside a repository.
+
+    It is marked if tracked files differ from it, but for results and the pages that are made from them: a campaign
+    writes these while it runs.
+    """
+    source = ["--", ":/", ":(top,exclude)results", ":(top,exclude)docs"]
     try:
-        found = subprocess.run(
-            ["git", "describe", "--always", "--dirty", "--abbrev=12"],
-            cwd=here, capture_output=True, text=True, timeout=10, check=True,
-        )  # fmt: skip
+        commit = _git(folder, "rev-parse", "--short=12", "HEAD")
+        changed = _git(folder, "status", "--porcelain", "--untracked-files=no", *source)
     except (OSError, subprocess.SubprocessError):
         return None
-    return found.stdout.strip() or None
+    return f"{commit}-dirty" if changed else commit
+
+
+def _git(folder: Path, *words: str) -> str:
+    found = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, timeout=10, check=True)
+    return found.stdout.strip()

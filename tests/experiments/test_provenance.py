@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import subprocess
 from pathlib import Path
 from typing import IO
 
 import pytest
 
-from experiments.provenance import provenance, read_json, write_json
+from experiments.provenance import provenance, read_json, source_commit, write_json
 from semprola._files import write_atomically
 from semprola.errors import FormatError
 
@@ -55,3 +56,24 @@ def test_folders_of_the_machine_are_left_out(tmp_path: Path, monkeypatch: pytest
     assert found["command"].endswith("--data rows --seeds 3")
     assert found["packages"]["torch"]
     assert provenance("my command")["command"] == "my command"
+
+
+def test_results_do_not_make_a_commit_dirty(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        settings = ["-c", "user.name=a", "-c", "user.email=a@example.org"]
+        subprocess.run(["git", *settings, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    assert source_commit(tmp_path) is None
+    for name in ("results", "experiments"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "file").write_text("old")
+    git("init")
+    git("add", ".")
+    git("commit", "-m", "first")
+    commit = source_commit(tmp_path / "experiments")
+    assert commit is not None
+    assert len(commit) == 12
+    (tmp_path / "results" / "file").write_text("new")
+    assert source_commit(tmp_path / "experiments") == commit
+    (tmp_path / "experiments" / "file").write_text("new")
+    assert source_commit(tmp_path / "experiments") == f"{commit}-dirty"
