@@ -126,7 +126,7 @@ def test_emotions_by_hand() -> None:
 
 def test_two_rules_for_one_label() -> None:
     """By hand: the head has the largest of its own score and its bodies' smallest ones."""
-    layer = sp.baselines.CCN(2, "(a & b -> c) & (d & !e -> c)", labels="abcde")
+    layer = sp.baselines.CCN(2, "(a & b -> c) & (d & !e -> c)", labels=list("abcde"))
     h = torch.tensor([0.9, 0.7, 0.2, 0.8, 0.4])
     mean = scores(layer, torch.logit(h)).mean
     assert mean[2].item() == pytest.approx(max(0.2, min(0.9, 0.7), min(0.8, 1 - 0.4)))

@@ -11,7 +11,7 @@ import torch
 
 import semprola as sp
 from semprola.comparison import build_method
-from semprola.errors import IntractableError
+from semprola.errors import IntractableError, LabelError
 
 RULES = "(cat -> animal) & (dog -> animal)"
 QUERIES = {
@@ -64,3 +64,10 @@ def test_scores_can_be_copied_and_pickled(method: str) -> None:
         p = scores(method)
     for other in (copy.copy(p), copy.deepcopy(p), pickle.loads(pickle.dumps(p))):
         assert torch.equal(other.mean, p.mean)
+
+
+@pytest.mark.parametrize("layer", [sp.baselines.FIL, sp.baselines.EBM])
+@pytest.mark.parametrize("labels", ["cat", ["cat", "cat"], ["cat", 3], [""]])
+def test_labels_are_distinct_names(layer: Any, labels: Any) -> None:
+    with pytest.raises(LabelError, match="^labels: "):
+        layer(4, labels)

@@ -88,7 +88,7 @@ def test_arrays_are_plain_npy(tmp_path: Path) -> None:
         (with_header(version="1"), "no valid version"),
         (with_header(version=0), "no valid version"),
         (with_header(labels="abc"), "no valid 'labels'"),
-        (with_header(labels=["cat", 3, "x"]), "labels must be strings"),
+        (with_header(labels=["cat", 3, "x"]), "a name must be a non-empty string"),
         (with_header(labels=["cat", "cat", "b"]), "listed twice"),
         (with_header(labels=["cat", "dog", "animal"]), "digest"),
         (with_header(info=None), "no valid 'info'"),

@@ -95,11 +95,11 @@ class TestLabels:
         ("arguments", "message"),
         [
             ({"labels": ["a"]}, r"mentions 'b' \(and 1 more\), which is not listed: add it to labels="),
-            ({"labels": ["a", "b", "c", "a"]}, "labels lists 'a' twice"),
+            ({"labels": ["a", "b", "c", "a"]}, "labels: 'a' is listed twice"),
             ({"labels": ["a", "b", "c"], "given": ["c"]}, "'c' is both a label and given"),
-            ({"labels": ["a", "b", 3]}, "labels must be strings, not int: 3"),
-            ({"labels": "abc"}, "labels must be a list of names"),
-            ({"given": 5}, "given must be a list of names, not 5"),
+            ({"labels": ["a", "b", 3]}, "labels: a name must be a non-empty string, not 3"),
+            ({"labels": "abc"}, "labels: expected a list of names, not 'abc'"),
+            ({"given": 5}, "given: expected a list of names, not 5"),
         ],
     )
     def test_errors(self, arguments: dict[str, Any], message: str) -> None:

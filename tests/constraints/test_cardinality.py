@@ -74,7 +74,7 @@ def test_combines_with_formulas():
     [
         (["a", "a"], {"exactly": 1}, LabelError, "'a' is listed twice"),
         ([], {"exactly": 1}, LabelError, "at least one label"),
-        ("abc", {"exactly": 1}, LabelError, "not the string 'abc'"),
+        ("abc", {"exactly": 1}, LabelError, "a list of names, not 'abc'"),
         (["a", 3], {"exactly": 1}, LabelError, "non-empty string, not 3"),
         (["a"], {}, ValueError, "give at_least=, at_most= or exactly="),
         (["a"], {"exactly": 1, "at_most": 1}, ValueError, "not both"),

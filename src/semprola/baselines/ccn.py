@@ -12,6 +12,7 @@ from semprola.baselines.common import ScoringLayer, ThresholdScores, binary
 from semprola.baselines.rules import Rule, normal_rules, strata
 from semprola.errors import LabelError
 from semprola.logic import Formula
+from semprola.logic.label_names import checked_names
 
 _INFINITE = float("inf")
 
@@ -51,7 +52,7 @@ class CCN(ScoringLayer):
     ) -> None:
         read = normal_rules(rules)
         named = list(dict.fromkeys(name for rule in read for name in (*rule.positive, *rule.negative, rule.head)))
-        names = tuple(named if labels is None else labels)
+        names = tuple(named) if labels is None else checked_names(labels, "labels")
         unknown = [name for name in named if name not in set(names)]
         if unknown:
             raise LabelError(f"a rule mentions {unknown[0]!r}, which is not among the labels")

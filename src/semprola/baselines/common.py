@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from semprola.distributions import ConstrainedDistribution
 from semprola.errors import IntractableError
+from semprola.logic.label_names import checked_names
 from semprola.nn.gate import hidden_sizes, positive
 
 
@@ -102,8 +103,8 @@ def binary(y: Tensor, shape: Sequence[int]) -> Tensor:
     return on
 
 
-def label_names(labels: int | Iterable[str]) -> tuple[str, ...]:
+def column_names(labels: int | Iterable[str]) -> tuple[str, ...]:
     """Names of the columns: as given, or "1", "2", … for a number of labels."""
     if isinstance(labels, int):
         return tuple(str(number + 1) for number in range(positive(labels, "labels")))
-    return tuple(labels)
+    return checked_names(labels, "labels")

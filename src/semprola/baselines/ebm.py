@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from semprola.baselines.common import LabelScores, ScoringLayer, binary, label_names
+from semprola.baselines.common import LabelScores, ScoringLayer, binary, column_names
 from semprola.nn.gate import positive
 
 _TRAINING = ("pseudo-likelihood", "contrastive")
@@ -47,7 +47,7 @@ class EBM(ScoringLayer):
         inference: str = "mean-field",
         steps: int = 20,
     ) -> None:
-        names = label_names(labels)
+        names = column_names(labels)
         if training not in _TRAINING:
             raise ValueError(f"training must be {' or '.join(map(repr, _TRAINING))}, not {training!r}")
         if inference not in _INFERENCE:

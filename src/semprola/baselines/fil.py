@@ -7,10 +7,10 @@ from typing import Any
 
 import torch
 
+from semprola.baselines.common import column_names
 from semprola.circuit import CircuitBuilder
 from semprola.nn import ProductSPL
 from semprola.nn.base import GateLike
-from semprola.nn.gate import positive
 
 
 class FIL(ProductSPL):
@@ -45,7 +45,7 @@ class FIL(ProductSPL):
         device: Any = None,
         dtype: torch.dtype | None = None,
     ) -> None:
-        names = [str(i + 1) for i in range(positive(labels, "labels"))] if isinstance(labels, int) else list(labels)
+        names = column_names(labels)
         builder = CircuitBuilder(names)
         circuit = builder.build(builder.true())
         options = {"components": components, "dropout": dropout, "device": device, "dtype": dtype}

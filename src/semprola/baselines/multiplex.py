@@ -15,6 +15,7 @@ from semprola.distributions.arguments import check_evidence
 from semprola.distributions.names import as_rows
 from semprola.errors import IntractableError, LabelError, UnsatisfiableError
 from semprola.logic import Formula, parse
+from semprola.logic.label_names import checked_names
 from semprola.nn.gate import positive
 
 
@@ -56,7 +57,7 @@ class MultiplexNet(ScoringLayer):
     ) -> None:
         formula = parse(constraint) if isinstance(constraint, str) else constraint
         terms = terms_of(formula, positive(max_terms, "max_terms"))
-        names = tuple(formula.labels() if labels is None else labels)
+        names = tuple(formula.labels()) if labels is None else checked_names(labels, "labels")
         column = {name: number for number, name in enumerate(names)}
         unknown = [name for name in formula.labels() if name not in column]
         if unknown:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
@@ -14,7 +14,8 @@ import numpy.typing as npt
 
 from semprola.circuit import properties, queries
 from semprola.circuit.vtree import Vtree
-from semprola.errors import FormatError, LabelError
+from semprola.errors import FormatError
+from semprola.logic.label_names import checked_names
 
 LITERAL, PRODUCT, SUM = 0, 1, 2
 
@@ -82,14 +83,15 @@ class Circuit:
 
     def with_info(self, info: Mapping[str, Any]) -> Circuit:
         """The same circuit with a different `info`; nothing is copied."""
-        made = object.__new__(Circuit)
-        made.__dict__.update(self.__dict__, info=MappingProxyType(dict(info)))
-        return made
+        return self._changed("info", MappingProxyType(dict(info)))
 
     def with_source(self, source: Any) -> Circuit:
         """The same circuit with a note of the formula from which it was compiled; nothing is copied."""
-        made = object.__new__(Circuit)
-        made.__dict__.update(self.__dict__, source=source)
+        return self._changed("source", source)
+
+    def _changed(self, name: str, value: Any) -> Circuit:
+        made = Circuit.__new__(Circuit)  # the arrays were checked when this circuit was made
+        made.__dict__.update(self.__dict__, **{name: value})
         return made
 
     # contents -------------------------------------------------------------------------------------------------------
@@ -292,7 +294,7 @@ class Circuit:
     # checks ---------------------------------------------------------------------------------------------------------
 
     def _check(self) -> None:
-        check_names(self.variables)
+        checked_names(self.variables, "labels and given")
         n = self.num_nodes
         if n == 0 or len(self.literal) != n or len(self.child_start) != n + 1:
             raise FormatError(f"circuit arrays disagree: {n} kinds, {len(self.literal)} literals")
@@ -315,17 +317,6 @@ class Circuit:
             raise FormatError("zero_suppressed must have one entry per variable and be false for given variables")
         if self.vtree is not None and self.vtree.num_variables != self.num_variables:
             raise FormatError(f"the vtree has {self.vtree.num_variables} variables, the circuit {self.num_variables}")
-
-
-def check_names(names: Iterable[str]) -> None:
-    """Refuse repeated or non-string names with a LabelError."""
-    seen: set[str] = set()
-    for name in names:
-        if not isinstance(name, str):
-            raise LabelError(f"labels must be strings, not {type(name).__name__}: {name!r}")
-        if name in seen:
-            raise LabelError(f"label {name!r} is listed twice")
-        seen.add(name)
 
 
 def _frozen(values: npt.ArrayLike, dtype: Any) -> npt.NDArray[Any]:

@@ -14,10 +14,11 @@ from pathlib import Path
 
 from semprola._files import write_atomically
 from semprola.circuit.builder import FALSE, CircuitBuilder
-from semprola.circuit.circuit import Circuit, check_names
+from semprola.circuit.circuit import Circuit
 from semprola.circuit.storage import TextFile
 from semprola.circuit.vtree import Vtree
 from semprola.errors import FormatError, LabelError, SemprolaError, UnsatisfiableError
+from semprola.logic.label_names import checked_names
 
 MOST_VARIABLES = 10**6
 """Files with more variables are refused."""
@@ -139,8 +140,8 @@ def variable_names(
     if len(names) != count:
         wanted = f"{len(names)} names (labels and given) were passed"
         raise LabelError(f"{path} has {count} variables, but {wanted}")
-    check_names(names)
-    check_names(given)
+    checked_names(names, path)
+    checked_names(given, "given")
     chosen = set(given)
     for name in given:
         if labels is None and not (name.isascii() and name.isdigit() and 1 <= int(name) <= count):

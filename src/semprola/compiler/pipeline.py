@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterable
-from typing import Any
 
 from semprola.circuit import Circuit
 from semprola.compiler import cache as store
@@ -19,6 +18,7 @@ from semprola.compiler.parts import conjuncts_of, split
 from semprola.compiler.portfolio import check_backend, compile_components, prefers_clauses
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
 from semprola.logic import Cnf, Formula, Leaf, parse
+from semprola.logic.label_names import checked_names
 from semprola.logic.simplify import simplify
 
 _MOST_LITERALS = 200_000
@@ -205,9 +205,9 @@ def _resolve(
     constraint: Formula | Circuit, labels: Iterable[str] | None, given: Iterable[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Labels and given variables, checked against each other and against the constraint."""
-    inputs = _names(given, "given")
+    inputs = checked_names(given, "given")
     mentioned = constraint.variables if isinstance(constraint, Circuit) else constraint.labels()
-    columns = None if labels is None else _names(labels, "labels")
+    columns = None if labels is None else checked_names(labels, "labels")
     if not inputs:
         outputs = set(columns or ())
         inputs = tuple(name for name in _own_inputs(constraint) if name not in outputs)
@@ -241,17 +241,3 @@ def _own_inputs(constraint: Formula | Circuit) -> Iterable[str]:
     if isinstance(constraint, Circuit):
         return constraint.given
     return dict.fromkeys(name for node in constraint.nodes() if isinstance(node, Leaf) for name in node.given)
-
-
-def _names(names: Iterable[Any], what: str) -> tuple[str, ...]:
-    if isinstance(names, str) or not isinstance(names, Iterable):
-        raise LabelError(f"{what} must be a list of names, not {names!r}")
-    listed = tuple(names)
-    seen: set[str] = set()
-    for name in listed:
-        if not isinstance(name, str):
-            raise LabelError(f"{what} must be strings, not {type(name).__name__}: {name!r}")
-        if name in seen:
-            raise LabelError(f"{what} lists {name!r} twice")
-        seen.add(name)
-    return listed

@@ -13,6 +13,7 @@ from semprola.circuit import Circuit
 from semprola.compiler.budget import Budget, Progress
 from semprola.errors import CompilationBudgetError, LabelError
 from semprola.logic import Leaf
+from semprola.logic.label_names import checked_names
 from semprola.logic.messages import brief
 
 MOST_LABELS = 1_000_000
@@ -79,18 +80,9 @@ def label_names(labels: Iterable[str], what: str) -> tuple[str, ...]:
     Raises:
         LabelError: a name is not a string, is empty, or is listed twice; or there are no names.
     """
-    if isinstance(labels, str):
-        raise LabelError(f"{what}: labels must be a list of names, not the string {brief(labels)}")
-    names = tuple(labels)
+    names = checked_names(labels, what)
     if not names:
         raise LabelError(f"{what}: there must be at least one label")
-    seen = set()
-    for name in names:
-        if not isinstance(name, str) or not name:
-            raise LabelError(f"{what}: a label must be a non-empty string, not {brief(name)}")
-        if name in seen:
-            raise LabelError(f"{what}: label {brief(name)} is listed twice")
-        seen.add(name)
     return names
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -77,8 +78,8 @@ class Chain:
             return self
         found = self._elsewhere.get(device)
         if found is None:
-            found = object.__new__(Chain)
-            found.__dict__.update(self.__dict__, _elsewhere={}, _nodes=None)
+            found = copy(self)
+            found._elsewhere, found._nodes = {}, None
             for name in ("allowed", "forbidden", "targets", "final", "not_final", "last_tags"):
                 setattr(found, name, getattr(self, name).to(device))
             self._elsewhere[device] = found
