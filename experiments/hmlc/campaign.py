@@ -23,6 +23,7 @@ from experiments.hmlc.run import VERSION, run
 from experiments.hmlc.settings import Settings, default_settings
 from experiments.hmlc.tuning import chosen_settings
 from experiments.provenance import read_json, write_json
+from semprola.training.progress import duration
 
 BY_COST = (
     "enron", "eisen", "cellcycle", "derisi", "gasch2", "spo", "gasch1", "expr", "seq", "diatoms", "imclef07d",
@@ -124,10 +125,13 @@ def work(
     waiting = [job for job in dict.fromkeys(jobs) if job not in done]
     if done:
         say(f"{len(done)} runs are there, {len(waiting)} to do")
-    for job, result in _results(waiting, data, processes, command, marginals):
+    began = time.perf_counter()
+    for finished, (job, result) in enumerate(_results(waiting, data, processes, command, marginals), start=1):
         keep_result(job, result, folder)
         done[job] = result
-        say(_brief(job, result, len(jobs) - len(done)))
+        left = len(waiting) - finished
+        expected = (time.perf_counter() - began) / finished * left
+        say(_brief(job, result) + (f"; {left} to go, about {duration(expected)}" if left else ""))
     return [done[job] for job in jobs]
 
 
@@ -176,7 +180,7 @@ def _do(job: Job, data: str | None, command: str | None, marginals: Path | None)
     return {"key": job.key, **result}
 
 
-def _brief(job: Job, result: dict[str, Any], left: int) -> str:
+def _brief(job: Job, result: dict[str, Any]) -> str:
     final = result["retrained"]
     parts = []
     if "exact" in final:
@@ -187,4 +191,4 @@ def _brief(job: Job, result: dict[str, Any], left: int) -> str:
     if "auprc" in final:
         parts.append(f"AU(PRC) {final['auprc']['auprc']:.4f}")
     what = " ".join(word for word in (job.name, job.settings.method, job.variant) if word)
-    return f"{what} seed {job.seed}: {', '.join(parts)}, {result['seconds']['all']:.0f} s; {left} to go"
+    return f"{what} seed {job.seed}: {', '.join(parts)}, {result['seconds']['all']:.0f} s"

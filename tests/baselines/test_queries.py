@@ -69,5 +69,5 @@ def test_scores_can_be_copied_and_pickled(method: str) -> None:
 @pytest.mark.parametrize("layer", [sp.baselines.FIL, sp.baselines.EBM])
 @pytest.mark.parametrize("labels", ["cat", ["cat", "cat"], ["cat", 3], [""]])
 def test_labels_are_distinct_names(layer: Any, labels: Any) -> None:
-    with pytest.raises(LabelError, match="^labels: "):
+    with pytest.raises(LabelError, match=r"^labels: "):
         layer(4, labels)

@@ -13,7 +13,9 @@ _SECONDS_BETWEEN_LINES = 15.0
 
 
 class Progress:
-    """Shows the step, the loss, the exact match on validation rows and the throughput. Use it as a context manager.
+    """Shows the step, the loss, the exact match on validation rows, the throughput and the time left.
+
+    Use it as a context manager.
 
     Args:
         title: the name of the run.
@@ -26,6 +28,7 @@ class Progress:
         self._bar: Any = None
         self._task: Any = None
         self._last = time.monotonic()
+        self._first: tuple[float, int] | None = None
 
     def __enter__(self) -> Progress:
         """Open the bar, if there is a terminal and rich is installed."""
@@ -52,18 +55,34 @@ class Progress:
         if history.valid_exact:
             seen += f"  valid {history.valid_exact[-1]:5.1f}  best {history.best_exact:5.1f}"
         seen += f"  {look.rows_per_second:,.0f} rows/s"
+        now = time.monotonic()
+        began, first = self._first = self._first or (now, look.step)  # a run that goes on does not start at step 0
         if self._bar is not None:
             self._bar.update(self._task, completed=look.step, total=look.steps, seen=seen)
-        elif time.monotonic() - self._last > _SECONDS_BETWEEN_LINES:
-            self._last = time.monotonic()
+        elif now - self._last > _SECONDS_BETWEEN_LINES:
+            self._last = now
+            if look.step > first:
+                seen += f"  {duration((now - began) / (look.step - first) * (look.steps - look.step))} left"
             print(f"  {self.title}: step {look.step}/{look.steps}  {seen}", file=sys.stderr, flush=True)
+
+
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it.
+
+    Example:
+        >>> duration(42.1), duration(150), duration(9000)
+        ('42 s', '2 min', '2.5 h')
+    """
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 def _rich_bar() -> Any:
     """A transient bar that fits 80 columns, or None without rich."""
     try:
         from rich.console import Console
-        from rich.progress import BarColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
         from rich.progress import Progress as Bar
     except ImportError:
         return None
@@ -71,6 +90,6 @@ def _rich_bar() -> Any:
         TextColumn("{task.description:<20}"),
         BarColumn(bar_width=14),
         TextColumn("{task.fields[seen]}"),
-        TimeElapsedColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
     )
     return Bar(*columns, console=Console(stderr=True), transient=True)
