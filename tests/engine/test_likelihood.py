@@ -11,6 +11,7 @@ from engine_cases import INF, leaves_of, plans, states
 
 import semprola as sp
 from semprola.engine import encode, likelihood, log_softmax, log_value
+from semprola.engine.backends import BACKENDS, torch_likelihood
 from semprola.engine.backends.library import library
 
 LARGER = {
@@ -146,3 +147,26 @@ def test_what_cannot_be_encoded() -> None:
         layer.encode(torch.zeros(3, 3))
     with pytest.raises(ValueError, match="0 and 1 only"):
         layer.encode(torch.full((1, 2), 0.5))
+
+
+@pytest.mark.parametrize("at_once", [7, 2**17])
+@pytest.mark.parametrize("per_code", [0, 10**6])
+@pytest.mark.parametrize("name", CASES)
+def test_short_cuts_of_the_torch_engine(
+    name: str, per_code: int, at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One sample per row: by codes or by all sums, in portions or at once, the numbers are those of the plain terms."""
+    monkeypatch.setattr(torch_likelihood, "_EDGES_PER_CODE", per_code)
+    monkeypatch.setattr(torch_likelihood, "_NUMBERS_AT_ONCE", at_once)
+    plan = plans(name).layer_explicit
+    rows = torch.cat([states(plan), 1 - states(plan)], 1)[:, None]
+    labels, _, batch = rows.shape
+    logits = 4 * torch.randn((plan.num_logits, 2, batch), dtype=torch.float64)
+    cotangent = torch.randn((1, 2, batch), dtype=torch.float64)
+    backend = BACKENDS[-1]
+    for codes in (encode(plan, rows[:, 0])[None], rows.new_empty((1, batch, 0), dtype=torch.int32)):
+        arguments = (plan, logits, rows, codes)
+        value, slopes = torch_likelihood.dense_both(*arguments, cotangent, labels, backend.support)
+        torch.testing.assert_close(value, torch_likelihood.dense(*arguments, labels, backend.support))
+        expected = torch_likelihood.dense_gradient(*arguments, cotangent, labels, backend.support)
+        torch.testing.assert_close(slopes, expected)

@@ -35,19 +35,20 @@ def log_softmax(plan: Plan, logits: Tensor, alive: Tensor | None = None, *, diff
     return torch.cat([part.flatten(0, 1) for part in parts])
 
 
-def softmax_slopes(plan: Plan, log_weights: Tensor, flows: Tensor) -> Tensor:
+def softmax_slopes(plan: Plan, logits: Tensor, flows: Tensor) -> Tensor:
     """Turn derivatives by log-weights [W, columns] into derivatives by logits [`plan.num_logits`, columns]."""
     if not plan.blocks:
         return flows
     sizes = [sums * fan_in for _, sums, fan_in in plan.blocks]
+    blocks = blocks_of_logits(plan, logits)
     parts = []
-    for (_, _, fan_in), weights, flow in zip(plan.blocks, log_weights.split(sizes), flows.split(sizes), strict=True):
-        own, log_shares = flow.unflatten(0, (-1, fan_in)), weights.unflatten(0, (-1, fan_in))
+    for (_, _, fan_in), block, flow in zip(plan.blocks, blocks, flows.split(sizes), strict=True):
+        own = flow.unflatten(0, (-1, fan_in))
         if fan_in == 2:  # the first edge of a pair has no logit
-            parts.append(torch.addcmul(own[:, 1], log_shares[:, 1].exp(), own[:, 0] + own[:, 1], value=-1))
+            parts.append(torch.addcmul(own[:, 1], torch.sigmoid(block), own[:, 0] + own[:, 1], value=-1))
         else:
-            slopes = torch.addcmul(own, log_shares.exp(), own.sum(1, keepdim=True), value=-1)
-            parts.append(slopes.flatten(0, 1))
+            shares = torch.softmax(block.unflatten(0, (-1, fan_in)), 1)
+            parts.append(torch.addcmul(own, shares, own.sum(1, keepdim=True), value=-1).flatten(0, 1))
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
@@ -61,6 +62,14 @@ def spread_logits(plan: Plan, logits: Tensor) -> Tensor:
     return torch.cat([both, others]) if len(others) else both
 
 
+def blocks_of_logits(plan: Plan, logits: Tensor) -> tuple[Tensor, ...]:
+    """The logits of each block of a plan: one per sum where sums have two edges, else one per edge."""
+    blocks: tuple[Tensor, ...] = logits.split(
+        [sums * (1 if fan_in == 2 else fan_in) for _, sums, fan_in in plan.blocks]
+    )
+    return blocks
+
+
 def logits_of(plan: Plan, log_weights: Tensor) -> Tensor:
     """Logits [`plan.num_logits`, ...] whose `log_softmax` is the given log-weights [W, ...], once normalised."""
     pairs = plan.num_pairs
@@ -69,24 +78,29 @@ def logits_of(plan: Plan, log_weights: Tensor) -> Tensor:
 
 
 def _log_softmax_of_all(plan: Plan, logits: Tensor, differentiable: bool) -> Tensor:
-    sizes = [sums * (1 if fan_in == 2 else fan_in) for _, sums, fan_in in plan.blocks]
     parts: list[Tensor] = []
-    for (_, sums, fan_in), block in zip(plan.blocks, logits.split(sizes), strict=True):
+    for (_, sums, fan_in), block in zip(plan.blocks, blocks_of_logits(plan, logits), strict=True):
         if fan_in == 2:  # much faster than a softmax over pairs that are far apart in memory
-            pair = (F.logsigmoid(-block), F.logsigmoid(block)) if differentiable else _log_sigmoids(block)
-            parts.append(torch.stack(pair, 1).flatten(0, 1))
+            pair = (
+                torch.stack([F.logsigmoid(-block), F.logsigmoid(block)], 1) if differentiable else _log_sigmoids(block)
+            )
+            parts.append(pair.flatten(0, 1))
         else:
             parts.append(torch.log_softmax(block.view(sums, fan_in, -1), 1).flatten(0, 1))
     return parts[0] if len(parts) == 1 else torch.cat(parts)
 
 
-def _log_sigmoids(odds: Tensor) -> tuple[Tensor, Tensor]:
-    """Log-sigmoids of minus the odds and of the odds, from one of them: log σ(x) = log σ(|x|) + min(x, 0).
+def _log_sigmoids(odds: Tensor) -> Tensor:
+    """Log-sigmoids of minus the odds and of the odds [sums, 2, columns]: log σ(x) = log σ(|x|) + min(x, 0).
 
-    The numbers are those of two calls, but slopes at zero are not.
+    The numbers are those of two calls; there are no derivatives.
     """
-    larger = F.logsigmoid(odds.abs())
-    return larger - torch.relu(odds), larger - torch.relu(-odds)
+    both = odds.new_empty((odds.shape[0], 2, *odds.shape[1:]))
+    clipped = odds.abs()
+    larger = F.logsigmoid(clipped)
+    torch.sub(larger, torch.clamp(odds, min=0.0, out=clipped), out=both[:, 0])
+    torch.add(larger, torch.clamp(odds, max=0.0, out=clipped), out=both[:, 1])
+    return both
 
 
 def _normalize(block: Tensor, live: Tensor) -> Tensor:

@@ -162,7 +162,7 @@ class Backend:
         value, flows, _ = self.evaluate(plan, weights, leaves, flows=gradient)
         slopes = None
         if flows is not None:
-            slopes = softmax_slopes(plan, weights, flows).unflatten(1, (components, batch))
+            slopes = softmax_slopes(plan, logits.flatten(1), flows).unflatten(1, (components, batch))
         return value.view(components, batch), slopes
 
     def gate(

@@ -111,23 +111,26 @@ class TorchBackend(Backend):
     def marginal(self, plan: Plan, logits: Tensor, observed: Tensor, *, gradient: bool) -> tuple[Tensor, Tensor | None]:
         # as in the base class, without what nobody asks for: the flow into literals
         def part(logits: Tensor, leaves: Tensor) -> tuple[Tensor, Tensor]:
-            weights = log_softmax(plan, logits, differentiable=False)
+            shape, flat = logits.shape[1:], logits.flatten(1)
+            weights = log_softmax(plan, flat, differentiable=False)
+            columns = weights.shape[1]
             if not gradient:
-                value = passes.upward(plan, weights, leaves, passes.total)[plan.root_row]
-                return value.clone(), logits[:0]
+                values = leaves.new_empty((plan.num_rows, columns))
+                value = passes.upward(plan, weights, leaves, passes.total, values=values)[plan.root_row]
+                return value.clone().view(shape), logits[:0]
             # one piece of memory for both: glibc keeps twice the largest piece that it has freed, and gives the rest
             # back to the system, so that a step with many smaller pieces pays for fresh pages every time
             sizes = [plan.num_rows, plan.num_edges]
-            values, shares = leaves.new_empty((sum(sizes), leaves.shape[1])).split(sizes)
+            values, shares = leaves.new_empty((sum(sizes), columns)).split(sizes)
             passes.upward(plan, weights, leaves, passes.total, values=values, shares=shares)
             value = values[plan.root_row].clone()
             flows = passes.through_edges(plan, shares, value > _NEGATIVE_INFINITY)
-            return value, softmax_slopes(plan, weights, flows[plan.num_fixed :])
+            slopes = softmax_slopes(plan, flat, flows[plan.num_fixed :])
+            return value.view(shape), slopes.unflatten(1, shape)
 
-        _, components, batch = logits.shape
-        leaves = Literals.of_observed(plan, observed, logits.dtype).leaves.repeat(1, components)
-        value, slopes = by_columns(plan, part, logits.flatten(1), leaves)
-        return value.view(components, batch), slopes.unflatten(1, (components, batch)) if gradient else None
+        leaves = Literals.of_observed(plan, observed, logits.dtype).leaves
+        value, slopes = by_columns(plan, part, logits, leaves, copies=logits.shape[1])
+        return value, slopes if gradient else None
 
     def encode(self, plan: Plan, rows: Tensor) -> Tensor:
         used, some = self.support(plan, leaves_of(rows), "active")

@@ -56,16 +56,17 @@ def columns_at_once(plan: Plan, like: Tensor) -> int:
 
 
 @torch.no_grad()
-def by_columns(plan: Plan, function: Callable[..., Any], *tensors: Tensor | None) -> Any:
+def by_columns(plan: Plan, function: Callable[..., Any], *tensors: Tensor | None, copies: int = 1) -> Any:
     """Call a function of tensors [..., columns] on chunks of columns that fit the budget, without derivatives.
 
     Args:
         plan: the plan that the function evaluates.
         function: returns a tensor, or a tuple of tensors, [..., columns].
         tensors: its arguments; None is passed through.
+        copies: how many columns of the plan the function evaluates for each column of the tensors.
     """
     like = next(t for t in tensors if t is not None)
-    columns, step = like.shape[-1], columns_at_once(plan, like)
+    columns, step = like.shape[-1], max(1, columns_at_once(plan, like) // max(1, copies))
     if columns <= step:
         return function(*tensors)
     results: list[Tensor] = []

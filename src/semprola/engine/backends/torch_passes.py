@@ -45,7 +45,7 @@ def upward(
     Args:
         plan: the plan, with E edges of which W carry weights.
         weights: log-weights of the edges that have one [W, columns]; None for weights of one.
-        leaves: log-values of the literals [2 variables, columns].
+        leaves: log-values of the literals [2 variables, columns]; with `values`, fewer columns are repeated.
         rule: what a sum makes of its edges.
         values: to be filled with the result [rows, columns]; made if None.
         shares: to be filled with the shares of all edges [E, columns], if wanted.
@@ -54,9 +54,10 @@ def upward(
     Returns:
         values [rows, columns]
     """
-    columns = leaves.shape[1]
-    values = leaves.new_empty((plan.num_rows, columns)) if values is None else values
-    values[: plan.num_leaves] = leaves
+    values = leaves.new_empty((plan.num_rows, leaves.shape[1])) if values is None else values
+    columns = values.shape[1]
+    if columns:
+        values[: plan.num_leaves].view(len(leaves), -1, leaves.shape[1]).copy_(leaves[:, None])
     for step in plan.on(leaves.device).steps:
         edges = gather_sum(values, step.factors, step.offsets)
         if weights is not None and step.edges.start >= plan.num_fixed:
