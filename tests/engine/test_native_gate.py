@@ -72,6 +72,13 @@ def test_is_binary(dtype: torch.dtype) -> None:
     rows = torch.randint(0, 2, (40, 70)).to(dtype)
     assert is_binary(rows)
     assert is_binary(rows[:, ::2])
+    assert is_binary(rows.T)
+    assert is_binary(rows[:1].expand(3, -1))
+    for wrong in (2, float("nan")) if dtype.is_floating_point else (2,):
+        bad = rows.unflatten(0, (-1, 1)).clone().permute(2, 0, 1)
+        assert is_binary(bad)
+        bad[-1, -1, -1] = wrong
+        assert not is_binary(bad)
     assert is_binary(rows[:0])
     rows[39, 69] = 2
     assert not is_binary(rows)

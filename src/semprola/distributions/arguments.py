@@ -78,7 +78,7 @@ def check_finite(value: Tensor, batch_shape: Sequence[int], what: str) -> None:
         raise ValueError(f"{what} on the meta device have no values: move the layer and its features to a real device")
     value = value.detach()
     # a sum takes an eighth of the time of checking every number; it may overflow although all are finite
-    if bool(torch.isfinite(value.sum())):
+    if math.isfinite(value.sum()):
         return
     finite = torch.isfinite(value)
     if bool(finite.all()):
@@ -94,12 +94,14 @@ def flat_rows(value: Tensor, labels: int, batch_shape: torch.Size, like: Tensor)
     _check_real(value, f"a tensor of {labels} labels")
     if value.dim() == 0 or value.shape[-1] != labels:
         raise ValueError(f"expected rows of {labels} labels, got a tensor of shape {tuple(value.shape)}")
-    try:
-        shape = torch.broadcast_shapes(value.shape[:-1], batch_shape)
-    except RuntimeError:
-        raise ValueError(
-            f"a tensor of shape {tuple(value.shape)} does not fit batch {tuple(batch_shape)} of {labels} labels"
-        ) from None
+    shape = batch_shape
+    if value.shape[:-1] != batch_shape:
+        try:
+            shape = torch.broadcast_shapes(value.shape[:-1], batch_shape)
+        except RuntimeError:
+            raise ValueError(
+                f"a tensor of shape {tuple(value.shape)} does not fit batch {tuple(batch_shape)} of {labels} labels"
+            ) from None
     rows = value.to(like).expand(*shape, labels)
     if shape[len(shape) - len(batch_shape) :] != batch_shape:
         if math.prod(batch_shape) != 1:

@@ -202,6 +202,8 @@ class NativeBackend(Backend):
         return slopes
 
     def is_binary(self, values: Tensor) -> bool:
+        if not values.is_contiguous():  # the order does not matter, so that of memory will do
+            values = values.permute(sorted(range(values.dim()), key=values.stride, reverse=True))
         if values.dtype not in _TYPES or not values.is_contiguous():
             return super().is_binary(values)
         return bool(_function("is_binary", values.dtype)(values.data_ptr(), values.numel()))
