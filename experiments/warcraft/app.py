@@ -19,8 +19,9 @@ from experiments.warcraft.larger import measure_grids
 from experiments.warcraft.models import METHODS, ModelSettings
 from experiments.warcraft.nets import NETS
 from experiments.warcraft.paths import NEIGHBOURS
-from experiments.warcraft.report import GRIDS, write_report
+from experiments.warcraft.report import GRIDS, SHARES, write_report
 from experiments.warcraft.runs import Task, path_constraint, run
+from experiments.warcraft.shares import measure_shares
 from experiments.warcraft.tables import print_summary
 from experiments.warcraft.tuning import chosen_settings, tune, tuned_methods
 from semprola.training import FitSettings
@@ -52,7 +53,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = _parser().parse_args(arguments)
     if options.grids:
         write_json(options.out / GRIDS, measure_grids(cache=options.cache))
-    if options.report or options.grids:
+    if options.shares:
+        precisions = {net: training.precision for net, training in TRAINING.items()}
+        write_json(options.out / SHARES, measure_shares(precisions, cache=options.cache))
+    if options.report or options.grids or options.shares:
         print(write_report(options.out))
         return 0
     methods = tuple(options.methods.split(",")) if options.methods else DEFAULT_METHODS[options.net]
@@ -178,6 +182,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--map-seed", type=int, default=0, help="of generated maps")
     parser.add_argument("--cache", type=Path, default=None, help="folder for generated maps")
     parser.add_argument("--grids", action="store_true", help="only measure how far the constraint goes")
+    parser.add_argument("--shares", action="store_true", help="only measure the layer's share of a training step")
     parser.add_argument("--gallery", action="store_true", help="only draw pictures: FIL first, a layer last")
     parser.add_argument("--report", action="store_true", help="only rewrite the tables of docs/warcraft.md")
     parser.add_argument("--quick", action="store_true", help=SHORT)

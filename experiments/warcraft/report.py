@@ -10,6 +10,7 @@ from experiments.evidence import update_pages
 from experiments.provenance import read_json
 from experiments.warcraft.larger import grids_markdown
 from experiments.warcraft.models import METHODS
+from experiments.warcraft.shares import shares_markdown
 from experiments.warcraft.tables import NETS, PUBLISHED, chosen_markdown, markdown, rows_of
 from experiments.warcraft.tuning import FILE as CHOSEN
 from semprola._files import write_atomically
@@ -18,6 +19,7 @@ from semprola.errors import FormatError
 PAGE = Path("docs/warcraft.md")
 RESULTS = Path("results/warcraft")
 GRIDS = "grids.json"
+SHARES = "shares.json"
 _COMPARED = ("fil", "semantic-loss", "nesy-entropy", "spl", "product-spl")
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 
@@ -47,6 +49,7 @@ def sections(folder: Path) -> str:
         if table := markdown(results, net):
             parts.append(_fold(f"{title[0].upper()}{title[1:]}, all figures", table))
     parts += _optional(folder / GRIDS, "Larger grids", grids_markdown)
+    parts += _optional(folder / SHARES, "The layer's share of a training step", shares_markdown)
     parts += _optional(folder / CHOSEN, "What was chosen on validation maps", chosen_markdown)
     return "\n".join(parts)
 

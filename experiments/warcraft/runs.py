@@ -95,7 +95,6 @@ def run(
         "outside": {name: float((maps.labels.sum(1) > task.longest).mean()) for name, maps in _parts(task)},
         "valid": measure(model, task.valid, task.longest),
         "test": measure(model, task.test, task.longest),
-        "layer_share": layer_share(model, task),
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "history": {
             "step": history.step,
@@ -127,35 +126,6 @@ def measure(model: PathModel, maps: Maps, longest: int) -> dict[str, Any]:
     if costs:
         result["rank_correlation"] = rank_correlation(np.concatenate(costs), maps.costs)
     return {key: _rounded(value) for key, value in result.items()}
-
-
-def layer_share(model: PathModel, task: Task, batch: int = 128, rounds: int = 3) -> float:
-    """Share of a training step that the layer and the loss take, the network in front of them left out."""
-    index = np.arange(min(batch, len(task.train)))
-    index = index[task.train.labels[index].sum(1) <= task.longest]
-    x = torch.from_numpy(np.array(task.train.pictures[index])).flatten(1)
-    y = torch.from_numpy(task.train.labels[index])
-    model.train()
-    state = {name: value.clone() for name, value in model.state_dict().items()}
-    whole = min(_seconds(lambda: model.loss(x, y).backward()) for _ in range(rounds))
-    net = _network(model)
-    seen = model.inputs(x)
-    outputs = net(seen)
-    alone = min(_seconds(lambda: net(seen).backward(torch.ones_like(outputs))) for _ in range(rounds))
-    model.load_state_dict(state)
-    model.zero_grad()
-    return round(max(0.0, 1 - alone / whole), 3)
-
-
-def _network(model: PathModel) -> Any:
-    head: Any = model.head
-    return head.net if hasattr(head, "net") else head.gate
-
-
-def _seconds(work: Any) -> float:
-    began = time.process_time()
-    work()
-    return time.process_time() - began
 
 
 def _valid(task: Task, settings: ModelSettings) -> tuple[torch.Tensor, torch.Tensor] | None:

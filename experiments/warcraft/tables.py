@@ -14,7 +14,7 @@ PUBLISHED = {
     "product-spl": (78.2, 96.3, 100.0),
 }
 """The paper's exact match, Hamming score and consistency, on the published maps with ResNet-18."""
-COLUMNS = ("exact", "optimal", "cost ratio", "Hamming", "Hamming*", "consistent", "layer", "CPU s")
+COLUMNS = ("exact", "optimal", "cost ratio", "Hamming", "Hamming*", "consistent", "CPU s")
 NETS = {
     "grid": "grid net",
     "costs": "cost net",
@@ -93,7 +93,6 @@ def _cells(runs: Sequence[dict[str, Any]]) -> list[str]:
         _spread([row["hamming"] for row in test], 2),
         _spread([row["hamming_decoder"]["hamming"] for row in test], 2),
         f"{mean(row['consistent'] for row in test):.1f}",
-        f"{100 * mean(run['layer_share'] for run in runs):.0f} %",
         f"{mean(run['history']['processor_seconds'] for run in runs):.0f}",
     ]
 

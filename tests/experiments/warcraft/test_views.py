@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from experiments.provenance import write_json
-from experiments.warcraft import app, larger, report, tuning
+from experiments.warcraft import app, larger, report, shares, tuning
 from experiments.warcraft.dataset import generated_maps
 from experiments.warcraft.models import ModelSettings, PathModel
 from experiments.warcraft.paths import distances, least_cost_paths, path_costs, tenths
@@ -90,6 +90,14 @@ def test_settings_are_chosen_on_validation_maps(tmp_path: Path, monkeypatch: pyt
     assert chosen == replace(training, **best["changes"]["training"])
     assert settings.sigma == best["changes"]["model"].get("sigma", 0.5)
     assert tuning.tuned_methods(("fil", "spl", "hmm", "product-spl")) == ["fil", "product-spl"]
+
+
+def test_shares_of_a_step(tmp_path: Path) -> None:
+    result = shares.measure_shares({"costs": "float32"}, shares.MODELS[-1:], batch=4, rounds=1, cache=tmp_path)
+    (row,) = result["rows"]
+    assert row["net"] == "costs"
+    assert 0 < row["layer"] < row["step"]
+    assert "| cost net, float32 | SPL, two circuits, M = 1 | " in shares.shares_markdown(result)
 
 
 def test_larger_grids_and_the_page(tmp_path: Path) -> None:
