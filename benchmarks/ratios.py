@@ -118,16 +118,18 @@ def _within(result: dict[str, Any], task: str, engine: str) -> Iterator[Ratio]:
 
 
 def _weak(result: dict[str, Any]) -> Iterator[Ratio]:
-    rows = {(row["layer"], row["labels"], row["batch"]): row["cpu_ms"] for row in result.get("weak", [])}
+    measured = result.get("weak", [])
+    rows = {(row["layer"], row["labels"], row["batch"], row["engine"]): row["cpu_ms"] for row in measured}
     beside = {"SPL": ("log Z", "time of log Z with gradient"), "ProductSPL": ("full", "time on full labels")}
     for layer, (other, words) in beside.items():
-        found = {
-            f"batch {batch}": ms / rows[layer, other, batch]
-            for (kind, what, batch), ms in rows.items()
-            if kind == layer and what == "half" and (layer, other, batch) in rows
-        }
-        if found:
-            yield _largest(f"a step of {layer} on half-observed labels: time / {words}", found)
+        for engine in dict.fromkeys(row["engine"] for row in measured):
+            found = {
+                f"batch {batch}": ms / rows[layer, other, batch, engine]
+                for (kind, what, batch, where), ms in rows.items()
+                if (kind, what, where) == (layer, "half", engine) and (layer, other, batch, engine) in rows
+            }
+            if found:
+                yield _largest(f"{engine} step of {layer} on half-observed labels: time / {words}", found)
 
 
 def _mixtures(result: dict[str, Any]) -> Iterator[Ratio]:

@@ -137,12 +137,12 @@ def _networks(networks: list[dict[str, Any]]) -> str:
 
 
 def _weak(rows: list[dict[str, Any]]) -> str:
-    times = {(row["layer"], row["batch"], row["labels"]): row["cpu_ms"] for row in rows}
-    lines = [["layer", "batch", "full labels", "half observed", "x", "log Z with gradient", "x"]]
-    for layer, batch in dict.fromkeys((row["layer"], row["batch"]) for row in rows):
-        full, half, dense = (times.get((layer, batch, what)) for what in ("full", "half", "log Z"))
+    times = {(row["layer"], row["engine"], row["batch"], row["labels"]): row["cpu_ms"] for row in rows}
+    lines = [["layer", "engine", "batch", "full labels", "half observed", "x", "log Z with gradient", "x"]]
+    for layer, engine, batch in dict.fromkeys((row["layer"], row["engine"], row["batch"]) for row in rows):
+        full, half, dense = (times.get((layer, engine, batch, what)) for what in ("full", "half", "log Z"))
         beside = [_number(half / full) if half and full else "–", _number(half / dense) if half and dense else "–"]
-        lines.append([layer, str(batch), _number(full), _number(half), beside[0], _number(dense), beside[1]])
+        lines.append([layer, engine, str(batch), _number(full), _number(half), beside[0], _number(dense), beside[1]])
     return (
         "A training step on the hierarchy cellcycle with four components, without the network before the gate's "
         "outputs. Each label is observed with probability 1/2. The log Z beside it is of the same circuit, with "

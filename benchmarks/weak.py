@@ -9,14 +9,15 @@ from torch import Tensor
 
 import semprola as sp
 from benchmarks.measure import side_by_side
-from benchmarks.tasks import Run, gradient
+from benchmarks.tasks import Run, gradient, with_engine
 from semprola.engine import log_softmax, log_value
 
 COMPONENTS = 4
+ENGINES = ("native", "torch")
 
 
 def weak_labels(circuit: sp.Circuit, batch: int, rounds: int, seconds: float) -> list[dict[str, Any]]:
-    """Times of a step of both kinds of layer, from the gate's outputs on, with four components.
+    """Times of a step of both kinds of layer with each engine, from the gate's outputs on, with four components.
 
     Args:
         circuit: the compiled constraint.
@@ -26,15 +27,20 @@ def weak_labels(circuit: sp.Circuit, batch: int, rounds: int, seconds: float) ->
     """
     single = _Steps(sp.SPL(1, circuit, components=COMPONENTS), batch)
     product = _Steps(sp.ProductSPL(1, circuit, components=COMPONENTS), batch)
-    runs: dict[tuple[str, str], Run] = {
+    steps: dict[tuple[str, str], Run] = {
         ("SPL", "full"): single.full(),
         ("SPL", "half"): single.half(),
         ("SPL", "log Z"): single.log_z(),
         ("ProductSPL", "full"): product.full(),
         ("ProductSPL", "half"): product.half(),
     }
+    chosen = {(*key, engine): with_engine(engine, step) for engine in ENGINES for key, step in steps.items()}
+    runs = {key: run for key, run in chosen.items() if not isinstance(run, str)}
     measured = side_by_side(runs, rounds, seconds)
-    return [{"layer": layer, "labels": what, "batch": batch, **measured[layer, what]} for layer, what in runs]
+    return [
+        {"layer": layer, "labels": what, "engine": engine, "batch": batch, **measured[layer, what, engine]}
+        for layer, what, engine in runs
+    ]
 
 
 class _Steps:

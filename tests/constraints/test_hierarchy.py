@@ -14,6 +14,7 @@ import pytest
 import torch
 
 import semprola as sp
+from semprola.compiler.backends.topdown.native import native_library
 from semprola.constraints import hierarchy, hierarchy_dag, hierarchy_ideals, suggest
 from semprola.errors import CompilationBudgetError, LabelError
 
@@ -406,6 +407,7 @@ def _down_to_leaves(graph):
 
 
 @pytest.mark.slow
+@pytest.mark.skipif(native_library() is None, reason="the native module is not built: compiling takes many minutes")
 def test_gene_ontology(shared_data):
     """A DAG of 3,574 labels; the count equals that of the same implications compiled by the top-down compiler."""
     with lzma.open(shared_data / "hmc_go" / "eisen_GO.train.arff.xz", "rt", errors="replace") as lines:
