@@ -281,7 +281,7 @@ def _warcraft(folder: Path) -> list[str]:
         run = read_json(path)
         found.setdefault(run["model"]["method"], []).append(run["test"]["exact"])
     ours = [_mean(found[method]) if method in found else "–" for method in ("semantic-loss", "spl", "product-spl")]
-    title = "[3: Warcraft](warcraft.md)" + ("" if found else ", not finished")
+    title = "[3: Warcraft](warcraft.md), ours on generated maps" + ("" if found else ", not finished")
     other = f"{WARCRAFT['semantic-loss'][0]:.1f} (semantic loss)"
     return [title, "exact match, %", other, f"{WARCRAFT['product-spl'][0]:.1f} (two circuits)", *ours]
 
