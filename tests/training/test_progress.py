@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 from semprola.training import progress
@@ -19,6 +21,19 @@ def test_lines_say_how_long_it_will_take(monkeypatch: pytest.MonkeyPatch, capsys
     lines = capsys.readouterr().err.splitlines()
     assert [line.split("rows/s")[1].strip() for line in lines] == ["", "2 min left", "75 s left"]
     assert all(len(line) < 80 for line in lines)
+
+
+def test_the_bar_fits_80_columns() -> None:
+    rich = pytest.importorskip("rich.progress")
+    console = pytest.importorskip("rich.console").Console(file=io.StringIO(), width=80, force_terminal=True)
+    bar = rich.Progress(*progress._rich_bar().columns, console=console)
+    seen = "loss  16.63  valid 13.7  15,258 rows/s"
+    bar.update(bar.add_task("semantic-loss, resnet18, seed 0", total=790, seen=seen), completed=200)
+    console.print(bar.get_renderable())
+    (line,) = console.file.getvalue().splitlines()
+    assert seen in line
+    assert "━" in line
+    assert "-:--:--" in line  # the time left, not known yet
 
 
 def test_a_quiet_run_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:

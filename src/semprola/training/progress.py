@@ -51,9 +51,9 @@ class Progress:
         if self.quiet:
             return
         history = look.history
-        seen = f"loss {look.loss:7.3f}"
+        seen = f"loss {look.loss:6.2f}"
         if history.valid_exact:
-            seen += f"  valid {history.valid_exact[-1]:5.1f}  best {history.best_exact:5.1f}"
+            seen += f"  valid {history.valid_exact[-1]:4.1f}"
         seen += f"  {look.rows_per_second:,.0f} rows/s"
         now = time.monotonic()
         began, first = self._first = self._first or (now, look.step)  # a run that goes on does not start at step 0
@@ -87,7 +87,7 @@ def _rich_bar() -> Any:
     except ImportError:
         return None
     columns = (
-        TextColumn("{task.description:<20}"),
+        TextColumn("{task.description:<20.20}"),
         BarColumn(bar_width=14),
         TextColumn("{task.fields[seen]}"),
         TimeRemainingColumn(elapsed_when_finished=True),
