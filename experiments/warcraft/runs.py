@@ -45,7 +45,7 @@ class Task:
     neighbours: int = 4
 
 
-def path_constraint(side: int, longest: int, neighbours: int = 4) -> Circuit:
+def path_constraint(side: int, longest: int, neighbours: int = 4, *, cache: bool = True) -> Circuit:
     """Simple paths from the top-left to the bottom-right cell of at most so many edges, with 4 or 8 neighbours.
 
     Example:
@@ -53,7 +53,8 @@ def path_constraint(side: int, longest: int, neighbours: int = 4) -> Circuit:
         6
     """
     corner = (side - 1, side - 1)
-    return compile(simple_paths(grid(side, neighbours), source=(0, 0), target=corner, max_length=longest))
+    paths = simple_paths(grid(side, neighbours), source=(0, 0), target=corner, max_length=longest)
+    return compile(paths, cache=cache)
 
 
 def run(
