@@ -60,6 +60,30 @@ def test_preferences() -> None:
     says("docs/preferences.md", f"A share of 21 % of 986 test rows has a standard error of {error:.1f} points")
 
 
+def test_warcraft() -> None:
+    def mean(name: str, *keys: str) -> float:
+        runs = [read_json(path) for path in sorted((RESULTS / "warcraft").glob(f"{name}-seed?.json"))]
+        return sum(run[keys[0]][keys[1]] for run in runs) / len(runs)
+
+    page = "docs/warcraft.md"
+    grid = {name: mean(f"grid-{name}", "test", "exact") for name in ("fil", "semantic-loss", "nesy-entropy")}
+    two = mean("grid-product-spl", "test", "exact")
+    says(
+        page, f"finds the labelled path on {two:.1f} % of the maps, the best of the others on {max(grid.values()):.1f}"
+    )
+    says("docs/evidence.md", f"two circuits find {two:.1f} %, independent edges {grid['fil']:.1f} % (five seeds)")
+    names = ("product-spl4", "fil", "semantic-loss")
+    layer, independent, loss = (mean(f"resnet18-{name}", "test", "exact") for name in names)
+    says(page, f"it finds {layer:.1f} %, independent edges {independent:.1f} and the semantic loss {loss:.1f};")
+    says("docs/evidence.md", f"finds {layer - independent:.0f} points more of the paths than without a layer")
+    says(page, f"the layer's paths cost {mean('resnet18-product-spl4', 'test', 'cost_ratio'):.3f} times the least cost")
+    says(page, f"The grid net's paths cost {mean('grid-product-spl', 'test', 'cost_ratio'):.3f} times the least cost")
+    solver, own = (mean(f"costs-{name}-8", "test", "optimal") for name in ("perturbed", "product-spl"))
+    says(page, f"a little more often than the layer ({solver:.1f} and {own:.1f} %)")
+    seconds = [mean(f"costs-{name}-8", "history", "processor_seconds") for name in ("perturbed", "product-spl")]
+    assert 0.4 < seconds[0] / seconds[1] < 0.6  # "in half the time"
+
+
 def test_which_layer() -> None:
     rows = [line.split("|")[1:-1] for line in evidence.layers_table(RESULTS).splitlines()[2:]]
     gaps = [float(row[3]) - float(row[2]) for row in rows]
