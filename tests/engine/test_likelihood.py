@@ -156,7 +156,7 @@ def test_short_cuts_of_the_torch_engine(
     name: str, per_code: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """One sample per row: by codes or by all sums, in portions or at once, the numbers are those of the plain terms."""
-    monkeypatch.setattr(torch_likelihood, "_EDGES_PER_CODE", per_code)
+    monkeypatch.setattr(torch_likelihood, "_LOGITS_PER_CODE", per_code)
     monkeypatch.setattr(torch_likelihood, "_NUMBERS_AT_ONCE", at_once)
     plan = plans(name).layer_explicit
     rows = torch.cat([states(plan), 1 - states(plan)], 1)[:, None]

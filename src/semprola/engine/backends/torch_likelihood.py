@@ -16,7 +16,7 @@ Support = Callable[[Plan, Tensor, str], tuple[Tensor, Tensor]]
 """`Backend.support`, or an operator that does the same."""
 
 _NEGATIVE_INFINITY = float("-inf")
-_EDGES_PER_CODE = 4
+_LOGITS_PER_CODE = 4
 """How many logits are passed over in the time in which one is looked up."""
 _NUMBERS_AT_ONCE = 2**17
 """Sums are taken in portions of about this many logits, so that temporary tensors stay in the caches."""
@@ -53,7 +53,7 @@ def _both_of_one(
     """The same for one sample per row and no given variable, with few passes over the logits."""
     pairs, coded = plan.num_pairs, codes.shape[-1]
     only_pairs = 2 * pairs == plan.num_weights
-    if coded and pairs and only_pairs and coded * _EDGES_PER_CODE <= pairs:
+    if coded and pairs and only_pairs and coded * _LOGITS_PER_CODE <= pairs:
         value, slope = _taken_pairs(logits, codes)
         some = (codes != -2).all(-1)
     else:
