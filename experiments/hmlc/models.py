@@ -82,10 +82,27 @@ def network(in_features: int, width: int, features: int | None, dropout: float) 
     """Two hidden layers with ReLU and dropout, then one linear layer if `features` says how wide it is."""
     layers: list[nn.Module] = []
     for size_in in (in_features, width):
-        layers += [nn.Linear(size_in, width), nn.ReLU(), nn.Dropout(dropout)]
+        layers += [nn.Linear(size_in, width), nn.ReLU(), Dropout(dropout)]
     if features is not None:
         layers.append(nn.Linear(width, features))
     return nn.Sequential(*layers)
+
+
+class Dropout(nn.Dropout):
+    """Dropout that draws a byte per unit, in place of torch's float, which took a tenth of a training step.
+
+    The probability is the nearest multiple of 1/256, such as 0.699 for 0.7.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        """The units that are kept, scaled up, and zeros."""
+        kept = round(256 * (1 - self.p))
+        if not self.training or kept == 256:
+            return x
+        # whole words, because drawing a word takes as long as drawing a byte
+        words = torch.empty(-(-x.numel() // 8), dtype=torch.int64).random_(-(2**63), None)
+        mask = words.view(torch.uint8)[: x.numel()].view(x.shape) < kept
+        return x * mask.to(x.dtype).mul_(256 / kept)
 
 
 def plain_rule(graph: Any) -> Hierarchy:
