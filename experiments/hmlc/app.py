@@ -23,6 +23,9 @@ def hmlc(
     methods: Annotated[str, typer.Option(help="comma-separated, or all")] = MAIN_METHODS,
     seeds: Annotated[int, typer.Option(help="runs per set and method", min=1)] = 10,
     first_seed: Annotated[int, typer.Option(help="number of the first run", min=0)] = 0,
+    train_only: Annotated[
+        int | None, typer.Option(help="seeds below this are also trained on train rows only  [default: all]", min=0)
+    ] = None,
     data: Annotated[Path | None, typer.Option(help="folder with the published files (or SEMPROLA_DATA)")] = None,
     jobs: Annotated[int, typer.Option(help="processes", min=1)] = 1,
     out: Annotated[Path, typer.Option(help="folder for results  [default: results/hmlc; out/hmlc-quick]")] = RESULTS,
@@ -49,7 +52,6 @@ def hmlc(
     # here and not above: --help need not wait for torch
     from experiments.evidence import update_pages
     from experiments.hmlc.campaign import plan_jobs, work
-    from experiments.hmlc.data import load_raw
     from experiments.hmlc.report import write_report
     from experiments.hmlc.sets import TWELVE, find_set
     from experiments.hmlc.tables import print_summary
@@ -72,10 +74,8 @@ def hmlc(
         seeds, changes = 1, {**_QUICK, **changes}
     keep(f"finished runs are in {out}; repeat the command to go on")
     if tune:
-        for name in names:
-            for method in chosen:
-                tune_settings(load_raw(name, folder), method, out)
-    jobs_to_do = plan_jobs(names, chosen, range(first_seed, first_seed + seeds), changes, out)
+        tune_settings(names, chosen, out, data=folder, processes=jobs)
+    jobs_to_do = plan_jobs(names, chosen, range(first_seed, first_seed + seeds), changes, out, train_only)
     results = work(jobs_to_do, out, data=folder, processes=jobs, marginals=None if quick else marginals)
     print(json.dumps(results)) if as_json else print_summary(results)
 

@@ -7,19 +7,16 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from experiments.hmlc.data import load_raw
-from experiments.hmlc.run import VERSION, run
+from experiments.hmlc.parallel import finished
+from experiments.hmlc.run import COLUMNS, VERSION, run
 from experiments.hmlc.settings import Settings, default_settings
 from experiments.hmlc.tuning import chosen_settings
 from experiments.provenance import read_json, write_json
@@ -34,12 +31,21 @@ BY_COST = (
 
 @dataclass(frozen=True)
 class Job:
-    """One run. `variant` names what differs from the settings of the campaign; it is empty for those."""
+    """One run.
+
+    Args:
+        name: of the set.
+        settings: of the method.
+        seed: of the run.
+        variant: names what differs from the settings of the campaign; empty for those.
+        columns: which trainings are wanted, of `COLUMNS`; others can be added to the same run later.
+    """
 
     name: str
     settings: Settings
     seed: int
     variant: str = ""
+    columns: tuple[str, ...] = COLUMNS
 
     @property
     def key(self) -> str:
@@ -62,6 +68,7 @@ def plan_jobs(
     seeds: Iterable[int],
     changes: dict[str, Any] | None = None,
     tuned: Path | None = None,
+    train_only: int | None = None,
 ) -> list[Job]:
     """The runs of a campaign: seed by seed, small sets first, so that tables fill evenly.
 
@@ -71,6 +78,8 @@ def plan_jobs(
         seeds: numbers.
         changes: settings that differ from those of the campaign; they make a variant.
         tuned: the folder where chosen settings lie.
+        train_only: seeds below this are also trained on train rows only; None for all. Runs that choose their own
+            epochs always are.
     """
     order = sorted(sets, key=BY_COST.index)
     jobs = []
@@ -80,7 +89,10 @@ def plan_jobs(
                 chosen = chosen_settings(tuned, method, name) if tuned else [default_settings(method, name)]
                 if changes:  # a variant of the settings for exact match, which chooses its own epochs
                     chosen = [replace(chosen[0], chosen=None, **changes)]
-                jobs += [Job(name, settings, seed, variant_name(changes or {})) for settings in chosen]
+                for settings in chosen:
+                    both = train_only is None or seed < train_only or settings.chosen is None
+                    columns = COLUMNS if both else ("retrained",)
+                    jobs.append(Job(name, settings, seed, variant_name(changes or {}), columns))
     return jobs
 
 
@@ -126,62 +138,53 @@ def work(
     if done:
         say(f"{len(done)} runs are there, {len(waiting)} to do")
     began = time.perf_counter()
-    for finished, (job, result) in enumerate(_results(waiting, data, processes, command, marginals), start=1):
-        keep_result(job, result, folder)
-        done[job] = result
-        left = len(waiting) - finished
-        expected = (time.perf_counter() - began) / finished * left
+    calls = [(job, data, command, marginals) for job in waiting]
+    for count, (number, result) in enumerate(finished(_do, calls, processes), start=1):
+        job = waiting[number]
+        done[job] = keep_result(job, result, folder)
+        left = len(waiting) - count
+        expected = (time.perf_counter() - began) / count * left
         say(_brief(job, result) + (f"; {left} to go, about {duration(expected)}" if left else ""))
     return [done[job] for job in jobs]
 
 
 def find_result(job: Job, folder: Path) -> dict[str, Any] | None:
-    """The result of a job that was done before."""
+    """The result of a job that was done before, with all the columns that it wants."""
+    entry = _on_file(job, folder)
+    wanted = job.columns if job.settings.choose else ("retrained",)
+    return entry if entry is not None and all(entry[column] for column in wanted) else None
+
+
+def keep_result(job: Job, result: dict[str, Any], folder: Path) -> dict[str, Any]:
+    """Add a result to its file, which is whole at any time; returns it with the columns that were there before."""
+    before = _on_file(job, folder) or {}
+    result = before | {key: value for key, value in result.items() if value or not before.get(key)}
+    path = folder / job.file
+    old = read_json(path)["runs"] if path.is_file() else []
+    kept = [entry for entry in old if entry["key"] != job.key]
+    runs = sorted([*kept, result], key=lambda entry: (entry["seed"], entry["key"]))
+    write_json(path, {"set": job.name, "method": job.settings.method, "variant": job.variant, "runs": runs})
+    return result
+
+
+def _on_file(job: Job, folder: Path) -> dict[str, Any] | None:
     path = folder / job.file
     if not path.is_file():
         return None
     return next((entry for entry in read_json(path)["runs"] if entry["key"] == job.key), None)
 
 
-def keep_result(job: Job, result: dict[str, Any], folder: Path) -> None:
-    """Add a result to its file, which is whole at any time."""
-    path = folder / job.file
-    old = read_json(path)["runs"] if path.is_file() else []
-    kept = [entry for entry in old if entry["key"] != job.key]
-    runs = sorted([*kept, result], key=lambda entry: (entry["seed"], entry["key"]))
-    write_json(path, {"set": job.name, "method": job.settings.method, "variant": job.variant, "runs": runs})
-
-
-def _results(
-    jobs: Sequence[Job], data: str | None, processes: int, command: str | None, marginals: Path | None
-) -> Iterator[tuple[Job, dict[str, Any]]]:
-    if processes == 1:
-        for job in jobs:
-            yield job, _do(job, data, command, marginals)
-        return
-    # a fresh interpreter for each worker: forking one that has used torch's threads may hang
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=torch.set_num_threads, initargs=(1,)) as pool:
-        waiting = {pool.submit(_do, job, data, command, marginals): job for job in jobs}
-        try:
-            while waiting:
-                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    yield waiting.pop(future), future.result()
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-
-
 def _do(job: Job, data: str | None, command: str | None, marginals: Path | None) -> dict[str, Any]:
     began = time.perf_counter()
     path = None if marginals is None else marginals / f"{Path(job.file).stem}_{job.seed}_{job.key}.npz"
-    result = run(load_raw(job.name, data), job.settings, job.seed, command=command, marginals=path)
+    raw = load_raw(job.name, data)
+    result = run(raw, job.settings, job.seed, columns=job.columns, command=command, marginals=path)
     result["seconds"]["all"] = round(time.perf_counter() - began, 2)
     return {"key": job.key, **result}
 
 
 def _brief(job: Job, result: dict[str, Any]) -> str:
-    final = result["retrained"]
+    final = result["retrained"] or result["train_only"]
     parts = []
     if "exact" in final:
         known = final["exact"].get("known")

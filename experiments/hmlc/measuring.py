@@ -89,13 +89,16 @@ class LabelSets:
         self.log_ratio = (counts / counts.sum()).log() - log_base(self.states)
 
     @torch.no_grad()
-    def scores(self, model: Model, x: Tensor, chunk: int = 64) -> Tensor:
+    def scores(self, model: Model, x: Tensor, chunk: int = 16) -> Tensor:
         """log p of every known set for every row [rows, sets]."""
         model.eval()
-        parts = []
-        for part in x.split(chunk):
-            parts.append(model(part).log_prob(self.states[:, None, :].expand(-1, len(part), -1)).T)
-        return torch.cat(parts)
+        states = model.prepared(self.states)[:, None]  # encoded once, for all rows
+        return torch.cat([model(part).log_prob(states).T for part in x.split(chunk)])
+
+    def best_weight(self, model: Model, rows: Rows) -> float:
+        """The weight of the prior, of `LAMBDAS`, with the best exact match on some rows."""
+        scores = self.scores(model, rows.x)
+        return max(LAMBDAS, key=lambda weight: self.exact(scores, rows.y, weight))
 
     def exact(self, scores: Tensor, y: Tensor, weight: float) -> float:
         """Exact match of the best known set under a weight of the prior."""

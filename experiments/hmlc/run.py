@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from experiments.hmlc.data import Phase, RawSet, phase
-from experiments.hmlc.measuring import LAMBDAS, LabelSets, look, measure
+from experiments.hmlc.measuring import LabelSets, look, measure
 from experiments.hmlc.models import Model, circuit_for, plain_rule, rule_for
 from experiments.hmlc.settings import FIGURES, Settings
 from experiments.hmlc.training import Choice, Course, choose_epochs, train
@@ -24,8 +24,18 @@ VERSION = 2
 """Of the protocol: results of another version are not mixed with these."""
 
 
+COLUMNS = ("train_only", "retrained")
+"""The two trainings of a run: on train rows, and again on train and valid rows."""
+
+
 def run(
-    raw: RawSet, settings: Settings, seed: int, *, command: str | None = None, marginals: Path | None = None
+    raw: RawSet,
+    settings: Settings,
+    seed: int,
+    *,
+    columns: Sequence[str] = COLUMNS,
+    command: str | None = None,
+    marginals: Path | None = None,
 ) -> dict[str, Any]:
     """Choose epochs on validation rows, measure on test rows; train again on train and valid rows, measure again.
 
@@ -33,6 +43,7 @@ def run(
         raw: the set.
         settings: the method and all that is chosen about it.
         seed: of parameters, order of rows, dropout; and of the validation rows, where they have to be drawn.
+        columns: which trainings, of `COLUMNS`. Epochs that were not chosen before need the first one.
         command: the command line to record.
         marginals: a file for the marginals of the test rows after the second training, from which ensembles are made.
 
@@ -42,7 +53,7 @@ def run(
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:
-        return _Run(raw, settings, seed).result(command, marginals)
+        return _Run(raw, settings, seed).result(columns, command, marginals)
     finally:
         torch.set_num_threads(threads)
 
@@ -61,6 +72,12 @@ def choose_only(raw: RawSet, settings: Settings, seed: int) -> dict[str, dict[st
         top = int(np.argmax(curve))
         best[name] = {"value": round(curve[top], 6), "epoch": course.epochs[top]}
     return best
+
+
+def choose_weight(raw: RawSet, settings: Settings, seed: int, epoch: int) -> float | None:
+    """λ of known label sets, the best on validation rows after an epoch; None if the method rescores none."""
+    made = _Run(raw, settings, seed)
+    return made.known_weight(epoch) if made.has_known_sets else None
 
 
 def smoothed(values: Sequence[float]) -> list[float]:
@@ -86,51 +103,67 @@ class _Run:
         self.compile_seconds = time.perf_counter() - began
         self.scored = torch.tensor(raw.scored)
 
-    def result(self, command: str | None, marginals: Path | None) -> dict[str, Any]:
-        first, course, train_only, weight = self._choose()
-        final, seconds = self._retrain(course, weight, marginals)
-        return {
+    def result(self, columns: Sequence[str], command: str | None, marginals: Path | None) -> dict[str, Any]:
+        sizes = {part: len(rows) for part, rows in self.raw.parts(self.seed).items()}
+        result: dict[str, Any] = {
             "version": VERSION,
             "set": self.raw.name,
             "method": self.settings.method,
             "seed": self.seed,
-            "rows": [len(first.train), len(first.valid), len(first.test)],
+            "rows": [sizes[part] for part in ("train", "valid", "test")],
             "rule": self.rule.describe(),
             "circuit": None if self.circuit is None else [self.circuit.num_nodes, self.circuit.num_edges],
             "settings": asdict(self.settings),
-            "epochs": {name: choice.epoch for name, choice in course.choices.items()},
-            "valid": {name: round(choice.value, 6) for name, choice in course.choices.items()},
+        }
+        seconds = {"compile": round(self.compile_seconds, 3)}
+        epochs, weight = self._known_epochs(), self.settings.known_weight
+        train_only: dict[str, Any] = {}
+        final: dict[str, Any] = {}
+        valid: dict[str, float] = {}
+        if epochs is None or ("train_only" in columns and self.settings.choose):
+            course, train_only, found = self._choose(epochs)
+            epochs = {name: choice.epoch for name, choice in course.choices.items()}
+            valid = {name: round(choice.value, 6) for name, choice in course.choices.items()}
+            weight = found if weight is None else weight
+            seconds |= {"epoch": round(course.seconds_per_epoch, 4), "choose": round(course.seconds, 2)}
+        if "retrained" in columns:
+            began = time.perf_counter()
+            final, per_epoch = self._retrain(epochs, weight, marginals)
+            seconds |= {"retrain": round(time.perf_counter() - began, 2), "retrain_epoch": round(per_epoch, 4)}
+        return result | {
+            "epochs": epochs,
+            "valid": valid,
             "known_weight": weight,
             "train_only": train_only,
             "retrained": final,
-            "seconds": {
-                "compile": round(self.compile_seconds, 3),
-                "epoch": round(course.seconds_per_epoch, 4),
-                "choose": round(course.seconds, 2),
-                "retrain": round(seconds, 2),
-            },
+            "seconds": seconds,
             "provenance": provenance(command),
         }
 
-    def _choose(self) -> tuple[Phase, Course, dict[str, Any], float | None]:
-        """The first training, its chosen epochs and their figures on test rows; and λ of known label sets."""
-        rows = phase(self.raw, self.seed, impute=self.settings.impute)
+    def _known_epochs(self) -> dict[str, int] | None:
+        """The epoch of each figure, if it was chosen before or is published; None to choose now."""
         if not self.settings.choose:
-            return rows, Course(choices={name: Choice(self.settings.epochs) for name in FIGURES}), {}, None
-        if self.settings.chosen is not None:
-            epochs = dict(zip(FIGURES, self.settings.chosen, strict=True))
-            return self._follow(rows, {name: epoch for name, epoch in epochs.items() if epoch})
+            return dict.fromkeys(FIGURES, self.settings.epochs)
+        if self.settings.chosen is None:
+            return None
+        return {name: epoch for name, epoch in zip(FIGURES, self.settings.chosen, strict=True) if epoch}
+
+    def _choose(self, epochs: dict[str, int] | None) -> tuple[Course, dict[str, Any], float | None]:
+        """The first training: epochs and their figures on test rows; and λ of known label sets."""
+        rows = phase(self.raw, self.seed, impute=self.settings.impute)
+        if epochs is not None:
+            return self._follow(rows, epochs)
         model = self.model(rows)
         course = self.course(model, rows)
         figures = {name: self._measure(choice.restore(model), rows) for name, choice in course.choices.items()}
         weight = self._add_known(figures, course.choices["exact"].restore(model), rows, None)
-        return rows, course, figures, weight
+        return course, figures, weight
 
-    def _follow(self, rows: Phase, epochs: dict[str, int]) -> tuple[Phase, Course, dict[str, Any], float | None]:
+    def _follow(self, rows: Phase, epochs: dict[str, int]) -> tuple[Course, dict[str, Any], float | None]:
         """The first training with epochs that were chosen before."""
         course = Course(choices={name: Choice(epoch) for name, epoch in epochs.items()})
         began = time.perf_counter()
-        weight: float | None = None
+        weight = self.settings.known_weight
 
         def visit(names: list[str], current: Model, figures: dict[str, Any]) -> None:
             nonlocal weight
@@ -138,32 +171,31 @@ class _Run:
             for name in names:
                 course.choices[name].value = seen[name]
             if "exact" in names:
-                weight = self._add_known(figures, current, rows, None)
+                weight = self._add_known(figures, current, rows, weight)
 
         figures, course.seconds_per_epoch = self._measured(rows, epochs, visit)
         course.seconds = time.perf_counter() - began
-        return rows, course, figures, weight
+        return course, figures, weight
 
-    def _retrain(self, course: Course, weight: float | None, marginals: Path | None) -> tuple[dict[str, Any], float]:
+    def _retrain(
+        self, epochs: dict[str, int], weight: float | None, marginals: Path | None
+    ) -> tuple[dict[str, Any], float]:
         """The second training, on train and valid rows, measured on test rows at each chosen epoch."""
         rows = phase(self.raw, self.seed, joined=True, impute=self.settings.impute)
         kept: dict[str, Any] = {}
-        began = time.perf_counter()
 
         def visit(names: list[str], current: Model, figures: dict[str, Any]) -> None:
-            if marginals is not None:
+            if marginals is not None and "auprc" in names:
                 with torch.no_grad():
-                    mean = current(rows.test.x).mean
-                kept.update({name: mean.to(torch.float16).numpy() for name in names})
+                    kept["auprc"] = current(rows.test.x).mean.to(torch.float16).numpy()
             if "exact" in names and weight is not None:
                 self._add_known(figures, current, rows, weight)
 
-        figures, _ = self._measured(rows, {name: choice.epoch for name, choice in course.choices.items()}, visit)
-        seconds = time.perf_counter() - began
-        if marginals is not None:
+        figures, per_epoch = self._measured(rows, epochs, visit)
+        if marginals is not None and kept:
             marginals.parent.mkdir(parents=True, exist_ok=True)
             np.savez_compressed(marginals, **kept)
-        return figures, seconds
+        return figures, per_epoch
 
     def _measured(
         self, rows: Phase, epochs: dict[str, int], visit: Callable[[list[str], Model, dict[str, Any]], None]
@@ -194,14 +226,31 @@ class _Run:
         Returns:
             λ: the one that was given, or else the best one on validation rows.
         """
-        if self.settings.method != "spl" or self.settings.units != 1:
+        if not self.has_known_sets:
             return None
         sets = self._label_sets(rows.train.y)
-        if weight is None:
-            scores = sets.scores(model, rows.valid.x)
-            weight = max(LAMBDAS, key=lambda value: sets.exact(scores, rows.valid.y, value))
+        weight = sets.best_weight(model, rows.valid) if weight is None else weight
         figures["exact"]["known"] = sets.exact(sets.scores(model, rows.test.x), rows.test.y, weight)
         return weight
+
+    def known_weight(self, epoch: int) -> float:
+        """Train on train rows up to an epoch, and choose λ on validation rows."""
+        rows = phase(self.raw, self.seed, impute=self.settings.impute)
+        found = 0.0
+
+        def watch(at: int, current: Model) -> bool:
+            nonlocal found
+            if at == epoch:
+                found = self._label_sets(rows.train.y).best_weight(current, rows.valid)
+            return at == epoch
+
+        train(self.model(rows), rows.train, self.settings, self.seed, epoch, watch)
+        return found
+
+    @property
+    def has_known_sets(self) -> bool:
+        """Whether known label sets can be rescored by the method."""
+        return self.settings.method == "spl" and self.settings.units == 1
 
     def course(self, model: Model, rows: Phase) -> Course:
         """Train, and choose an epoch by each figure."""

@@ -55,6 +55,7 @@ class Settings:
         choose: choose the epoch on validation rows. Off for what is published with a number of epochs.
         chosen: the epochs that were chosen before, on validation rows, one per figure of `FIGURES`, 0 for a figure that
             other settings are better for; None to choose them in every run.
+        known_weight: the λ of known label sets that was chosen before; None to choose it in every run.
         impute: "train" or "file", see `experiments.hmlc.data.phase`.
     """
 
@@ -80,6 +81,7 @@ class Settings:
     patience: int = 10
     choose: bool = True
     chosen: tuple[int, ...] | None = None
+    known_weight: float | None = None
     impute: str = "train"
 
 

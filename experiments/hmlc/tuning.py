@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from experiments.hmlc.data import RawSet
-from experiments.hmlc.run import choose_only
+from experiments.hmlc.data import load_raw
+from experiments.hmlc.parallel import finished
+from experiments.hmlc.run import choose_only, choose_weight
+from experiments.hmlc.sets import FUN
 from experiments.hmlc.settings import CONSTRAINED, FIGURES, Settings, default_settings
 from experiments.provenance import provenance, read_json, write_json
 from semprola.errors import FormatError
@@ -27,42 +31,103 @@ def candidates(method: str, name: str) -> list[dict[str, Any]]:
     """
     usual = default_settings(method, name)
     paths = usual.dropout < 0.7
-    if method in CONSTRAINED and not paths:
-        # many components learn whole label sets, in a third of the epochs with less dropout; one learns marginals best
-        less: dict[str, Any] = {"dropout": 0.5}
-        more = {"components": 2 * usual.components if usual.components > 1 else 4}
-        return [less, less | {"features": 128}, less | {"lr": 1e-3}, less | more, {"components": 1}]
     tried: list[dict[str, Any]] = [{}, {"lr": 1e-3}, {"dropout": 0.3} if paths else {"features": 128}]
     network = {"features": 128} if paths else {"dropout": 0.5}
+    if method == "spl-known" and name in FUN:
+        return [*tried, {"components": 4}, network]
+    if method in CONSTRAINED and name in FUN:
+        # several components learn whole label sets, in a quarter of the epochs with less dropout; one learns marginals
+        less = [{"features": 128}, {"lr": 1e-3}, {"components": 2 * usual.components}]
+        return [network, *(network | changes for changes in less), {"components": 1}]
     if method in CONSTRAINED:
-        return [*tried, {"marginal_weight": 1.0}, {"components": 4}]
+        return [*tried, {"marginal_weight": 1.0}, {"components": 1 if usual.components > 1 else 4}]
     if method == "semantic-loss":
         return [*tried, {"semantic_weight": 0.5}, network]
     return [*tried, network, {"features": 128, "dropout": 0.3 if paths else 0.5}]
 
 
 def tune(
-    raw: RawSet, method: str, folder: Path, *, tried: Sequence[dict[str, Any]] | None = None, command: str | None = None
-) -> dict[str, Any]:
-    """Try the candidates of a method on a set, and record what they reach; what was tried before is not tried again.
+    names: Sequence[str],
+    methods: Sequence[str],
+    folder: Path,
+    *,
+    data: str | None = None,
+    processes: int = 1,
+    tried: Sequence[dict[str, Any]] | None = None,
+    command: str | None = None,
+    say: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
+) -> None:
+    """Try the candidates of methods on sets, and record what they reach; what was tried before is not tried again.
 
     No test row is read.
+
+    Args:
+        names: of the sets.
+        methods: names.
+        folder: where choices lie.
+        data: the data folder.
+        processes: how many candidates at a time.
+        tried: settings to try in place of the candidates.
+        command: the command line to record.
+        say: told about every candidate.
     """
+    wanted = [
+        (name, method, changes)
+        for name in names
+        for method in methods
+        for changes in (candidates(method, name) if tried is None else tried)
+        if all(known["changes"] != changes for known in _tried(folder, name, method))
+    ]
+    for number, figures in finished(_try, [(*trial, data) for trial in wanted], processes):
+        name, method, changes = wanted[number]
+        _record(folder, name, method, [*_tried(folder, name, method), {"changes": changes, **figures}], command)
+        values = ", ".join(f"{figure} {figures[figure]['value']:.4g}" for figure in FIGURES)
+        say(f"{name} {method} {changes}: {values} on validation rows")
+    without = [
+        (name, method, _best(found, "exact"))
+        for name in names
+        for method in methods
+        if (found := _tried(folder, name, method)) and "known_weight" not in _best(found, "exact")
+    ]
+    calls = [(name, method, best["changes"], best["exact"]["epoch"], data) for name, method, best in without]
+    for number, weight in finished(_weigh, calls, processes):
+        name, method, best = without[number]
+        new = [one | {"known_weight": weight} if one == best else one for one in _tried(folder, name, method)]
+        _record(folder, name, method, new, command)
+
+
+def _try(name: str, method: str, changes: dict[str, Any], data: str | None) -> dict[str, Any]:
+    with _one_thread():
+        return choose_only(load_raw(name, data), replace(default_settings(method, name), **changes), SEED)
+
+
+def _weigh(name: str, method: str, changes: dict[str, Any], epoch: int, data: str | None) -> float | None:
+    with _one_thread():
+        return choose_weight(load_raw(name, data), replace(default_settings(method, name), **changes), SEED, epoch)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    entry = _read(folder).get(f"{raw.name}/{method}", {"tried": []})
-    base = default_settings(method, raw.name)
     try:
-        for changes in candidates(method, raw.name) if tried is None else tried:
-            if any(known["changes"] == changes for known in entry["tried"]):
-                continue
-            figures = choose_only(raw, replace(base, **changes), SEED)
-            entry["tried"].append({"changes": changes, **figures})
-            entry |= {"provenance": provenance(command)}
-            write_json(folder / FILE, _read(folder) | {f"{raw.name}/{method}": entry})
+        yield
     finally:
         torch.set_num_threads(threads)
-    return dict(entry)
+
+
+def _record(folder: Path, name: str, method: str, tried: list[dict[str, Any]], command: str | None) -> None:
+    entry = {"tried": tried, "provenance": provenance(command)}
+    write_json(folder / FILE, _read(folder) | {f"{name}/{method}": entry})
+
+
+def _tried(folder: Path, name: str, method: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = _read(folder).get(f"{name}/{method}", {}).get("tried", [])
+    return found
+
+
+def _best(tried: Sequence[dict[str, Any]], figure: str) -> dict[str, Any]:
+    return max(tried, key=lambda known: known[figure]["value"])
 
 
 def chosen_settings(folder: Path, method: str, name: str) -> list[Settings]:
@@ -77,10 +142,10 @@ def chosen_settings(folder: Path, method: str, name: str) -> list[Settings]:
     Raises:
         FormatError: the file of choices names settings that there are not.
     """
-    tried: list[dict[str, Any]] = _read(folder).get(f"{name}/{method}", {}).get("tried", [])
+    tried = _tried(folder, name, method)
     if not tried:
         return [default_settings(method, name)]
-    best = {figure: max(tried, key=lambda known: known[figure]["value"]) for figure in ("exact", "auprc")}
+    best = {figure: _best(tried, figure) for figure in ("exact", "auprc")}
     best["hamming"] = max(best["exact"], best["auprc"], key=lambda known: known["hamming"]["value"])
     found = [best["exact"]] if best["exact"] is best["auprc"] else [best["exact"], best["auprc"]]
     return [
@@ -88,6 +153,7 @@ def chosen_settings(folder: Path, method: str, name: str) -> list[Settings]:
             default_settings(method, name),
             **_known_settings(one["changes"], folder),
             chosen=tuple(one[figure]["epoch"] if best[figure] is one else 0 for figure in FIGURES),
+            known_weight=one.get("known_weight") if best["exact"] is one else None,
         )
         for one in found
     ]

@@ -12,6 +12,7 @@ from experiments_hmlc_made import made_set
 from experiments.hmlc import campaign, report, tables
 from experiments.hmlc.campaign import Job, find_result, plan_jobs, variant_name, work
 from experiments.hmlc.collecting import AUPRC, EXACT, Campaign, rank_sum, update_ensembles
+from experiments.hmlc.measuring import LAMBDAS
 from experiments.hmlc.settings import Settings
 from experiments.hmlc.timing import epoch_seconds, standard_cases
 from experiments.hmlc.tuning import chosen_settings, tune
@@ -24,7 +25,8 @@ SMALL = {"width": 16, "features": 8, "dropout": 0.1, "epochs": 4, "every": 2, "l
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Published sets replaced by small ones, and settings to match."""
     monkeypatch.setattr(campaign, "load_raw", lambda name, data=None: made_set(name))
-    monkeypatch.setattr("experiments.hmlc.collecting.load_raw", lambda name, data=None: made_set(name))
+    for module in ("collecting", "tuning"):
+        monkeypatch.setattr(f"experiments.hmlc.{module}.load_raw", lambda name, data=None: made_set(name))
 
     def settings(method: str, name: str) -> Settings:
         return replace(Settings(method=method), **SMALL)
@@ -96,13 +98,18 @@ def test_published_runs_have_fixed_epochs(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_settings_are_chosen_once_on_validation_rows(tmp_path: Path) -> None:
+def test_settings_are_chosen_once_on_validation_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     raw = made_set()
     raw.y[raw.file == 2] = False  # test rows are not looked at
+    monkeypatch.setattr("experiments.hmlc.tuning.load_raw", lambda name, data=None: raw)
     tried = [{}, {"lr": 1e-9}]
-    entry = tune(raw, "fil", tmp_path, tried=tried, command="x")
+    said: list[str] = []
+    for command in ("x", "y"):  # the second time, there is nothing to do
+        tune(["enron"], ["fil"], tmp_path, tried=tried, command=command, say=said.append)
+    assert len(said) == 2
+    entry = json.loads((tmp_path / "chosen.json").read_text())["enron/fil"]
     assert [known["changes"] for known in entry["tried"]] == tried
-    assert tune(raw, "fil", tmp_path, tried=tried)["provenance"]["command"] == "x"  # nothing to do
+    assert entry["provenance"]["command"] == "x"
     (settings,) = chosen_settings(tmp_path, "fil", "enron")
     assert settings.lr == SMALL["lr"]
     assert settings.chosen == tuple(entry["tried"][0][figure]["epoch"] for figure in ("exact", "hamming", "auprc"))
@@ -147,11 +154,28 @@ def test_epochs_that_were_chosen_are_followed(tmp_path: Path) -> None:
     (result,) = work([fixed], tmp_path, say=lambda text: None)
     for part in ("epochs", "valid", "train_only", "retrained", "known_weight"):
         assert result[part] == expected[part]
-    tune(made_set(), "spl", tmp_path, tried=[{}])
+    tune(["enron"], ["spl"], tmp_path, tried=[{}], say=lambda text: None)
     (job,) = plan_jobs(["enron"], ["spl"], range(1), tuned=tmp_path)
     assert job.settings.chosen is not None
+    assert job.settings.known_weight in LAMBDAS
     (variant,) = plan_jobs(["enron"], ["spl"], range(1), {"components": 2}, tmp_path)
     assert variant.settings.chosen is None
+
+
+@pytest.mark.usefixtures("small")
+def test_a_column_can_be_added_later(tmp_path: Path) -> None:
+    tune(["enron"], ["spl"], tmp_path, tried=[{}], say=lambda text: None)
+    both = plan_jobs(["enron"], ["spl"], range(2), tuned=tmp_path)
+    expected = work(both, tmp_path / "at-once", say=lambda text: None)
+    jobs = plan_jobs(["enron"], ["spl"], range(2), tuned=tmp_path, train_only=1)
+    assert [job.columns for job in jobs] == [("train_only", "retrained"), ("retrained",)]
+    part = work(jobs, tmp_path, say=lambda text: None)
+    assert part[1]["train_only"] == part[1]["valid"] == {}
+    assert find_result(both[1], tmp_path) is None
+    whole = work(both, tmp_path, say=lambda text: None)
+    for part_of_run in ("epochs", "valid", "train_only", "retrained", "known_weight"):
+        assert [run[part_of_run] for run in whole] == [run[part_of_run] for run in expected]
+    assert find_result(both[1], tmp_path) is not None
 
 
 @pytest.mark.usefixtures("small")
