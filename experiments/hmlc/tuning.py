@@ -14,7 +14,6 @@ import torch
 from experiments.hmlc.data import load_raw
 from experiments.hmlc.parallel import finished
 from experiments.hmlc.run import choose_only, choose_weight
-from experiments.hmlc.sets import FUN
 from experiments.hmlc.settings import CONSTRAINED, FIGURES, Settings, default_settings
 from experiments.provenance import provenance, read_json, write_json
 from semprola.errors import FormatError
@@ -32,15 +31,15 @@ def candidates(method: str, name: str) -> list[dict[str, Any]]:
     usual = default_settings(method, name)
     paths = usual.dropout < 0.7
     tried: list[dict[str, Any]] = [{}, {"lr": 1e-3}, {"dropout": 0.3} if paths else {"features": 128}]
-    network = {"features": 128} if paths else {"dropout": 0.5}
-    if method == "spl-known" and name in FUN:
+    network: dict[str, Any] = {"features": 128} if paths else {"dropout": 0.5}
+    if method in CONSTRAINED and paths:
+        return [*tried, {"marginal_weight": 1.0}, {"components": 4}]
+    if method == "spl-known":
         return [*tried, {"components": 4}, network]
-    if method in CONSTRAINED and name in FUN:
-        # several components learn whole label sets, in a quarter of the epochs with less dropout; one learns marginals
-        less = [{"features": 128}, {"lr": 1e-3}, {"components": 2 * usual.components}]
-        return [network, *(network | changes for changes in less), {"components": 1}]
     if method in CONSTRAINED:
-        return [*tried, {"marginal_weight": 1.0}, {"components": 1 if usual.components > 1 else 4}]
+        # several components learn whole label sets, in a quarter of the epochs with less dropout; one learns marginals
+        others: list[dict[str, Any]] = [{"features": 128}, {"lr": 1e-3}, {"components": 2 * usual.components}]
+        return [network, *(network | changes for changes in others), {"components": 1}]
     if method == "semantic-loss":
         return [*tried, {"semantic_weight": 0.5}, network]
     return [*tried, network, {"features": 128, "dropout": 0.3 if paths else 0.5}]
