@@ -32,6 +32,10 @@ def hmlc(
     marginals: Annotated[Path, typer.Option(help="folder for marginals, for ensembles")] = Path("out/hmlc-marginals"),
     quick: Annotated[bool, typer.Option("--quick", help="two sets, one seed, few epochs: two minutes")] = False,
     tune: Annotated[bool, typer.Option("--tune", help="first choose settings on validation rows")] = False,
+    ablation: Annotated[
+        bool, typer.Option("--ablation", help="only try components, units and gates of SPL on validation rows")
+    ] = False,
+    cross: Annotated[str, typer.Option(help="sets for which --ablation also multiplies units crosswise")] = "",
     circuit: Annotated[str, typer.Option(help="tree, or sdd: the kind that the paper uses")] = "",
     components: Annotated[int | None, typer.Option(help="m of the paper", min=1)] = None,
     units: Annotated[int | None, typer.Option(help="k of the paper", min=1)] = None,
@@ -55,6 +59,7 @@ def hmlc(
     from experiments.hmlc.report import write_report
     from experiments.hmlc.sets import TWELVE, find_set
     from experiments.hmlc.tables import print_summary
+    from experiments.hmlc.tuning import ablate
     from experiments.hmlc.tuning import tune as tune_settings
 
     if report:
@@ -73,6 +78,9 @@ def hmlc(
         out = Path("out/hmlc-quick") if out == RESULTS else out
         seeds, changes = 1, {**_QUICK, **changes}
     keep(f"finished runs are in {out}; repeat the command to go on")
+    if ablation:
+        ablate(names, out, cross=[find_set(name).name for name in _words(cross)], data=folder, processes=jobs)
+        return
     if tune:
         tune_settings(names, chosen, out, data=folder, processes=jobs)
     jobs_to_do = plan_jobs(names, chosen, range(first_seed, first_seed + seeds), changes, out, train_only)

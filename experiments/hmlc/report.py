@@ -23,6 +23,7 @@ from experiments.hmlc.pictures import difference_picture
 from experiments.hmlc.sets import TWELVE
 from experiments.hmlc.settings import TITLES
 from experiments.hmlc.tables import (
+    ablation_table,
     auprc_table,
     brief_table,
     exact_table,
@@ -34,6 +35,7 @@ from experiments.hmlc.tables import (
     tried_table,
     variants,
 )
+from experiments.hmlc.tuning import ABLATION_FILE, FILE
 from semprola._files import write_atomically
 from semprola.errors import FormatError
 
@@ -102,7 +104,11 @@ def sections(campaign: Campaign, ensembles: dict[str, Any]) -> list[str]:
         _fold("Time", timing_table(campaign.folder / "timing.json")),
         _fold("Gene Ontology: cellcycle, 4,125 labels in a DAG", gene_ontology(campaign)),
         _fold("Variants", variants(campaign)),
-        _fold("What was tried on validation rows", tried_table(campaign.folder)),
+        _fold(
+            "Components, units and gates: exact match (%) on validation rows",
+            ablation_table(campaign.folder / ABLATION_FILE),
+        ),
+        _fold("What was tried on validation rows", tried_table(campaign.folder / FILE)),
     ]
 
 

@@ -186,10 +186,10 @@ def variants(campaign: Campaign) -> str:
     return markdown((head, rows))
 
 
-def tried_table(folder: Path) -> str:
+def tried_table(path: Path) -> str:
     """What was tried on validation rows, the best per figure in bold."""
     rows = []
-    for name, method, tried in tried_settings(folder):
+    for name, method, tried in tried_settings(path):
         best = {figure: max(one[figure]["value"] for one in tried) for figure, _ in _TRIED}
         for one in tried:
             what = ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in one["changes"].items())
@@ -199,6 +199,32 @@ def tried_table(folder: Path) -> str:
     if not rows:
         return "Nothing yet: `python -m experiments hmlc --tune`."
     return markdown((("", "method", "settings", "exact", "Hamming", "AU(PRC)", "their epochs"), rows))
+
+
+def ablation_table(path: Path) -> str:
+    """Exact match on validation rows by components, units and gate layers, the best of a set in bold."""
+    found = {name: tried for name, _, tried in tried_settings(path)}
+    if not found:
+        return "Nothing yet: `python -m experiments hmlc --ablation`."
+    heads = list(dict.fromkeys(_ablated(one["changes"]) for tried in found.values() for one in tried))
+    heads.sort(key=lambda head: ("cross" in head, "gate" in head, "k" in head))
+    rows = []
+    for name, tried in found.items():
+        values = {_ablated(one["changes"]): one["exact"]["value"] for one in tried}
+        best = max(values.values())
+        rows.append(
+            (name, *(_bold(f"{values[head]:.2f}", values[head] == best) if head in values else "–" for head in heads))
+        )
+    return markdown((("", *heads), rows))
+
+
+def _ablated(changes: dict[str, Any]) -> str:
+    parts = [f"m = {changes['components']}"]
+    if "units" in changes:
+        parts.append(f"k = {changes['units']}" + (" (cross)" if changes.get("mixing") == "cross" else ""))
+    if "gate" in changes:
+        parts.append(f"{len(changes['gate'])} gate layers")
+    return ", ".join(parts)
 
 
 def print_summary(results: Sequence[dict[str, Any]]) -> None:

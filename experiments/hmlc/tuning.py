@@ -19,6 +19,18 @@ from experiments.provenance import provenance, read_json, write_json
 from semprola.errors import FormatError
 
 FILE = "chosen.json"
+ABLATION_FILE = "ablation.json"
+UNITS: tuple[dict[str, Any], ...] = (
+    {"components": 1, "units": 2},
+    {"components": 1, "units": 4},
+    {"components": 4, "units": 2},
+)
+ABLATION: tuple[dict[str, Any], ...] = (
+    *({"components": m} for m in (1, 2, 4, 8)),
+    *UNITS,
+    *({"components": 4, "gate": [256] * layers} for layers in (2, 4)),
+)
+"""What the ablation tries, with element-wise units; lists as JSON has them."""
 SEED = 100
 """Of the runs that choose; the campaign uses others."""
 
@@ -70,39 +82,91 @@ def tune(
         command: the command line to record.
         say: told about every candidate.
     """
-    wanted = [
+    path = folder / FILE
+    trials = [
         (name, method, changes)
         for name in names
         for method in methods
         for changes in (candidates(method, name) if tried is None else tried)
-        if all(known["changes"] != changes for known in _tried(folder, name, method))
     ]
-    for number, figures in finished(_try, [(*trial, data) for trial in wanted], processes):
-        name, method, changes = wanted[number]
-        _record(folder, name, method, [*_tried(folder, name, method), {"changes": changes, **figures}], command)
-        values = ", ".join(f"{figure} {figures[figure]['value']:.4g}" for figure in FIGURES)
-        say(f"{name} {method} {changes}: {values} on validation rows")
+    _try_all(path, trials, data, processes, command, say)
     without = [
         (name, method, _best(found, "exact"))
         for name in names
         for method in methods
-        if (found := _tried(folder, name, method)) and "known_weight" not in _best(found, "exact")
+        if (found := _tried(path, name, method)) and "known_weight" not in _best(found, "exact")
     ]
     calls = [(name, method, best["changes"], best["exact"]["epoch"], data) for name, method, best in without]
     for number, weight in finished(_weigh, calls, processes):
         name, method, best = without[number]
-        new = [one | {"known_weight": weight} if one == best else one for one in _tried(folder, name, method)]
-        _record(folder, name, method, new, command)
+        new = [one | {"known_weight": weight} if one == best else one for one in _tried(path, name, method)]
+        _record(path, name, method, new, command)
+
+
+def ablate(
+    names: Sequence[str],
+    folder: Path,
+    *,
+    cross: Sequence[str] = (),
+    data: str | None = None,
+    processes: int = 1,
+    command: str | None = None,
+    say: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
+) -> None:
+    """Try other numbers of components, units and gate layers of SPL, one at a time, on validation rows.
+
+    Args:
+        names: of the sets.
+        folder: where results lie.
+        cross: of these sets, units are also multiplied crosswise.
+        data: the data folder.
+        processes: how many at a time.
+        command: the command line to record.
+        say: told about every training.
+    """
+    trials = []
+    for name in names:
+        changes = [*ABLATION, *(with_units | {"mixing": "cross"} for with_units in UNITS if name in cross)]
+        trials += [(name, "spl", {"dropout": 0.5} | one) for one in changes]
+    _try_all(folder / ABLATION_FILE, trials, data, processes, command, say)
+
+
+def _try_all(
+    path: Path,
+    trials: Sequence[tuple[str, str, dict[str, Any]]],
+    data: str | None,
+    processes: int,
+    command: str | None,
+    say: Callable[[str], None],
+) -> None:
+    """Try what is not on file yet, and add it."""
+    waiting = [
+        (name, method, changes)
+        for name, method, changes in trials
+        if all(known["changes"] != changes for known in _tried(path, name, method))
+    ]
+    for number, figures in finished(_try, [(*trial, data) for trial in waiting], processes):
+        name, method, changes = waiting[number]
+        _record(path, name, method, [*_tried(path, name, method), {"changes": changes, **figures}], command)
+        values = ", ".join(f"{figure} {figures[figure]['value']:.4g}" for figure in FIGURES)
+        say(f"{name} {method} {changes}: {values} on validation rows")
 
 
 def _try(name: str, method: str, changes: dict[str, Any], data: str | None) -> dict[str, Any]:
     with _one_thread():
-        return choose_only(load_raw(name, data), replace(default_settings(method, name), **changes), SEED)
+        return choose_only(load_raw(name, data), _changed(method, name, changes), SEED)
 
 
 def _weigh(name: str, method: str, changes: dict[str, Any], epoch: int, data: str | None) -> float | None:
     with _one_thread():
-        return choose_weight(load_raw(name, data), replace(default_settings(method, name), **changes), SEED, epoch)
+        return choose_weight(load_raw(name, data), _changed(method, name, changes), SEED, epoch)
+
+
+def _changed(method: str, name: str, changes: dict[str, Any]) -> Settings:
+    lists_as_tuples: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in changes.items()
+    }
+    return replace(default_settings(method, name), **lists_as_tuples)
 
 
 @contextmanager
@@ -115,13 +179,13 @@ def _one_thread() -> Iterator[None]:
         torch.set_num_threads(threads)
 
 
-def _record(folder: Path, name: str, method: str, tried: list[dict[str, Any]], command: str | None) -> None:
+def _record(path: Path, name: str, method: str, tried: list[dict[str, Any]], command: str | None) -> None:
     entry = {"tried": tried, "provenance": provenance(command)}
-    write_json(folder / FILE, _read(folder) | {f"{name}/{method}": entry})
+    write_json(path, _read(path) | {f"{name}/{method}": entry})
 
 
-def _tried(folder: Path, name: str, method: str) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = _read(folder).get(f"{name}/{method}", {}).get("tried", [])
+def _tried(path: Path, name: str, method: str) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = _read(path).get(f"{name}/{method}", {}).get("tried", [])
     return found
 
 
@@ -141,16 +205,17 @@ def chosen_settings(folder: Path, method: str, name: str) -> list[Settings]:
     Raises:
         FormatError: the file of choices names settings that there are not.
     """
-    tried = _tried(folder, name, method)
+    tried = _tried(folder / FILE, name, method)
     if not tried:
         return [default_settings(method, name)]
     best = {figure: _best(tried, figure) for figure in ("exact", "auprc")}
     best["hamming"] = max(best["exact"], best["auprc"], key=lambda known: known["hamming"]["value"])
     found = [best["exact"]] if best["exact"] is best["auprc"] else [best["exact"], best["auprc"]]
+    for one in found:
+        _refuse_unknown(one["changes"], folder / FILE)
     return [
         replace(
-            default_settings(method, name),
-            **_known_settings(one["changes"], folder),
+            _changed(method, name, one["changes"]),
             chosen=tuple(one[figure]["epoch"] if best[figure] is one else 0 for figure in FIGURES),
             known_weight=one.get("known_weight") if best["exact"] is one else None,
         )
@@ -158,18 +223,16 @@ def chosen_settings(folder: Path, method: str, name: str) -> list[Settings]:
     ]
 
 
-def tried_settings(folder: Path) -> list[tuple[str, str, list[dict[str, Any]]]]:
-    """Set, method and candidates with what they reached on validation rows, for everything that was tried."""
-    return [(*name.split("/"), entry["tried"]) for name, entry in _read(folder).items()]
+def tried_settings(path: Path) -> list[tuple[str, str, list[dict[str, Any]]]]:
+    """Set, method and what was tried with what it reached on validation rows, for everything in a file."""
+    return [(*name.split("/"), entry["tried"]) for name, entry in _read(path).items()]
 
 
-def _known_settings(changes: dict[str, Any], folder: Path) -> dict[str, Any]:
-    known = {field.name for field in fields(Settings)}
-    if set(changes) - known:
-        raise FormatError(f"{folder / FILE}: no setting {sorted(set(changes) - known)[0]!r}")
-    return {key: tuple(value) if isinstance(value, list) else value for key, value in changes.items()}
+def _refuse_unknown(changes: dict[str, Any], path: Path) -> None:
+    unknown = sorted(set(changes) - {field.name for field in fields(Settings)})
+    if unknown:
+        raise FormatError(f"{path}: no setting {unknown[0]!r}")
 
 
-def _read(folder: Path) -> dict[str, Any]:
-    path = folder / FILE
+def _read(path: Path) -> dict[str, Any]:
     return read_json(path) if path.is_file() else {}

@@ -15,7 +15,7 @@ from experiments.hmlc.collecting import AUPRC, EXACT, Campaign, rank_sum, update
 from experiments.hmlc.measuring import LAMBDAS
 from experiments.hmlc.settings import Settings
 from experiments.hmlc.timing import epoch_seconds, standard_cases
-from experiments.hmlc.tuning import chosen_settings, tune
+from experiments.hmlc.tuning import ablate, chosen_settings, tune
 from semprola.errors import FormatError
 
 SMALL = {"width": 16, "features": 8, "dropout": 0.1, "epochs": 4, "every": 2, "lr": 1e-2}
@@ -122,6 +122,24 @@ def test_settings_are_chosen_once_on_validation_rows(tmp_path: Path, monkeypatch
     (tmp_path / "chosen.json").write_text(json.dumps(content))
     with pytest.raises(FormatError, match="no setting 'speed'"):
         chosen_settings(tmp_path, "fil", "enron")
+
+
+@pytest.mark.usefixtures("small")
+def test_the_ablation_reads_no_test_row_and_is_done_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    raw = made_set()
+    raw.y[raw.file == 2] = False
+    monkeypatch.setattr("experiments.hmlc.tuning.load_raw", lambda name, data=None: raw)
+    path = tmp_path / "ablation.json"
+    assert "Nothing yet" in tables.ablation_table(path)
+    said: list[str] = []
+    for _ in range(2):
+        ablate(["enron"], tmp_path, cross=["enron"], say=said.append)
+    assert len(said) == 12
+    head, _, row = tables.ablation_table(path).splitlines()
+    assert head.count("|") == 14
+    assert "| m = 4, k = 2 (cross) |" in head
+    assert "| m = 4, 2 gate layers |" in head
+    assert "**" in row
 
 
 def _tried(changes: dict[str, object], exact: float, hamming: float, auprc: float) -> dict[str, object]:
