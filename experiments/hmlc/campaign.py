@@ -158,7 +158,9 @@ def find_result(job: Job, folder: Path) -> dict[str, Any] | None:
 def keep_result(job: Job, result: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Add a result to its file, which is whole at any time; returns it with the columns that were there before."""
     before = _on_file(job, folder) or {}
+    seconds = before.get("seconds", {}) | result["seconds"]
     result = before | {key: value for key, value in result.items() if value or not before.get(key)}
+    result["seconds"] = seconds
     path = folder / job.file
     old = read_json(path)["runs"] if path.is_file() else []
     kept = [entry for entry in old if entry["key"] != job.key]

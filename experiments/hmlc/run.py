@@ -129,7 +129,8 @@ class _Run:
         if "retrained" in columns:
             began = time.perf_counter()
             final, per_epoch = self._retrain(epochs, weight, marginals)
-            seconds |= {"retrain": round(time.perf_counter() - began, 2), "retrain_epoch": round(per_epoch, 4)}
+            seconds["retrain"] = round(time.perf_counter() - began, 2)
+            seconds.setdefault("epoch", round(per_epoch, 4))
         return result | {
             "epochs": epochs,
             "valid": valid,

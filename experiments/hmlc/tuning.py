@@ -36,7 +36,7 @@ SEED = 100
 
 
 def candidates(method: str, name: str) -> list[dict[str, Any]]:
-    """What is tried for a method on a set, as differences from its default settings; the defaults come first.
+    """What is tried for a method on a set, as differences from its default settings.
 
     Every method tries as many: its learning rate, its network, and what its last layer has to offer.
     """

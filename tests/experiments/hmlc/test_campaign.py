@@ -194,6 +194,8 @@ def test_a_column_can_be_added_later(tmp_path: Path) -> None:
     for part_of_run in ("epochs", "valid", "train_only", "retrained", "known_weight"):
         assert [run[part_of_run] for run in whole] == [run[part_of_run] for run in expected]
     assert find_result(both[1], tmp_path) is not None
+    assert set(whole[1]["seconds"]) == set(expected[1]["seconds"])
+    tables.print_summary(part)
 
 
 @pytest.mark.usefixtures("small")

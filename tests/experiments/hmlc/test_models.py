@@ -11,7 +11,7 @@ from experiments_hmlc_made import made_set
 import semprola as sp
 from experiments.hmlc.data import phase
 from experiments.hmlc.measuring import LabelSets, look, measure
-from experiments.hmlc.models import Model, circuit_for, clauses, plain_rule, rule_for
+from experiments.hmlc.models import Dropout, Model, circuit_for, clauses, plain_rule, rule_for
 from experiments.hmlc.settings import Settings, default_settings
 from experiments.hmlc.training import Average, choose_epochs, train
 from semprola.constraints import hierarchy
@@ -48,6 +48,21 @@ def test_methods_learn_and_say_what_they_score(method: str) -> None:
         assert figures["impossible"] == 0
         assert figures["empty"] == 0
     assert ("nll" in figures) == (not method.startswith("hmcnn"))
+
+
+def test_dropout_keeps_its_share_and_scales_it_up() -> None:
+    torch.manual_seed(0)
+    layer = Dropout(0.7)
+    x = torch.ones(300, 301, requires_grad=True)
+    y = layer(x)
+    kept = y != 0
+    assert abs(float(kept.double().mean()) - 77 / 256) < 0.005
+    assert y[kept].unique().tolist() == [pytest.approx(256 / 77)]
+    assert not torch.equal(kept, layer(x) != 0)
+    (slope,) = torch.autograd.grad(y.sum(), x)
+    assert torch.equal(slope, y.detach())
+    assert layer.eval()(x) is x
+    assert Dropout(0.0)(x) is x
 
 
 def test_the_loss_of_marginals() -> None:
