@@ -44,8 +44,9 @@ def candidates(method: str, name: str) -> list[dict[str, Any]]:
     paths = usual.dropout < 0.7
     tried: list[dict[str, Any]] = [{}, {"lr": 1e-3}, {"dropout": 0.3} if paths else {"features": 128}]
     network: dict[str, Any] = {"features": 128} if paths else {"dropout": 0.5}
+    deeper: dict[str, Any] = {"features": 128, "gate": [256, 256]}
     if method in CONSTRAINED and paths:
-        return [*tried, {"marginal_weight": 1.0}, {"components": 4}]
+        return [*tried, {"marginal_weight": 1.0}, deeper]
     if method == "spl-known":
         return [*tried, {"components": 4}, network]
     if method in CONSTRAINED:
@@ -53,8 +54,8 @@ def candidates(method: str, name: str) -> list[dict[str, Any]]:
         others: list[dict[str, Any]] = [{"features": 128}, {"lr": 1e-3}, {"components": 2 * usual.components}]
         return [network, *(network | changes for changes in others), {"components": 1}]
     if method == "semantic-loss":
-        return [*tried, {"semantic_weight": 0.5}, network]
-    return [*tried, network, {"features": 128, "dropout": 0.3 if paths else 0.5}]
+        return [*tried, {"semantic_weight": 0.5}, deeper if paths else network]
+    return [*tried, network, deeper if paths else network | {"features": 128}]
 
 
 def tune(
