@@ -40,12 +40,13 @@ SEED = 100
 def candidates(method: str, name: str) -> list[dict[str, Any]]:
     """What is tried for a method on a set, as differences from its default settings.
 
-    Every method tries as many: five, three on the largest sets. They are about its learning rate, its network, and what
-    its last layer has to offer; what won most often on other sets comes first.
+    On a set, every method tries as many. They are about its learning rate, its network, and what its last layer has to
+    offer; what won most often on other sets comes first, and is all that is tried on the largest ones.
     """
     usual = default_settings(method, name)
-    found = _for_paths(method) if usual.dropout < 0.7 else _for_sets(method, usual)
-    return found[:3] if name in _LARGE else found
+    if usual.dropout < 0.7:
+        return _for_paths(method)[: 3 if name in _LARGE else 5]
+    return _for_sets(method, usual)[: 4 if name in _LARGE else 6]
 
 
 def _for_sets(method: str, usual: Settings) -> list[dict[str, Any]]:
@@ -53,14 +54,14 @@ def _for_sets(method: str, usual: Settings) -> list[dict[str, Any]]:
     narrow: dict[str, Any] = {"features": 128}
     less: dict[str, Any] = {"dropout": 0.5}
     if method == "spl-known":
-        return [{}, narrow, less, slower, {"components": 4}]
+        return [{}, narrow, less, slower, {"components": 4}, less | slower]
     if method in CONSTRAINED:
         # several components learn whole label sets, in a quarter of the epochs with less dropout; one learns marginals
-        more = {"components": 2 * usual.components}
-        return [less, less | more, {"components": 1}, less | narrow, less | slower]
+        more, one = {"components": 2 * usual.components}, {"components": 1}
+        return [less, less | more, one, one | slower, less | narrow, less | slower]
     if method == "semantic-loss":
-        return [{}, less, {"semantic_weight": 0.5}, slower, narrow]
-    return [{}, less, slower, narrow, less | narrow]
+        return [{}, less, {"semantic_weight": 0.5}, slower, narrow, less | narrow]
+    return [{}, less, slower, less | slower, narrow, less | narrow]
 
 
 def _for_paths(method: str) -> list[dict[str, Any]]:
