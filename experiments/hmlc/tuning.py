@@ -41,27 +41,27 @@ def candidates(method: str, name: str) -> list[dict[str, Any]]:
     """What is tried for a method on a set, as differences from its default settings.
 
     On a set, every method tries as many. They are about its learning rate, its network, and what its last layer has to
-    offer; what won most often on other sets comes first, and is all that is tried on the largest ones.
+    offer; on the largest sets, they are fewer.
     """
     usual = default_settings(method, name)
     if usual.dropout < 0.7:
         return _for_paths(method)[: 3 if name in _LARGE else 5]
-    return _for_sets(method, usual)[: 4 if name in _LARGE else 6]
+    return _for_sets(method, usual, name in _LARGE)
 
 
-def _for_sets(method: str, usual: Settings) -> list[dict[str, Any]]:
+def _for_sets(method: str, usual: Settings, large: bool) -> list[dict[str, Any]]:
     slower: dict[str, Any] = {"lr": 1e-3}
     narrow: dict[str, Any] = {"features": 128}
     less: dict[str, Any] = {"dropout": 0.5}
     if method == "spl-known":
-        return [{}, narrow, less, slower, {"components": 4}, less | slower]
+        return [{}, narrow, less, slower, *([] if large else [{"components": 4}])]
     if method in CONSTRAINED:
         # several components learn whole label sets, in a quarter of the epochs with less dropout; one learns marginals
         more, one = {"components": 2 * usual.components}, {"components": 1}
-        return [less, less | more, one, one | slower, less | narrow, less | slower]
+        return [less, less | more, one, *([one | slower] if large else [less | narrow, less | slower])]
     if method == "semantic-loss":
-        return [{}, less, {"semantic_weight": 0.5}, slower, narrow, less | narrow]
-    return [{}, less, slower, less | slower, narrow, less | narrow]
+        return [{}, less, slower, {"semantic_weight": 0.5}, *([] if large else [narrow])]
+    return [{}, less, slower, *([less | slower] if large else [narrow, less | narrow])]
 
 
 def _for_paths(method: str) -> list[dict[str, Any]]:
