@@ -192,13 +192,17 @@ def tried_table(path: Path) -> str:
     for name, method, tried in tried_settings(path):
         best = {figure: max(one[figure]["value"] for one in tried) for figure, _ in _TRIED}
         for one in tried:
-            what = ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in one["changes"].items())
+            what = ", ".join(f"{key.replace('_', ' ')} {_setting(value)}" for key, value in one["changes"].items())
             cells = [_bold(f"{one[f]['value']:.{d}f}", one[f]["value"] == best[f]) for f, d in _TRIED]
             epochs = " / ".join(str(one[figure]["epoch"]) for figure, _ in _TRIED)
             rows.append((name, TITLES[method], what or "as above", *cells, epochs))
     if not rows:
         return "Nothing yet: `python -m experiments hmlc --tune`."
     return markdown((("", "method", "settings", "exact", "Hamming", "AU(PRC)", "their epochs"), rows))
+
+
+def _setting(value: Any) -> str:
+    return " × ".join(map(str, value)) if isinstance(value, list) else f"{value:g}"
 
 
 def ablation_table(path: Path) -> str:

@@ -118,6 +118,9 @@ def test_settings_are_chosen_once_on_validation_rows(tmp_path: Path, monkeypatch
     changes["gate"] = [4]
     (tmp_path / "chosen.json").write_text(json.dumps(content))
     assert chosen_settings(tmp_path, "fil", "enron")[0].gate == (4,)
+    changes["gate"] = [4, 5]
+    (tmp_path / "chosen.json").write_text(json.dumps(content))
+    assert "| gate 4 × 5 |" in tables.tried_table(tmp_path / "chosen.json")
     changes["speed"] = 1
     (tmp_path / "chosen.json").write_text(json.dumps(content))
     with pytest.raises(FormatError, match="no setting 'speed'"):
