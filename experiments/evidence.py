@@ -13,7 +13,8 @@ from typing import Any
 
 from experiments.evidence_pictures import comparison_picture, gradient_rows, speed_picture
 from experiments.hmlc import published as hmlc_published
-from experiments.hmlc.collecting import EXACT, Campaign
+from experiments.hmlc.aims import Aims
+from experiments.hmlc.collecting import ENSEMBLES, EXACT, Campaign
 from experiments.hmlc.sets import TWELVE
 from experiments.methods import METHODS
 from experiments.provenance import read_json
@@ -217,10 +218,17 @@ def starts_table(results: Path) -> str:
     return _markdown(rows)
 
 
+def hierarchies_sentences(results: Path) -> str:
+    """What the campaign on hierarchies has found so far."""
+    ensembles = results / "hmlc" / ENSEMBLES
+    return Aims(Campaign(results / "hmlc"), read_json(ensembles) if ensembles.is_file() else {}).findings()
+
+
 PARTS: Mapping[str, tuple[str, Callable[[Path], str]]] = {
     "headline": ("README.md", headline),
     "speed": ("README.md", speed_sentences),
     "overview": ("docs/evidence.md", overview),
+    "hierarchies": ("docs/evidence.md", hierarchies_sentences),
     "engine": ("docs/evidence.md", speed_sentences),
     "paths": ("docs/paths.md", paths_table),
     "hamming": ("docs/paths.md", paths_hamming),

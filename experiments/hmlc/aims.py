@@ -1,0 +1,139 @@
+"""What the experiment aimed for, counted on the sets that have runs; as a table, and in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from experiments.hmlc import published
+from experiments.hmlc.collecting import (
+    AUPRC,
+    CONSISTENT,
+    ENSEMBLE_SIZE,
+    EXACT,
+    HAMMING,
+    KNOWN,
+    Campaign,
+    Figures,
+    rank_sum,
+)
+from experiments.hmlc.sets import TWELVE
+from experiments.hmlc.tables import markdown
+
+Reached = dict[str, bool]
+"""Whether a set reaches an aim, for the sets with runs."""
+
+
+class Aims:
+    """The aims on all sets, retrained on train and validation rows.
+
+    Args:
+        campaign: the runs.
+        ensembles: AU(PRC) of ensembles, see `experiments.hmlc.collecting.update_ensembles`.
+    """
+
+    def __init__(self, campaign: Campaign, ensembles: dict[str, Any]) -> None:
+        self._campaign, self._ensembles = campaign, ensembles
+
+    def above_paper(self, method: str, figure: Figures = EXACT) -> Reached:
+        """Exact match at least that of the paper's SPL."""
+        ours = {name: self._mean(name, method, figure) for name in TWELVE}
+        return {
+            name: round(value, 2) >= published.EXACT["SPL"][name][0]
+            for name, value in ours.items()
+            if value is not None
+        }
+
+    def above_hmcnn(self, method: str) -> Reached:
+        """Exact match above that of our HMCNN."""
+        return self._beside_hmcnn(method, EXACT, lambda ours, theirs: ours > theirs)
+
+    def significant(self, method: str) -> Reached:
+        """Exact match above that of our HMCNN, p < 0.05; only sets with enough seeds for a test."""
+        reached = {}
+        for name, above in self.above_hmcnn(method).items():
+            p = rank_sum(*(EXACT.of(self._campaign.of(name, which), "retrained") for which in (method, "hmcnn")))
+            if p is not None:
+                reached[name] = above and p < 0.05
+        return reached
+
+    def hamming(self, method: str, slack: float = 0.0) -> Reached:
+        """Hamming score of the decoder at least that of our HMCNN, less the slack."""
+        return self._beside_hmcnn(
+            method, HAMMING, lambda ours, theirs: round(ours, 3) >= round(round(theirs, 3) - slack, 3)
+        )
+
+    def area(self, method: str) -> Reached:
+        """AU(PRC) at least that of C-HMCNN as published; of the ensemble if it is complete, else of single models."""
+        ours = {name: self._area(name, method) for name in TWELVE}
+        return {
+            name: round(value, 3) >= published.AUPRC["C-HMCNN"][name]
+            for name, value in ours.items()
+            if value is not None
+        }
+
+    def consistent(self, method: str) -> Reached:
+        """All predictions obey the hierarchy, by its formula."""
+        found = {name: CONSISTENT.of(self._campaign.of(name, method), "retrained") for name in TWELVE}
+        return {name: min(values) == 100 for name, values in found.items() if values}
+
+    def table(self) -> str:
+        """How many sets reach each aim."""
+        both = ("spl", "spl-known")
+        rows: list[Sequence[str]] = [
+            ("exact match of the mode ≥ the paper's SPL", "11", *(_count(self.above_paper(m)) for m in both)),
+            ("… significantly above our HMCNN (p < 0.05)", "10", *(_count(self.significant(m)) for m in both)),
+            ("exact match of the best known set ≥ the paper's SPL", "12", _count(self.above_paper("spl", KNOWN)), "–"),
+            ("Hamming score of the decoder ≥ our HMCNN", "11", *(_count(self.hamming(m)) for m in both)),
+            ("… at most 0.02 below our HMCNN", "12", *(_count(self.hamming(m, 0.02)) for m in both)),
+            (
+                "AU(PRC), of the ensemble of five if there is one, ≥ C-HMCNN as published",
+                "8",
+                *(_count(self.area(m)) for m in both),
+            ),
+            ("all test predictions consistent", "12", *(_count(self.consistent(m)) for m in both)),
+        ]
+        return markdown((("retrained; counted over the sets with runs", "aim, of 12", "SPL", "SPL + known sets"), rows))
+
+    def findings(self) -> str:
+        """The main results in three sentences."""
+        paper, hmcnn = self.above_paper("spl"), self.above_hmcnn("spl")
+        area, close = self.area("spl"), self.hamming("spl", 0.02)
+        if not paper or not hmcnn:
+            return "No set has runs of both SPL and HMCNN yet."
+        below = [name for name, reached in close.items() if not reached]
+        worse = f" and lower by more than 0.02 points on {_listed(below)}" if below else ""
+        return (
+            "SPL predicts the whole label set right at least as often as the paper's SPL "
+            f"on {_count(paper)} sets, and more often than our HMCNN on {_count(hmcnn)}. "
+            "Its AU(PRC), from exact marginals, reaches the published figure of C-HMCNN "
+            f"on {_count(area)}. The Hamming score of its decoder is at least that of our HMCNN "
+            f"on {_count(self.hamming('spl'))}{worse}."
+        )
+
+    def _beside_hmcnn(self, method: str, figure: Figures, test: Any) -> Reached:
+        reached = {}
+        for name in TWELVE:
+            ours, theirs = (self._mean(name, which, figure) for which in (method, "hmcnn"))
+            if ours is not None and theirs is not None:
+                reached[name] = bool(test(ours, theirs))
+        return reached
+
+    def _mean(self, name: str, method: str, figure: Figures) -> float | None:
+        values = figure.of(self._campaign.of(name, method), "retrained")
+        return sum(values) / len(values) if values else None
+
+    def _area(self, name: str, method: str) -> float | None:
+        """AU(PRC) of the ensemble if it is complete, else the mean of single models: never the better of the two."""
+        entry = self._ensembles.get(f"{name}/{method}", {})
+        if len(entry.get("seeds", ())) >= ENSEMBLE_SIZE:
+            return float(entry["auprc"])
+        return self._mean(name, method, AUPRC)
+
+
+def _count(reached: Reached) -> str:
+    return f"{sum(reached.values())} of {len(reached)}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
