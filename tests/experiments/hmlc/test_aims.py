@@ -1,0 +1,68 @@
+"""Aims are counted over the sets that have runs, and the sentences say what the runs show."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from experiments.hmlc.aims import Aims
+from experiments.hmlc.collecting import Campaign
+
+
+class Made:
+    """A campaign with these figures: exact match, Hamming score and AU(PRC), the same for `seeds` seeds."""
+
+    def __init__(self, figures: dict[tuple[str, str], tuple[float, float, float]], seeds: int = 4) -> None:
+        self.figures, self.seeds = figures, seeds
+
+    def of(self, name: str, method: str) -> list[dict[str, Any]]:
+        if (name, method) not in self.figures:
+            return []
+        exact, hamming, area = self.figures[name, method]
+        return [
+            {
+                "retrained": {
+                    "exact": {"exact": exact + seed / 1000, "consistent": 100.0},
+                    "hamming": {"threshold": {"hamming": hamming}},
+                    "auprc": {"auprc": area},
+                }
+            }
+            for seed in range(self.seeds)
+        ]
+
+
+def aims(*args: Any, **ensembles: Any) -> Aims:
+    return Aims(cast("Campaign", Made(*args)), {key.replace("_", "/"): value for key, value in ensembles.items()})
+
+
+FIGURES = {
+    ("enron", "spl"): (8.5, 94.13, 0.75),  # published: SPL 8.18, C-HMCNN .756
+    ("enron", "hmcnn"): (7.0, 94.14, 0.75),
+    ("spo", "spl"): (1.8, 98.2, 0.216),  # published: SPL 1.92, C-HMCNN .215
+    ("spo", "hmcnn"): (1.9, 98.3, 0.21),
+    ("eisen", "spl"): (9.0, 98.0, 0.3),
+}
+
+
+def test_sets_without_runs_do_not_count() -> None:
+    made = aims(FIGURES)
+    assert made.above_paper("spl") == {"eisen": True, "spo": False, "enron": True}
+    assert made.above_hmcnn("spl") == {"spo": False, "enron": True}
+    assert made.significant("spl") == {"spo": False, "enron": True}
+    assert made.hamming("spl") == {"spo": False, "enron": False}
+    assert made.hamming("spl", 0.02) == {"spo": False, "enron": True}
+    assert made.area("spl") == {"eisen": False, "spo": True, "enron": False}
+    assert made.consistent("spl-known") == {}
+    assert aims(FIGURES, 2).significant("spl") == {}
+
+
+def test_an_ensemble_counts_when_it_is_complete() -> None:
+    assert aims(FIGURES, enron_spl={"auprc": 0.76, "seeds": [0, 1, 2, 3, 4]}).area("spl")["enron"]
+    assert not aims(FIGURES, enron_spl={"auprc": 0.76, "seeds": [0, 1]}).area("spl")["enron"]
+
+
+def test_sentences() -> None:
+    text = aims(FIGURES).findings()
+    assert "the paper's SPL on 2 of 3 sets, and more often than our HMCNN on 1 of 2." in text
+    assert text.endswith("on 0 of 2 and lower by more than 0.02 points on spo.")
+    assert "No set has runs" in aims({}).findings()
+    assert "| 1 of 2 | 0 of 0 |" in aims(FIGURES).table()
