@@ -35,7 +35,7 @@ def difference_picture(campaign: Campaign, path: Path) -> None:
         from matplotlib.figure import Figure
     except ImportError:
         raise SemprolaError("pictures are drawn by matplotlib: install semprola[plot]") from None
-    figure = Figure(figsize=(11, 5.2), layout="constrained")
+    figure = Figure(figsize=(11, 5.6), layout="constrained")
     panels = figure.subplots(1, len(_PANELS), sharey=True)
     for axes, (title, place) in zip(panels, _PANELS, strict=True):
         series = [(label, place, method, colour, marker, shift) for label, method, colour, marker, shift in _SERIES]
@@ -43,6 +43,8 @@ def difference_picture(campaign: Campaign, path: Path) -> None:
             series.append((_KNOWN[0], KNOWN, "spl", *_KNOWN[1:]))
         for label, figures, method, colour, marker, shift in series:
             points = _differences(campaign, figures, place, method)
+            if not points:
+                continue
             axes.errorbar(
                 [value for _, value, _ in points],
                 [row + shift for row, _, _ in points],
@@ -54,7 +56,10 @@ def difference_picture(campaign: Campaign, path: Path) -> None:
         axes.grid(axis="x", alpha=0.3)
     panels[0].set_yticks(range(len(TWELVE)), TWELVE)
     panels[0].set_ylim(len(TWELVE) - 0.5, -0.5)
-    panels[0].legend(fontsize=8, loc="lower right")
+    # below the panels, where it hides no point
+    figure.legend(
+        *panels[0].get_legend_handles_labels(), fontsize=9, loc="outside lower center", ncols=4, frameon=False
+    )
     figure.suptitle("Difference to our HMCNN, test rows, retrained on train + valid", fontsize=11)
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
