@@ -136,13 +136,25 @@ def preferences_table(results: Path) -> str:
 
 def headline(results: Path) -> str:
     """Exact match, one row per experiment and source, one column per method."""
-    rows = [["exact match, %", *(TITLES[method] for method in METHODS)]]
-    for title, experiment, columns in (
+    columns = (*METHODS[:-2], "hmcnn", *METHODS[-2:])
+    rows = [["exact match, %", *({**TITLES, "hmcnn": "HMCNN"}[method] for method in columns)]]
+
+    def add(title: str, exact: Mapping[str, float]) -> None:
+        rows.append([title, *(f"{exact[method]:.1f}" if method in exact else "–" for method in columns)])
+
+    for title, experiment, sources in (
         ("simple paths", "simple-path", PATHS),
         ("preferences", "preference", {"the paper's network": PREFERENCES["the paper's network"]}),
     ):
-        rows.append([f"**{title}**, as published", *_exact(_published(experiment))])
-        rows += [[f"{title}, ours: {name}", *_exact(figures(results, files))] for name, files in columns.items()]
+        add(f"**{title}**, as published", {method: found[0] for method, found in _published(experiment).items()})
+        for name, files in sources.items():
+            add(f"{title}, ours: {name}", {method: found[0] for method, found in figures(results, files).items()})
+    add("**Warcraft maps**, as published", {method: found[0] for method, found in WARCRAFT.items()})
+    for net, name in (("resnet18", "the paper's network"), ("grid", "a network that looks at cells")):
+        add(f"generated maps, ours: {name}", _on_maps(results / "warcraft", net))
+    sets, seeds, published, ours = _on_hierarchies(results / "hmlc")
+    add(f"**hierarchies**, as published, mean of {sets} sets", published)
+    add(f"hierarchies, ours, {seeds} of 10 seeds", ours)
     return _markdown(rows)
 
 
@@ -278,10 +290,6 @@ def _beside(experiment: str, columns: Mapping[str, Figures], places: Sequence[in
     return _markdown(rows)
 
 
-def _exact(seen: Figures) -> list[str]:
-    return [f"{seen[method][0]:.1f}" if method in seen else "–" for method in METHODS]
-
-
 def _warcraft(folder: Path) -> list[str]:
     """Exact match with the paper's network on generated maps, if there are runs."""
     found: dict[str, list[float]] = {}
@@ -294,26 +302,49 @@ def _warcraft(folder: Path) -> list[str]:
     return [title, "exact match, %", other, f"{WARCRAFT['product-spl'][0]:.1f} (two circuits)", *ours]
 
 
+def _on_maps(folder: Path, net: str) -> dict[str, float]:
+    """Exact match of each method on test maps, mean over seeds; of the two-circuit layer with its main settings."""
+    found: dict[str, list[float]] = {}
+    for path in sorted(folder.glob(f"{net}-*seed*.json")):
+        run = read_json(path)
+        method, components = run["model"]["method"], run["model"]["components"]
+        if method in METHODS and (method != "product-spl" or components == (4 if net == "resnet18" else 1)):
+            found.setdefault(method, []).append(run["test"]["exact"])
+    return {method: sum(values) / len(values) for method, values in found.items()}
+
+
+def _on_hierarchies(folder: Path) -> tuple[int, int, dict[str, float], dict[str, float]]:
+    """How many sets have runs of both SPL and HMCNN, their least number of seeds, and means over them: published, ours."""
+    campaign = Campaign(folder)
+    methods = {"hmcnn": "HMCNN", "spl": "SPL"}
+    sets = [name for name in TWELVE if all(campaign.of(name, method) for method in methods)]
+    if not sets:
+        return 0, 0, {}, {}
+    seeds = min(campaign.seeds(name, method) for name in sets for method in methods)
+    published = {
+        method: sum(hmlc_published.EXACT[title][name][0] for name in sets) / len(sets)
+        for method, title in methods.items()
+    }
+    ours = {}
+    for method in methods:
+        values = [EXACT.of(campaign.of(name, method), "retrained") for name in sets]
+        ours[method] = sum(sum(one) / len(one) for one in values) / len(sets)
+    return len(sets), seeds, published, ours
+
+
 def _hierarchies(folder: Path) -> list[str]:
     """Means over the sets for which both SPL and HMCNN have runs."""
-    campaign = Campaign(folder)
-    sets = [name for name in TWELVE if campaign.of(name, "spl") and campaign.of(name, "hmcnn")]
-    least = min((campaign.seeds(name, method) for name in sets for method in ("spl", "hmcnn")), default=0)
-    done = f"{len(sets)} of 12 sets, {least} of 10 seeds"
-    title = "[4: hierarchies](hmlc.md)" + ("" if len(sets) == 12 and least >= 10 else f", not finished: {done}")
+    sets, seeds, published, ours = _on_hierarchies(folder)
+    done = "" if sets == 12 and seeds >= 10 else f", not finished: {sets} of 12 sets, {seeds} of 10 seeds"
+    title = "[4: hierarchies](hmlc.md)" + done
     if not sets:
         return [title, "exact match, %", *"–––––"]
-    published = [sum(hmlc_published.EXACT[method][name][0] for name in sets) / len(sets) for method in ("HMCNN", "SPL")]
-    ours = []
-    for method in ("hmcnn", "spl"):
-        means = [EXACT.of(campaign.of(name, method), "retrained") for name in sets]
-        ours.append(_mean([sum(values) / len(values) for values in means]))
     return [
         title,
         "exact match, %, mean of these sets",
-        f"{published[0]:.1f} (HMCNN)",
-        f"{published[1]:.1f}",
-        *ours,
+        f"{published['hmcnn']:.1f} (HMCNN)",
+        f"{published['spl']:.1f}",
+        *(f"{ours[method]:.1f}" for method in ("hmcnn", "spl")),
         "–",
     ]
 
