@@ -314,7 +314,7 @@ def _on_maps(folder: Path, net: str) -> dict[str, float]:
 
 
 def _on_hierarchies(folder: Path) -> tuple[int, int, dict[str, float], dict[str, float]]:
-    """How many sets have runs of both SPL and HMCNN, their least number of seeds, and means over them: published, ours."""
+    """How many sets have runs of SPL and HMCNN, the least number of seeds, and means over sets: published, ours."""
     campaign = Campaign(folder)
     methods = {"hmcnn": "HMCNN", "spl": "SPL"}
     sets = [name for name in TWELVE if all(campaign.of(name, method) for method in methods)]
