@@ -19,7 +19,7 @@ from experiments.hmlc.parallel import finished
 from experiments.hmlc.run import COLUMNS, VERSION, run
 from experiments.hmlc.settings import Settings, default_settings
 from experiments.hmlc.tuning import chosen_settings
-from experiments.provenance import read_json, write_json
+from experiments.provenance import provenance, read_json, write_json
 from semprola.training.progress import duration
 
 BY_COST = (
@@ -138,6 +138,7 @@ def work(
     if done:
         say(f"{len(done)} runs are there, {len(waiting)} to do")
     began = time.perf_counter()
+    command = provenance(command)["command"]  # of this process: a worker does not know it
     calls = [(job, data, command, marginals) for job in waiting]
     for count, (number, result) in enumerate(finished(_do, calls, processes), start=1):
         job = waiting[number]
