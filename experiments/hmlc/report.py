@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from experiments.hmlc.aims import Aims
+from experiments.hmlc.aims import SEEDS, Aims
 from experiments.hmlc.collecting import Campaign, update_ensembles
 from experiments.hmlc.pictures import difference_picture
 from experiments.hmlc.sets import TWELVE
@@ -108,11 +108,11 @@ def _fold(title: str, content: str) -> str:
 
 def progress(campaign: Campaign) -> str:
     """How much of the campaign is done, in words."""
-    lines = ["**Runs so far** (of 10 seeds per set and method; a cell without ± is one run):", ""]
+    lines = [f"**Runs so far** (of {SEEDS} seeds per set and method; a cell without ± is one run):", ""]
     for method, title in TITLES.items():
         counts = [campaign.seeds(name, method) for name in TWELVE]
         if any(counts):
-            full = sum(count >= 10 for count in counts)
+            full = sum(count >= SEEDS for count in counts)
             lines.append(
                 f"- {title}: {sum(counts)} runs, {sum(count > 0 for count in counts)} of 12 sets begun, {full} complete"
             )

@@ -62,6 +62,8 @@ def test_an_ensemble_counts_when_it_is_complete() -> None:
 
 def test_sentences() -> None:
     text = aims(FIGURES).findings()
+    assert text.startswith("With 4 of 10 seeds per set so far, SPL predicts")
+    assert aims(FIGURES, 10).findings().startswith("SPL predicts")
     assert "the paper's SPL on 2 of 3 sets, and more often than our HMCNN on 1 of 2." in text
     assert text.endswith("on 0 of 2 and lower by more than 0.02 points on spo.")
     assert "No set has runs" in aims({}).findings()
