@@ -184,7 +184,7 @@ def test_epochs_that_were_chosen_are_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_a_column_can_be_added_later(tmp_path: Path) -> None:
+def test_a_column_can_be_added_later(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     tune(["enron"], ["spl"], tmp_path, tried=[{}], say=lambda text: None)
     both = plan_jobs(["enron"], ["spl"], range(2), tuned=tmp_path)
     expected = work(both, tmp_path / "at-once", say=lambda text: None)
@@ -199,6 +199,7 @@ def test_a_column_can_be_added_later(tmp_path: Path) -> None:
     assert find_result(both[1], tmp_path) is not None
     assert set(whole[1]["seconds"]) == set(expected[1]["seconds"])
     tables.print_summary(part)
+    assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
 
 
 @pytest.mark.usefixtures("small")
