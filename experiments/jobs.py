@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
-import os
-import signal
 import sys
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
 from experiments.methods import TITLES, ModelSettings
+from experiments.parallel import finished
 from experiments.preference import preference_task
 from experiments.provenance import read_json, write_json
 from experiments.runs import run
@@ -124,24 +119,14 @@ def execute_all(
             report(job, results[-1])
         return results
     found: dict[Job, dict[str, Any]] = {}
-    # a fresh interpreter per worker: forking a process that has used torch's threads may hang
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(processes, mp_context=context, initializer=_one_thread) as pool:
-        with _deaf_to_interrupts():
-            waiting = {pool.submit(execute, job, folder, command=command): job for job in dict.fromkeys(jobs)}
-        try:
-            while waiting:
-                for future in wait(waiting, return_when=FIRST_COMPLETED).done:
-                    job = waiting.pop(future)
-                    found[job] = future.result()
-                    report(job, found[job])
-                    if not quiet and not sys.stderr.isatty():
-                        print(f"  {TITLES[job.method]}: {len(waiting)} runs to go", file=sys.stderr, flush=True)
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            for child in multiprocessing.active_children():
-                child.terminate()  # their progress is in their checkpoints
-            raise
+    different = list(dict.fromkeys(jobs))
+    calls = [(job, folder) for job in different]
+    for number, result in finished(partial(execute, command=command), calls, processes):
+        found[different[number]] = result
+        report(different[number], result)
+        if not quiet and not sys.stderr.isatty():
+            left = len(different) - len(found)
+            print(f"  {TITLES[different[number].method]}: {left} runs to go", file=sys.stderr, flush=True)
     return [found[job] for job in jobs]
 
 
@@ -164,24 +149,3 @@ def _task(settings: TaskSettings) -> Task:
     if settings.experiment not in makers:
         raise SemprolaError(f"no experiment {settings.experiment!r}: choose from {', '.join(makers)}")
     return makers[settings.experiment]()
-
-
-@contextmanager
-def _deaf_to_interrupts() -> Iterator[None]:
-    """Processes started in this block ignore Ctrl-C from the beginning; this process handles it and ends them."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-def _one_thread() -> None:
-    """Workers share the cores, so each uses one thread."""
-    os.environ["OMP_NUM_THREADS"] = "1"
-    import torch
-
-    torch.set_num_threads(1)

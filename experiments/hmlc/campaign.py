@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from experiments.hmlc.data import load_raw
-from experiments.hmlc.parallel import finished
 from experiments.hmlc.run import COLUMNS, VERSION, run
 from experiments.hmlc.settings import Settings, default_settings
 from experiments.hmlc.tuning import chosen_settings
+from experiments.parallel import finished
 from experiments.provenance import provenance, read_json, write_json
 from semprola.training.progress import duration
 

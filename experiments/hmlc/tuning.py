@@ -12,9 +12,9 @@ from typing import Any
 import torch
 
 from experiments.hmlc.data import load_raw
-from experiments.hmlc.parallel import finished
 from experiments.hmlc.run import choose_only, choose_weight
 from experiments.hmlc.settings import CONSTRAINED, FIGURES, Settings, default_settings
+from experiments.parallel import finished
 from experiments.provenance import provenance, read_json, write_json
 from semprola.errors import FormatError
 
