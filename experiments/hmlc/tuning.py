@@ -45,7 +45,7 @@ def candidates(method: str, name: str) -> list[dict[str, Any]]:
     """
     usual = default_settings(method, name)
     if usual.dropout < 0.7:
-        return _for_paths(method)[: 3 if name in _LARGE else 5]
+        return _for_paths(method, name in _LARGE)
     return _for_sets(method, usual, name in _LARGE)
 
 
@@ -53,27 +53,32 @@ def _for_sets(method: str, usual: Settings, large: bool) -> list[dict[str, Any]]
     slower: dict[str, Any] = {"lr": 1e-3}
     narrow: dict[str, Any] = {"features": 128}
     less: dict[str, Any] = {"dropout": 0.5}
+    between: dict[str, Any] = {"dropout": 0.6}
+    marginals: dict[str, Any] = {"marginal_weight": 1.0}
     if method == "spl-known":
-        return [{}, narrow, less, slower, *([] if large else [{"components": 4}])]
+        return [{}, narrow, less, slower, *([] if large else [{"components": 4}]), marginals]
     if method in CONSTRAINED:
         # several components learn whole label sets, in a quarter of the epochs with less dropout; one learns marginals
         more, one = {"components": 2 * usual.components}, {"components": 1}
-        return [less, less | more, one, *([one | slower] if large else [less | narrow, less | slower])]
+        rest = [one | slower] if large else [less | narrow, less | slower]
+        return [less, less | more, one, *rest, one | marginals]
     if method == "semantic-loss":
-        return [{}, less, slower, {"semantic_weight": 0.5}, *([] if large else [narrow])]
-    return [{}, less, slower, *([less | slower] if large else [narrow, less | narrow])]
+        return [{}, less, slower, {"semantic_weight": 0.5}, *([] if large else [narrow]), between]
+    return [{}, less, slower, *([less | slower] if large else [narrow, less | narrow]), between]
 
 
-def _for_paths(method: str) -> list[dict[str, Any]]:
+def _for_paths(method: str, large: bool) -> list[dict[str, Any]]:
     slower: dict[str, Any] = {"lr": 1e-3}
     narrow: dict[str, Any] = {"features": 128}
     less: dict[str, Any] = {"dropout": 0.3}
     deeper = narrow | {"gate": [256, 256]}
     if method in CONSTRAINED:
-        return [{}, deeper, {"marginal_weight": 1.0}, slower, less]
-    if method == "semantic-loss":
-        return [{}, deeper, {"semantic_weight": 0.5}, slower, less]
-    return [{}, deeper, slower, less, narrow]
+        marginals: dict[str, Any] = {"marginal_weight": 1.0}
+        free = marginals | {"options": False}  # of all but the hierarchy, as HMCNN is: it may predict nothing
+        return [{}, deeper, marginals, *([] if large else [slower, less]), slower | free, deeper | free]
+    own = {"semantic_weight": 0.5} if method == "semantic-loss" else slower
+    rest = slower if method == "semantic-loss" else narrow
+    return [{}, deeper, own, *([] if large else [less, rest]), slower | less, slower | deeper]
 
 
 def tune(
