@@ -136,26 +136,38 @@ def deviation(values: Sequence[float]) -> float:
 
 
 def update_ensembles(campaign: Campaign, marginals: Path, data: str | None) -> dict[str, Any]:
-    """AU(PRC) of ensembles of the first runs of each method, from marginals that were kept; and what is on file.
+    """AU(PRC) of ensembles of each method, from marginals that were kept; and what is on file.
 
-    The marginals of a mixture of models are the mean of theirs.
+    An ensemble is of the first runs whose marginals are at hand, whatever they score. The marginals of a mixture of
+    models are the mean of theirs.
     """
     path = campaign.folder / ENSEMBLES
-    known = read_json(path) if path.is_file() else {}
+    before = read_json(path) if path.is_file() else {}
+    known: dict[str, Any] = {}
     for (name, method), runs in campaign.runs.items():
-        chosen = sorted((r for r in runs if "auprc" in r["retrained"]), key=lambda run: run["seed"])[:ENSEMBLE_SIZE]
-        seeds = [run["seed"] for run in chosen]
         entry = f"{name}/{method}"
-        if len(chosen) < 2 or known.get(entry, {}).get("keys") == [run["key"] for run in chosen]:
-            continue
-        files = [marginals / f"{name}_{method}_{run['seed']}_{run['key']}.npz" for run in chosen]
-        if all(file.is_file() for file in files):
-            scores = _mean([np.load(file)["auprc"].astype(np.float64) for file in files])
+        on_file = before.get(entry, {"keys": []})
+        still = set(on_file["keys"]) <= {run["key"] for run in runs}  # the settings may have changed since
+        found = []
+        for run in sorted((r for r in runs if "auprc" in r["retrained"]), key=lambda run: run["seed"]):
+            file = marginals / f"{name}_{method}_{run['seed']}_{run['key']}.npz"
+            found += [(run, file)] if file.is_file() else []
+        found = found[:ENSEMBLE_SIZE]
+        if still and len(on_file["keys"]) >= max(len(found), 2):
+            known[entry] = on_file
+        elif len(found) >= 2:
+            scores = _mean([np.load(file)["auprc"].astype(np.float64) for _, file in found])
             raw = load_raw(name, data)
             y = raw.y[raw.parts(0)["test"]]
             area = average_precision(scores[:, raw.scored], y[:, raw.scored])
-            known[entry] = {"auprc": round(area, 5), "seeds": seeds, "keys": [run["key"] for run in chosen]}
-            write_json(path, known)
+            chosen = [run for run, _ in found]
+            known[entry] = {
+                "auprc": round(area, 5),
+                "seeds": [run["seed"] for run in chosen],
+                "keys": [run["key"] for run in chosen],
+            }
+    if known != before:
+        write_json(path, known)
     return known
 
 

@@ -168,6 +168,21 @@ def test_each_figure_has_the_settings_that_are_best_for_it(tmp_path: Path) -> No
 
 
 @pytest.mark.usefixtures("small")
+def test_ensembles_are_of_runs_whose_marginals_are_at_hand(tmp_path: Path) -> None:
+    kept = tmp_path / "marginals"
+    jobs = plan_jobs(["enron"], ["hmcnn"], range(3), tuned=tmp_path)
+    work(jobs, tmp_path, marginals=kept, say=lambda text: None)
+    (kept / f"enron_hmcnn_0_{jobs[0].key}.npz").unlink()
+    made = update_ensembles(Campaign(tmp_path), kept, None)
+    assert made["enron/hmcnn"]["seeds"] == [1, 2]
+    assert update_ensembles(Campaign(tmp_path), tmp_path / "none", None) == made  # on file, though nothing is at hand
+    fewer = json.loads((tmp_path / jobs[0].file).read_text())
+    fewer["runs"] = fewer["runs"][:2]
+    (tmp_path / jobs[0].file).write_text(json.dumps(fewer))
+    assert update_ensembles(Campaign(tmp_path), tmp_path / "none", None) == {}  # of a run that is not used any more
+
+
+@pytest.mark.usefixtures("small")
 def test_epochs_that_were_chosen_are_followed(tmp_path: Path) -> None:
     free = Job("enron", replace(Settings(), **SMALL), 0)
     (expected,) = work([free], tmp_path, say=lambda text: None)
