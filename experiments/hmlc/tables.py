@@ -18,6 +18,7 @@ from experiments.hmlc.collecting import (
     KNOWN,
     MODE_CALIBRATION,
     Campaign,
+    Figures,
     rank_sum,
     spread,
 )
@@ -27,8 +28,32 @@ from experiments.hmlc.tuning import tried_settings
 from experiments.provenance import read_json
 
 _ONTOLOGY = ((EXACT, 2), (HAMMING, 3), (AUPRC, 3), (CONSISTENT, 1))
-_SHOWN = ("hmcnn", "fil", "spl", "spl-known")
-_ENSEMBLED = {"SPL": "spl", "SPL + known sets": "spl-known", "HMCNN": "hmcnn"}
+
+Column = tuple[str, str, Figures]
+"""Of a table: its title, the method, the figure."""
+
+_OTHERS = {"HMCNN": "hmcnn", "HMCNN, as published": "hmcnn-published", "FIL": "fil", "semantic loss": "semantic-loss"}
+_EXACT_COLUMNS: tuple[Column, ...] = (
+    *((title, method, EXACT) for title, method in _OTHERS.items()),
+    ("SPL, mode", "spl", EXACT),
+    ("SPL, best known set", "spl", KNOWN),
+    ("SPL + known sets, mode", "spl-known", EXACT),
+    ("SPL, two circuits", "product-spl", EXACT),
+)
+_HAMMING_COLUMNS: tuple[Column, ...] = (
+    *((title, method, HAMMING) for title, method in _OTHERS.items()),
+    ("SPL, mode", "spl", HAMMING_MODE),
+    ("SPL, decoder in K", "spl", HAMMING_DECODER),
+    ("SPL, decoder", "spl", HAMMING),
+    ("SPL + known sets", "spl-known", HAMMING),
+    ("SPL, two circuits", "product-spl", HAMMING),
+)
+_AUPRC_COLUMNS: tuple[Column, ...] = (
+    *((title, method, AUPRC) for title, method in _OTHERS.items()),
+    ("SPL", "spl", AUPRC),
+    ("SPL + known sets", "spl-known", AUPRC),
+    ("SPL, two circuits", "product-spl", AUPRC),
+)
 _VALID = (("exact", 2), ("auprc", 4))
 _TRIED = (("exact", 2), ("hamming", 3), ("auprc", 4))
 
@@ -49,23 +74,19 @@ def brief_table(campaign: Campaign) -> Table:
 
 def exact_table(campaign: Campaign, column: str) -> Table:
     """Exact match beside the paper's."""
-    own = ("HMCNN", "FIL", "SPL, mode", "SPL, best known set", "SPL + known sets, mode")
-    head = ("", "paper: HMCNN", "paper: SPL", *own, "p: SPL's mode, HMCNN", "seeds")
+    first = {f"paper: {system}": system for system in ("HMCNN", "SPL")}
+    parts = _present(campaign, _EXACT_COLUMNS, column)
+    head = ("", *first, *(title for title, _, _ in parts), "p: SPL's mode, HMCNN", "seeds")
     rows = []
     for name in TWELVE:
-        runs = {method: campaign.of(name, method) for method in _SHOWN}
-        figures = {method: EXACT.of(found, column) for method, found in runs.items()}
-        p = rank_sum(figures["spl"], figures["hmcnn"])
+        p = rank_sum(*(EXACT.of(campaign.of(name, method), column) for method in ("spl", "hmcnn")))
         rows.append(
             (
                 name,
-                _published(published.EXACT["HMCNN"][name]),
-                _published(published.EXACT["SPL"][name]),
-                *(spread(figures[method], 2) for method in ("hmcnn", "fil", "spl")),
-                spread(KNOWN.of(runs["spl"], column), 2),
-                spread(EXACT.of(runs["spl-known"], column), 2),
+                *(_published(published.EXACT[system][name]) for system in first.values()),
+                *_cells(campaign, name, parts, column, 2),
                 "–" if p is None else f"{p:.4f}",
-                _seeds(runs),
+                _seeds({method: campaign.of(name, method) for _, method, _ in parts}, column),
             )
         )
     return head, rows
@@ -73,61 +94,45 @@ def exact_table(campaign: Campaign, column: str) -> Table:
 
 def hamming_table(campaign: Campaign, column: str) -> Table:
     """Hamming scores of modes and decoders beside the paper's."""
-    head = (
-        "",
-        "paper: HMCNN",
-        "paper: SPL",
-        "HMCNN",
-        "FIL",
-        "SPL, mode",
-        "SPL, decoder in K",
-        "SPL, decoder",
-        "SPL + known sets",
-        "seeds",
-    )
+    first = {f"paper: {system}": system for system in ("HMCNN", "SPL")}
+    parts = _present(campaign, _HAMMING_COLUMNS, column)
+    head = ("", *first, *(title for title, _, _ in parts))
     rows = []
     for name in TWELVE:
-        runs = {method: campaign.of(name, method) for method in _SHOWN}
-        rows.append(
-            (
-                name,
-                _published(published.HAMMING["HMCNN"][name]),
-                _published(published.HAMMING["SPL"][name]),
-                spread(HAMMING.of(runs["hmcnn"], column), 3),
-                spread(HAMMING.of(runs["fil"], column), 3),
-                spread(HAMMING_MODE.of(runs["spl"], column), 3),
-                spread(HAMMING_DECODER.of(runs["spl"], column), 3),
-                spread(HAMMING.of(runs["spl"], column), 3),
-                spread(HAMMING.of(runs["spl-known"], column), 3),
-                _seeds(runs),
-            )
-        )
+        paper = (_published(published.HAMMING[system][name]) for system in first.values())
+        rows.append((name, *paper, *_cells(campaign, name, parts, column, 3)))
     return head, rows
 
 
 def auprc_table(campaign: Campaign, ensembles: dict[str, Any]) -> Table:
     """AU(PRC) beside what others published."""
-    head = (
-        "",
-        *published.AUPRC,
-        "HMCNN",
-        "FIL",
-        "SPL",
-        "SPL + known sets",
-        *(f"{name}, ensemble" for name in _ENSEMBLED),
-    )
+    parts = _present(campaign, _AUPRC_COLUMNS, "retrained")
+    together = [(title, method) for title, method, _ in parts if any(key.endswith(f"/{method}") for key in ensembles)]
+    head = ("", *published.AUPRC, *(title for title, _, _ in parts), *(f"{title}, ensemble" for title, _ in together))
     rows = []
     for name in TWELVE:
-        runs = {method: campaign.of(name, method) for method in _SHOWN}
         rows.append(
             (
                 name,
                 *(f"{values[name]:.3f}" for values in published.AUPRC.values()),
-                *(spread(AUPRC.of(runs[method], "retrained"), 3) for method in _SHOWN),
-                *(_ensemble(ensembles, name, method) for method in _ENSEMBLED.values()),
+                *_cells(campaign, name, parts, "retrained", 3),
+                *(_ensemble(ensembles, name, method) for _, method in together),
             )
         )
     return head, rows
+
+
+def _present(campaign: Campaign, columns: Sequence[Column], column: str) -> list[Column]:
+    """Those columns of a table that have a figure for some set."""
+    return [
+        (title, method, figure)
+        for title, method, figure in columns
+        if any(figure.of(campaign.of(name, method), column) for name in TWELVE)
+    ]
+
+
+def _cells(campaign: Campaign, name: str, parts: Sequence[Column], column: str, digits: int) -> list[str]:
+    return [spread(figure.of(campaign.of(name, method), column), digits) for _, method, figure in parts]
 
 
 def other_table(campaign: Campaign) -> Table:
@@ -272,6 +277,7 @@ def _bold(text: str, best: bool) -> str:
     return f"**{text}**" if best else text
 
 
-def _seeds(runs: dict[str, list[dict[str, Any]]]) -> str:
-    counts = [len(EXACT.of(found, "retrained")) for found in runs.values()]
+def _seeds(runs: dict[str, list[dict[str, Any]]], column: str = "retrained") -> str:
+    """How many seeds there are, per method where they differ."""
+    counts = [len(EXACT.of(found, column)) for found in runs.values()]
     return str(counts[0]) if len(set(counts)) == 1 else " / ".join(map(str, counts))
