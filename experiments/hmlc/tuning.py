@@ -220,11 +220,10 @@ def _best(tried: Sequence[dict[str, Any]], figure: str) -> dict[str, Any]:
 def chosen_settings(folder: Path, method: str, name: str) -> list[Settings]:
     """The settings that were chosen for a method on a set; the defaults where nothing was tried.
 
-    Exact match and AU(PRC) each have the settings that were best for them on validation rows, which are often the same.
-    The Hamming score takes the better of the two, so that there are no more than two trainings.
+    Every figure has the settings that were best for it on validation rows, which are often the same.
 
     Returns:
-        One or two settings; `chosen` says which figures each is for, and at which epoch.
+        One to three settings; `chosen` says which figures each is for, and at which epoch.
 
     Raises:
         FormatError: the file of choices names settings that there are not.
@@ -232,11 +231,11 @@ def chosen_settings(folder: Path, method: str, name: str) -> list[Settings]:
     tried = _tried(folder / FILE, name, method)
     if not tried:
         return [default_settings(method, name)]
-    best = {figure: _best(tried, figure) for figure in ("exact", "auprc")}
-    best["hamming"] = max(best["exact"], best["auprc"], key=lambda known: known["hamming"]["value"])
-    found = [best["exact"]] if best["exact"] is best["auprc"] else [best["exact"], best["auprc"]]
+    best = {figure: _best(tried, figure) for figure in FIGURES}
+    found = [one for one in tried if any(one is chosen for chosen in best.values())]
     for one in found:
         _refuse_unknown(one["changes"], folder / FILE)
+    found.sort(key=lambda one: one is not best["exact"])  # the settings for exact match come first
     return [
         replace(
             _changed(method, name, one["changes"]),

@@ -154,8 +154,13 @@ def _tried(changes: dict[str, object], exact: float, hamming: float, auprc: floa
 def test_each_figure_has_the_settings_that_are_best_for_it(tmp_path: Path) -> None:
     tried = [_tried({}, 5.0, 90.0, 0.2), _tried({"lr": 1e-3}, 4.0, 91.0, 0.3), _tried({"lr": 1e-4}, 3.0, 92.0, 0.1)]
     (tmp_path / "chosen.json").write_text(json.dumps({"enron/spl": {"tried": tried}}))
-    first, second = chosen_settings(tmp_path, "spl", "enron")
+    first, second, third = chosen_settings(tmp_path, "spl", "enron")
     assert (first.lr, first.chosen) == (SMALL["lr"], (2, 0, 0))
+    assert (second.lr, second.chosen) == (1e-3, (0, 0, 3))
+    assert (third.lr, third.chosen) == (1e-4, (0, 4, 0))
+    tried[1]["hamming"]["value"] = 93.0
+    (tmp_path / "chosen.json").write_text(json.dumps({"enron/spl": {"tried": tried}}))
+    first, second = chosen_settings(tmp_path, "spl", "enron")
     assert (second.lr, second.chosen) == (1e-3, (0, 4, 3))
     jobs = plan_jobs(["enron"], ["spl"], range(2), tuned=tmp_path)
     assert len(jobs) == 4
