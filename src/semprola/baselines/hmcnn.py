@@ -143,25 +143,29 @@ class _Levels(nn.Module):
     def __init__(self, children_of: Sequence[Sequence[int]]) -> None:
         super().__init__()
         height = _heights(children_of)
-        self.count = max(height, default=0)
-        for level in range(1, self.count + 1):
-            parents = [v for v, h in enumerate(height) if h == level]
+        # labels with a similar number of children go together, because rows of a table are as long as the longest
+        groups: dict[tuple[int, int], list[int]] = {}
+        for v, below in enumerate(children_of):
+            if below:
+                groups.setdefault((height[v], len(below).bit_length()), []).append(v)
+        self.count = len(groups)
+        for number, (_, parents) in enumerate(sorted(groups.items())):
             most = max(len(children_of[v]) for v in parents)
             # the label itself comes first, and pads rows with fewer children
             rows = [[v, *children_of[v], *[v] * (most - len(children_of[v]))] for v in parents]
-            self.register_buffer(f"parents{level}", torch.tensor(parents), persistent=False)
-            self.register_buffer(f"members{level}", torch.tensor(rows), persistent=False)
+            self.register_buffer(f"parents{number}", torch.tensor(parents), persistent=False)
+            self.register_buffer(f"members{number}", torch.tensor(rows), persistent=False)
 
     def best(self, values: Tensor) -> Tensor:
         """For every label, which of itself and its descendants has the largest value [labels, batch]."""
         with torch.no_grad():
             values = values.clone()
             best = torch.arange(len(values), device=values.device)[:, None].expand_as(values).clone()
-            for level in range(1, self.count + 1):
-                parents, members = getattr(self, f"parents{level}"), getattr(self, f"members{level}")
+            for number in range(self.count):
+                parents, members = getattr(self, f"parents{number}"), getattr(self, f"members{number}")
                 top, place = values[members].max(1)
                 values[parents] = top
-                best[parents] = best[members].gather(1, place[:, None])[:, 0]
+                best[parents] = best.gather(0, members.gather(1, place))
             return best
 
 
