@@ -8,6 +8,7 @@ import pytest
 from circuit_cases import Referee, diagram, names, random_circuit, random_models
 
 from semprola.circuit import LITERAL, PRODUCT, SUM, Circuit, CircuitBuilder, Vtree
+from semprola.circuit.properties import swept
 
 
 @pytest.mark.parametrize("suppress", [False, True])
@@ -73,6 +74,24 @@ def test_branches_that_smoothing_makes_equal() -> None:
     root = b.sum([y, b.product([y, b.literal(1, False)]), b.product([z, b.literal(0, False)])])
     assert not b.build(root, zero_suppressed=[True, True]).is_deterministic
     assert not b.build(root).is_deterministic
+
+
+def test_a_choice_between_sets_of_labels() -> None:
+    """Some of a and b is on, and c and d are free; or a and b are not mentioned, so off, and some of c and d is on."""
+    b = CircuitBuilder(list("abcd"))
+
+    def some(first: int) -> int:
+        on, next_on = b.literal(first, True), b.literal(first + 1, True)
+        return b.sum([next_on, b.product([on, b.sum([b.true(), next_on])])])
+
+    free = b.product([b.sum([b.true(), b.literal(v, True)]) for v in (2, 3)])
+    circuit = b.build(b.sum([b.product([some(0), free]), some(2)]), zero_suppressed=[True] * 4)
+    assert swept(circuit) == (True, True)
+    assert circuit.model_count() == 15 == len(Referee(circuit).rows())
+    # a part that may be empty tells nothing apart: all labels off is in both branches
+    both = b.build(b.sum([b.product([free]), b.sum([b.true(), b.literal(0, True)])]), zero_suppressed=[True] * 4)
+    assert swept(both) == (True, False)
+    assert not both.is_deterministic
 
 
 def test_wide_sums() -> None:

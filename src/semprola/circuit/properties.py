@@ -34,7 +34,7 @@ def is_decomposable(circuit: Circuit) -> bool:
 
 
 def swept(circuit: Circuit) -> tuple[bool, bool]:
-    """Whether a circuit is decomposable, and whether every sum is a decision on a zero-suppressed label.
+    """Whether a circuit is decomposable, and whether every sum is a decision on zero-suppressed labels.
 
     One sweep finds both: collecting the variables that each node mentions takes most of the time on large circuits.
     """
@@ -48,6 +48,9 @@ def swept(circuit: Circuit) -> tuple[bool, bool]:
     total = np.bincount(parent, weights=size[child], minlength=circuit.num_nodes)
     products = np.unique(parent)
     decided = decisions is not None and bool(decisions.proven.all())
+    if decisions is not None and not decided:  # few sums, if any: not worth a look in the first sweep
+        sums = np.flatnonzero(circuit.kind == _SUM)
+        decided = _told_apart(circuit, sums[~decisions.proven])
     return bool(np.array_equal(total[products], size[products])), decided
 
 
@@ -150,21 +153,51 @@ def _decisions(circuit: Circuit) -> _Decisions | None:
     sums = np.flatnonzero(circuit.kind == _SUM)
     if not np.any(circuit.zero_suppressed) or not np.all(arity[sums] == 2):
         return None if len(sums) else _Decisions(0, *[np.zeros(0, np.int64)] * 3)
-    pairs = circuit.children[circuit.child_start[sums][:, None] + np.arange(2)]
-    places, others, variables = [], [], []
+    place, part, other = _parts(circuit, sums)
+    variable = circuit.literal[part].astype(np.int64) - 1
+    asserted = (variable >= 0) & circuit.zero_suppressed[np.maximum(variable, 0)]
+    return _Decisions(len(sums), place[asserted], other[asserted], variable[asserted])
+
+
+def _parts(circuit: Circuit, sums: Index) -> tuple[Index, Index, Index]:
+    """What the two children of sums consist of: each child itself, and its children if it is a product.
+
+    Returns:
+        For each part, the place of its sum in `sums`, its node, and the other child of that sum.
+    """
+    pairs = circuit.children[circuit.child_start[sums][:, None] + np.arange(2)].astype(np.int64)
+    arity = np.diff(circuit.child_start)
+    places, parts, others = [], [], []
     for one, other in ((pairs[:, 0], pairs[:, 1]), (pairs[:, 1], pairs[:, 0])):
-        # the literals of a child: itself, or its children if it is a product
         width = np.where(circuit.kind[one] == _PRODUCT, arity[one], 0)
         owner = np.repeat(np.arange(len(sums)), width)
         offset = np.arange(len(owner)) - np.repeat(np.cumsum(width) - width, width)
-        below = circuit.literal[circuit.children[circuit.child_start[one][owner] + offset]]
+        below = circuit.children[circuit.child_start[one][owner] + offset]
         place = np.concatenate([owner, np.arange(len(sums))])
-        variable = np.concatenate([below, circuit.literal[one]]).astype(np.int64) - 1
-        asserted = (variable >= 0) & circuit.zero_suppressed[np.maximum(variable, 0)]
-        places.append(place[asserted])
-        others.append(other[place[asserted]].astype(np.int64))
-        variables.append(variable[asserted])
-    return _Decisions(len(sums), np.concatenate(places), np.concatenate(others), np.concatenate(variables))
+        places.append(place)
+        parts.append(np.concatenate([below, one]).astype(np.int64))
+        others.append(other[place])
+    return np.concatenate(places), np.concatenate(parts), np.concatenate(others)
+
+
+def _told_apart(circuit: Circuit, sums: Index) -> bool:
+    """Whether one child of each of these sums asserts some label of a set of which the other mentions none.
+
+    It asserts that a zero-suppressed label of the set is on; a child that does not mention these labels turns them off.
+    """
+    asserts = np.zeros(circuit.num_nodes, np.int8)
+    leaves = np.flatnonzero(circuit.literal > 0)
+    asserts[leaves] = circuit.zero_suppressed[circuit.literal[leaves] - 1]
+    fold_arrays(circuit, asserts, np.maximum, np.minimum)
+    place, part, other = _parts(circuit, sums)
+    chosen = asserts[part] == 1
+    place, part, other = place[chosen], part[chosen], other[chosen]
+    shared = np.zeros(len(part), np.bool_)
+    for _, block in scope_blocks(circuit):
+        shared |= (block[part] & block[other]).any(axis=1)
+    proven = np.zeros(len(sums), np.bool_)
+    proven[place[~shared]] = True
+    return bool(proven.all())
 
 
 def _direct_literals(circuit: Circuit) -> list[frozenset[int]]:
