@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from semprola._names import is_named, named_rows
 from semprola.circuit.fold import fold, fold_arrays
-from semprola.circuit.levels import bits
+from semprola.circuit.levels import Level, bits, levels
 from semprola.circuit.scopes import scope_blocks
 from semprola.errors import IntractableError, LabelError, UnsatisfiableError
 
@@ -60,7 +60,8 @@ def satisfied(circuit: Circuit, y: Any, given: Any = None) -> Any:
         rows = np.concatenate([rows, _given_rows(circuit, given, batch)], axis=1)
     step = max(64, 2**26 // max(1, circuit.num_nodes) // 64 * 64)
     check = _satisfied_suppressed if np.any(circuit.zero_suppressed) else _satisfied_packed
-    parts = [check(circuit, rows[i : i + step]) for i in range(0, len(rows), step)]
+    listed = list(levels(circuit))
+    parts = [check(circuit, rows[i : i + step], listed) for i in range(0, len(rows), step)]
     result = np.concatenate(parts) if parts else np.zeros(0, bool)
     return wrap(result.reshape(batch))
 
@@ -108,7 +109,7 @@ def _listed_models(circuit: Circuit, limit: int) -> npt.NDArray[np.uint8]:
     return fold(circuit, literal, product, lambda _, parts: np.concatenate(parts)[:limit])
 
 
-def _satisfied_packed(circuit: Circuit, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _satisfied_packed(circuit: Circuit, rows: npt.NDArray[np.bool_], listed: Sequence[Level]) -> npt.NDArray[np.bool_]:
     """Evaluate 64 rows at a time in the bits of one word."""
     count = len(rows)
     words = -(-count // 64)
@@ -120,12 +121,14 @@ def _satisfied_packed(circuit: Circuit, rows: npt.NDArray[np.bool_]) -> npt.NDAr
     literal = circuit.literal[leaves]
     flip = np.where(literal < 0, ~np.uint64(0), np.uint64(0))
     value[leaves] = packed[np.abs(literal) - 1] ^ flip[:, None]
-    fold_arrays(circuit, value, np.bitwise_and, np.bitwise_or)
+    fold_arrays(circuit, value, np.bitwise_and, np.bitwise_or, listed=listed)
     unpacked = np.unpackbits(value[circuit.root].view(np.uint8), bitorder="little")
     return unpacked[:count].astype(bool)
 
 
-def _satisfied_suppressed(circuit: Circuit, rows: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+def _satisfied_suppressed(
+    circuit: Circuit, rows: npt.NDArray[np.bool_], listed: Sequence[Level]
+) -> npt.NDArray[np.bool_]:
     """With zero-suppressed variables, some branch must agree with the row and mention every such variable that is 1."""
     impossible = -(2**30)
     value = np.zeros((circuit.num_nodes, len(rows)), dtype=np.int32)
@@ -135,7 +138,7 @@ def _satisfied_suppressed(circuit: Circuit, rows: npt.NDArray[np.bool_]) -> npt.
     agrees = rows.T[variable] == (literal > 0)[:, None]
     mentions = ((literal > 0) & circuit.zero_suppressed[variable]).astype(np.int32)
     value[leaves] = np.where(agrees, mentions[:, None], impossible)
-    fold_arrays(circuit, value, np.add, np.maximum, least=impossible)
+    fold_arrays(circuit, value, np.add, np.maximum, least=impossible, listed=listed)
     return np.asarray(value[circuit.root] == rows[:, circuit.zero_suppressed].sum(axis=1))
 
 
