@@ -16,7 +16,7 @@ from experiments.hmlc.run import choose_only, choose_weight
 from experiments.hmlc.settings import CONSTRAINED, FIGURES, Settings, default_settings
 from experiments.parallel import finished
 from experiments.provenance import provenance, read_json, write_json
-from semprola.errors import FormatError
+from semprola.errors import FormatError, SemprolaError
 
 FILE = "chosen.json"
 ABLATION_FILE = "ablation.json"
@@ -37,11 +37,15 @@ SEED = 100
 """Of the runs that choose; the campaign uses others."""
 
 
+FOLLOWS = {"fil": "hmcnn", "semantic-loss": "hmcnn", "product-spl": "spl"}
+"""Methods that try only what was best for another one, with epochs of their own."""
+
+
 def candidates(method: str, name: str) -> list[dict[str, Any]]:
     """What is tried for a method on a set, as differences from its default settings.
 
-    On a set, every method tries as many. They are about its learning rate, its network, and what its last layer has to
-    offer; on the largest sets, they are fewer.
+    On a set, HMCNN, SPL and SPL with known label sets try as many. They are about the learning rate, the network, and
+    what the last layer has to offer; on the largest sets, they are fewer.
     """
     usual = default_settings(method, name)
     if usual.dropout < 0.7:
@@ -53,7 +57,6 @@ def _for_sets(method: str, usual: Settings, large: bool) -> list[dict[str, Any]]
     slower: dict[str, Any] = {"lr": 1e-3}
     narrow: dict[str, Any] = {"features": 128}
     less: dict[str, Any] = {"dropout": 0.5}
-    between: dict[str, Any] = {"dropout": 0.6}
     marginals: dict[str, Any] = {"marginal_weight": 1.0}
     if method == "spl-known":
         return [{}, narrow, less, slower, *([] if large else [{"components": 4}]), marginals]
@@ -62,9 +65,7 @@ def _for_sets(method: str, usual: Settings, large: bool) -> list[dict[str, Any]]
         more, one = {"components": 2 * usual.components}, {"components": 1}
         rest = [one | slower] if large else [less | narrow, less | slower]
         return [less, less | more, one, *rest, one | marginals]
-    if method == "semantic-loss":
-        return [{}, less, slower, {"semantic_weight": 0.5}, *([] if large else [narrow]), between]
-    return [{}, less, slower, *([less | slower] if large else [narrow, less | narrow]), between]
+    return [{}, less, slower, *([less | slower] if large else [narrow, less | narrow]), {"dropout": 0.6}]
 
 
 def _for_paths(method: str, large: bool) -> list[dict[str, Any]]:
@@ -76,9 +77,24 @@ def _for_paths(method: str, large: bool) -> list[dict[str, Any]]:
         marginals: dict[str, Any] = {"marginal_weight": 1.0}
         free = marginals | {"options": False}  # of all but the hierarchy, as HMCNN is: it may predict nothing
         return [{}, deeper, marginals, *([] if large else [slower, less]), slower | free, deeper | free]
-    own = {"semantic_weight": 0.5} if method == "semantic-loss" else slower
-    rest = slower if method == "semantic-loss" else narrow
-    return [{}, deeper, own, *([] if large else [less, rest]), slower | less, slower | deeper]
+    return [{}, deeper, slower, *([] if large else [less, narrow]), slower | less, slower | deeper]
+
+
+def _candidates(path: Path, method: str, name: str) -> list[dict[str, Any]]:
+    return _followed(path, method, name) if method in FOLLOWS else candidates(method, name)
+
+
+def _followed(path: Path, method: str, name: str) -> list[dict[str, Any]]:
+    """What was best for the method that this one follows, by any figure; for the semantic loss with two weights."""
+    leader = FOLLOWS[method]
+    tried = _tried(path, name, leader)
+    if not tried:
+        raise SemprolaError(
+            f"{method} takes settings over from {leader}: first run --methods {leader} --tune on {name}"
+        )
+    best = [_best(tried, figure)["changes"] for figure in FIGURES]
+    more = [best[0] | {"semantic_weight": 0.5}] if method == "semantic-loss" else []
+    return [changes for number, changes in enumerate(best) if changes not in best[:number]] + more
 
 
 def tune(
@@ -107,13 +123,14 @@ def tune(
         say: told about every candidate.
     """
     path = folder / FILE
-    trials = [
-        (name, method, changes)
-        for name in names
-        for method in methods
-        for changes in (candidates(method, name) if tried is None else tried)
-    ]
-    _try_all(path, trials, data, processes, command, say)
+    for group in ([m for m in methods if m not in FOLLOWS], [m for m in methods if m in FOLLOWS]):
+        trials = [
+            (name, method, changes)
+            for name in names
+            for method in group
+            for changes in (_candidates(path, method, name) if tried is None else tried)
+        ]
+        _try_all(path, trials, data, processes, command, say)
     without = [
         (name, method, _best(found, "exact"))
         for name in names

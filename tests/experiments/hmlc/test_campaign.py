@@ -13,10 +13,11 @@ from experiments.hmlc import campaign, report, tables
 from experiments.hmlc.campaign import Job, find_result, plan_jobs, variant_name, work
 from experiments.hmlc.collecting import AUPRC, EXACT, Campaign, rank_sum, update_ensembles
 from experiments.hmlc.measuring import LAMBDAS
+from experiments.hmlc.sets import TWELVE
 from experiments.hmlc.settings import Settings
 from experiments.hmlc.timing import epoch_seconds, standard_cases
-from experiments.hmlc.tuning import ablate, chosen_settings, tune
-from semprola.errors import FormatError
+from experiments.hmlc.tuning import ablate, candidates, chosen_settings, tune
+from semprola.errors import FormatError, SemprolaError
 
 SMALL = {"width": 16, "features": 8, "dropout": 0.1, "epochs": 4, "every": 2, "lr": 1e-2}
 
@@ -125,6 +126,25 @@ def test_settings_are_chosen_once_on_validation_rows(tmp_path: Path, monkeypatch
     (tmp_path / "chosen.json").write_text(json.dumps(content))
     with pytest.raises(FormatError, match="no setting 'speed'"):
         chosen_settings(tmp_path, "fil", "enron")
+
+
+def test_methods_try_as_many_settings() -> None:
+    for name in TWELVE:
+        assert len({len(candidates(method, name)) for method in ("hmcnn", "spl", "spl-known")}) == 1
+
+
+@pytest.mark.usefixtures("small")
+def test_some_methods_take_over_what_was_best_for_another(tmp_path: Path) -> None:
+    with pytest.raises(SemprolaError, match="first run --methods hmcnn --tune on enron"):
+        tune(["enron"], ["semantic-loss"], tmp_path)
+    tried = [_tried({}, 5.0, 90.0, 0.2), _tried({"lr": 1e-3}, 4.0, 91.0, 0.3)]
+    (tmp_path / "chosen.json").write_text(json.dumps({"enron/hmcnn": {"tried": tried}}))
+    tune(["enron"], ["semantic-loss", "fil"], tmp_path, say=lambda text: None)
+    found = json.loads((tmp_path / "chosen.json").read_text())
+    assert [one["changes"] for one in found["enron/fil"]["tried"]] == [{}, {"lr": 1e-3}]
+    assert [one["changes"] for one in found["enron/semantic-loss"]["tried"]] == [
+        {}, {"lr": 1e-3}, {"semantic_weight": 0.5},
+    ]  # fmt: skip
 
 
 @pytest.mark.usefixtures("small")
