@@ -54,6 +54,7 @@ def difference_picture(campaign: Campaign, path: Path) -> None:
         axes.axvline(0, color="black", linewidth=0.8)
         axes.set_title(title, fontsize=10)
         axes.grid(axis="x", alpha=0.3)
+        axes.locator_params(axis="x", nbins=6)  # more would touch each other
     panels[0].set_yticks(range(len(TWELVE)), TWELVE)
     panels[0].set_ylim(len(TWELVE) - 0.5, -0.5)
     # below the panels, where it hides no point
