@@ -74,7 +74,7 @@ def test_warcraft() -> None:
     says("docs/evidence.md", f"two circuits find {two:.1f} %, independent edges {grid['fil']:.1f} % (five seeds)")
     several = [mean(f"grid-product-spl{components}", "test", "exact") for components in (2, 4, 8)]
     says(page, "with 2, 4 and 8 of them, the two-circuit layer finds {:.1f}, {:.1f} and {:.1f} %".format(*several))
-    says(page, f"as q (one seed) finds {mean('grid-hmm', 'test', 'exact'):.1f} %")
+    says(page, f"as q (two seeds) finds {mean('grid-hmm', 'test', 'exact'):.1f} %")
     assert all(abs(exact - two) < 1 for exact in several)  # "as with one"
     names = ("product-spl4", "fil", "semantic-loss")
     layer, independent, loss = (mean(f"resnet18-{name}", "test", "exact") for name in names)
