@@ -261,7 +261,8 @@ def markdown(table: Table) -> str:
     if any(len(row) != len(head) for row in rows):
         raise ValueError("a row of the table has not as many cells as its heading")
     lines = [list(head), ["---"] * len(head), *map(list, rows)]
-    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    text = "\n".join("| " + " | ".join(line) + " |" for line in lines)
+    return text.replace(" ± ", "\N{NO-BREAK SPACE}±\N{NO-BREAK SPACE}")  # one line in a narrow column
 
 
 def _published(value: published.Spread) -> str:
