@@ -14,7 +14,7 @@ print(f"Installed semprola {m.version('semprola')} ({native} native module), tor
 endef
 export REPORT
 NATIVE := $(wildcard $(addprefix src/semprola/_native_src/,*.cpp *.h *.hpp))
-CPP := $(NATIVE) $(wildcard tests/native/*.cpp tests/native/*.hpp)
+CPP := $(NATIVE) $(wildcard tests/native/*.cpp tests/native/*.hpp experiments/*/*.cpp)
 
 .PHONY: help demo test test-browser lint format docs docs-serve sanitize bench wheel clean
 

@@ -10,6 +10,7 @@ from torch.nn import functional as F
 
 import semprola as sp
 from experiments.hmlc.settings import CIRCUITS, CONSTRAINED, METHODS, Settings
+from experiments.hmlc.sparse import with_sparse_inputs
 from semprola.baselines import FIL, HMCNN
 from semprola.circuit import Circuit
 from semprola.constraints import Hierarchy, hierarchy, suggest
@@ -49,6 +50,8 @@ class Model(nn.Module):
         self.penalty = SemanticLoss(circuit) if settings.method == "semantic-loss" and circuit is not None else None
         if settings.start:
             self.head.start_at(y)
+        if settings.dropout:
+            with_sparse_inputs(self.net, self.head)
 
     def forward(self, x: Tensor) -> Any:
         """The prediction for inputs x [rows, inputs]."""
