@@ -43,7 +43,7 @@ class SparseLinear(nn.Module):
     def forward(self, x: Tensor) -> Tensor:
         """[rows, outputs] for x [rows, inputs]."""
         if self.training and x.device.type == "cpu" and x.dtype == torch.float32 and kernels() is not None:
-            result: Tensor = _SparseProduct.apply(x, self.weight, self.bias)
+            result: Tensor = _SparseProduct.apply(x, self.weight, self.bias)  # type: ignore[no-untyped-call]
             return result
         return torch.addmm(self.bias, x, self.weight)
 
