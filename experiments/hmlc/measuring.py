@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -17,14 +18,16 @@ LAMBDAS = (0.0, 0.25, 0.5, 0.75, 1.0)
 """Weights of the prior of label sets, tried on validation rows."""
 
 
+_MOST_VALUES = 2**27
+"""Of the nodes of a circuit for all rows that are predicted at once."""
+
+
 @torch.no_grad()
 def look(model: Model, rows: Rows, scored: Tensor) -> dict[str, float]:
     """The figures by which an epoch is chosen: exact match of the mode, Hamming score and AU(PRC) of the marginals."""
-    model.eval()
-    p = model(rows.x)
-    mean = p.mean
+    mode, mean = _predicted(model, rows, lambda p, y: (p.mode, p.mean))
     return {
-        "exact": exact(p.mode, rows.y),
+        "exact": exact(mode, rows.y),
         "hamming": hamming((mean > 0.5).to(rows.y), rows.y),
         "auprc": average_precision(mean[:, scored], rows.y[:, scored]),
     }
@@ -48,29 +51,54 @@ def measure(model: Model, rows: Rows, rule: Hierarchy, plain: Hierarchy, scored:
         the marginals. Where there is a likelihood: "nll" of the rows that the constraint allows, "impossible"
         (percentage of the other rows), "mode_calibration", "mode_proven".
     """
-    model.eval()
-    p = model(rows.x)
-    mode, mean = p.mode, p.mean
+    has_likelihood = model.settings.method not in ("hmcnn", "hmcnn-published")
+
+    def ask(p: Any, y: Tensor) -> tuple[Tensor, ...]:
+        found = (p.mode, p.mean, p.decode("hamming"))
+        return (*found, p.log_prob(y), p.log_prob(found[0]), p.mode_is_exact) if has_likelihood else found
+
+    mode, mean, decoded, *likelihood = _predicted(model, rows, ask)
     threshold = (mean > 0.5).to(mode)
     figures: dict[str, Any] = {
         "rows": len(rows),
         **_figures(mode, rows.y, plain),
         "obeys_options": consistent(rule, rule.names, mode),
-        "decoder": _figures(p.decode("hamming"), rows.y, plain),
+        "decoder": _figures(decoded, rows.y, plain),
         "threshold": _figures(threshold, rows.y, plain),
         "empty": 100 * float((mode.sum(1) == 0).double().mean()),
         "auprc": average_precision(mean[:, scored], rows.y[:, scored]),
         "calibration": calibration_error(mean, rows.y),
     }
-    if model.settings.method not in ("hmcnn", "hmcnn-published"):
-        log_prob = p.log_prob(rows.y).double()
+    if has_likelihood:
+        log_prob, of_mode, proven = likelihood
         possible = log_prob.isfinite()
         right = (mode == rows.y).all(-1)
-        figures["nll"] = -float(log_prob[possible].mean())
+        figures["nll"] = -float(log_prob[possible].double().mean())
         figures["impossible"] = 100 * float((~possible).double().mean())
-        figures["mode_calibration"] = reliability(p.log_prob(mode).exp().numpy(), right.numpy())["error"][0]
-        figures["mode_proven"] = 100 * float(p.mode_is_exact.double().mean())
+        figures["mode_calibration"] = reliability(of_mode.exp().numpy(), right.numpy())["error"][0]
+        figures["mode_proven"] = 100 * float(proven.double().mean())
     return figures
+
+
+def _predicted(model: Model, rows: Rows, ask: Callable[[Any, Tensor], tuple[Tensor, ...]]) -> tuple[Tensor, ...]:
+    """Answers of the model for all rows; some rows at a time if its circuit is large.
+
+    Args:
+        model: the model.
+        rows: the rows.
+        ask: tensors, whose first dimension is the row, for a distribution and the labels of its rows.
+    """
+    model.eval()
+    circuit = getattr(model.head, "circuit", None)
+    step = len(rows) if circuit is None else max(16, _MOST_VALUES // circuit.num_nodes)
+    parts = [ask(model(x), y) for x, y in zip(rows.x.split(step), rows.y.split(step), strict=True)]
+    return tuple(torch.cat(answers) for answers in zip(*parts, strict=True))
+
+
+@torch.no_grad()
+def marginals_of(model: Model, rows: Rows) -> Tensor:
+    """Marginals of all labels [rows, labels]."""
+    return _predicted(model, rows, lambda p, y: (p.mean,))[0]
 
 
 class LabelSets:

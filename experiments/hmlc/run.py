@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from experiments.hmlc.data import Phase, RawSet, phase
-from experiments.hmlc.measuring import LabelSets, look, measure
+from experiments.hmlc.measuring import LabelSets, look, marginals_of, measure
 from experiments.hmlc.models import Model, circuit_for, plain_rule, rule_for
 from experiments.hmlc.settings import FIGURES, Settings
 from experiments.hmlc.training import Choice, Course, choose_epochs, train
@@ -188,7 +188,7 @@ class _Run:
         def visit(names: list[str], current: Model, figures: dict[str, Any]) -> None:
             if marginals is not None and "auprc" in names:
                 with torch.no_grad():
-                    kept["auprc"] = current(rows.test.x).mean.to(torch.float16).numpy()
+                    kept["auprc"] = marginals_of(current, rows.test).to(torch.float16).numpy()
             if "exact" in names and weight is not None:
                 self._add_known(figures, current, rows, weight)
 

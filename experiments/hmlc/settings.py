@@ -108,7 +108,8 @@ def default_settings(method: str, name: str) -> Settings:
     if method not in ("spl", "product-spl") or name in _PATHS:
         made = replace(made, components=1)
     if entry.is_go and method in ("product-spl", "semantic-loss"):
-        made = replace(made, components=1, batch=16)  # millions of edges times the batch have to fit into memory
+        # millions of edges times the batch have to fit into memory; small batches need few epochs
+        made = replace(made, components=1, batch=16, epochs=24, patience=3)
     if method == "hmcnn-published":
         made = replace(made, width=entry.width, dropout=0.7, average=0.0, start=False, choose=False)
         made = replace(made, batch=4, lr=entry.published_lr, epochs=entry.published_epochs)

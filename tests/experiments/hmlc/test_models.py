@@ -10,7 +10,7 @@ from experiments_hmlc_made import made_set
 
 import semprola as sp
 from experiments.hmlc.data import phase
-from experiments.hmlc.measuring import LabelSets, look, measure
+from experiments.hmlc.measuring import LabelSets, look, marginals_of, measure
 from experiments.hmlc.models import Dropout, Model, circuit_for, clauses, plain_rule, rule_for
 from experiments.hmlc.settings import Settings, default_settings
 from experiments.hmlc.training import Average, choose_epochs, train
@@ -166,3 +166,20 @@ def test_defaults_by_name() -> None:
     assert default_settings("spl", "cellcycle").components == 4
     with pytest.raises(SemprolaError, match="no method"):
         default_settings("sp1", "cellcycle")
+
+
+@pytest.mark.parametrize("method", ["spl", "hmcnn"])
+def test_large_circuits_are_asked_about_some_rows_at_a_time(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    model, rows, rule = make(method)
+    plain, scored = plain_rule(made_set().graph), torch.ones(6, dtype=torch.bool)
+    whole = measure(model, rows.test, rule, plain, scored)
+    seen, marginals = look(model, rows.test, scored), marginals_of(model, rows.test)
+    assert len(rows.test) > 16
+    monkeypatch.setattr("experiments.hmlc.measuring._MOST_VALUES", 1)
+    parts = measure(model, rows.test, rule, plain, scored)
+    assert parts.keys() == whole.keys()
+    assert all(
+        parts[name] == (value if isinstance(value, dict) else pytest.approx(value)) for name, value in whole.items()
+    )
+    assert look(model, rows.test, scored) == pytest.approx(seen, rel=1e-6)
+    torch.testing.assert_close(marginals_of(model, rows.test), marginals)
