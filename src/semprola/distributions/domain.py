@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from semprola.circuit import Circuit
+from semprola.circuit import PRODUCT, Circuit
 from semprola.engine import CircuitPlans, Literals, Plan, choices, indicators, supported
 
 
@@ -30,6 +30,12 @@ class Domain:
     def circuit(self) -> Circuit:
         """The compiled constraint."""
         return self.plans.circuit
+
+    @property
+    def has_no_rule(self) -> bool:
+        """Whether the circuit is an empty product, which allows every label vector."""
+        circuit = self.circuit
+        return circuit.num_nodes == 1 and circuit.kind[0] == PRODUCT and not circuit.zero_suppressed.any()
 
     @property
     def needs_explicit(self) -> bool:
@@ -71,6 +77,8 @@ class Domain:
 
     def satisfied(self, y: Tensor) -> Tensor:
         """Whether y [labels, samples, batch] satisfies the constraint for the given inputs: bool [samples, batch]."""
+        if self.has_no_rule:
+            return torch.ones(y.shape[1:], dtype=torch.bool, device=y.device)
         return supported(self.plans.constraint_explicit, self.leaves_of(y)).view(y.shape[1:])
 
     def rows_of(self, y: Tensor) -> Tensor:

@@ -38,6 +38,12 @@ class IndependentLabels(CircuitComponents):
         return True
 
     @property
+    def is_normalized(self) -> bool:
+        # the circuit is asked even then if log-odds are extreme, so that rounding errors cancel
+        plain = self.domain.has_no_rule and not self.domain.has_evidence and self._tilt is None
+        return plain and not self._is_extreme
+
+    @property
     def weights(self) -> None:
         return None
 
@@ -57,14 +63,25 @@ class IndependentLabels(CircuitComponents):
         return plan, Literals.of(plan, *self.observed_scores())
 
     def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
-        labels, samples, batch = y.shape
+        _, samples, batch = y.shape
         if self._is_extreme and samples:
             return self._through_the_circuit(y)
-        zeros, ones = (part[:labels].view(labels, 1, self.count, batch) for part in self.scores())
-        total = torch.where(y[:, :, None] > 0.5, ones, zeros).sum(0)
+        total = self._log_q(y)
+        if self.domain.has_no_rule:
+            return total
         with torch.no_grad():
             violated = ~self.domain.satisfied(y)
         return total.masked_fill(violated.view(samples, 1, batch), _NEGATIVE_INFINITY)
+
+    def _log_q(self, y: Tensor) -> Tensor:
+        """log q of y [labels, samples, batch], whatever the constraint says [samples, components, batch]."""
+        labels, samples, batch = y.shape
+        on = y[:, :, None] > 0.5
+        if samples == 1:  # half as many sigmoids
+            odds = self.odds.view(labels, 1, self.count, batch)
+            return F.logsigmoid(torch.where(on, odds, -odds)).sum(0)
+        zeros, ones = (part[:labels].view(labels, 1, self.count, batch) for part in self.scores())
+        return torch.where(on, ones, zeros).sum(0)
 
     @remembered  # torch.compile cannot follow functools.cached_property
     def _is_extreme(self) -> bool:
