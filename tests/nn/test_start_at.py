@@ -165,3 +165,24 @@ def test_a_gate_without_a_bias_to_set():
     layer = sp.SPL(4, "a | b", gate=torch.nn.Identity())
     with pytest.raises(sp.PropertyError, match=r"^the gate does not end in an nn.Linear with a bias and \d+ outputs"):
         layer.start_at(torch.ones(1, 2))
+
+
+@pytest.mark.parametrize("make", CONSTRAINTS.values(), ids=CONSTRAINTS)
+def test_exactly_the_rows_that_violate_the_constraint_are_named(make) -> None:
+    circuit = sp.compile(make())
+    models = torch.from_numpy(circuit.enumerate()).float()
+    torch.manual_seed(0)
+    y = torch.cat([models[:40], (torch.rand(60, circuit.num_labels) < 0.4).float()])
+    y = y[torch.randperm(len(y))]
+    fits = torch.as_tensor(circuit.satisfied(y))
+    assert 0 < int(fits.sum()) < len(y)
+    layer = sp.SPL(4, circuit)
+    layer.start_at(y[fits])
+    for row in torch.nonzero(~fits)[:5, 0].tolist():
+        some = torch.cat([y[fits][:3], y[row : row + 1]])
+        for refused in (
+            lambda rows=some: layer.start_at(rows),
+            lambda rows=some: sp.SPL(4, circuit, known_states=rows),
+        ):
+            with pytest.raises(ValueError, match="violates the constraint in row 3"):
+                refused()

@@ -140,7 +140,7 @@ class ConstrainedLayer(nn.Module):
         """
         if not smoothing > 0:
             raise ValueError(f"smoothing must be a positive number, not {smoothing!r}")
-        labels, inputs = checked_rows(self.circuit, y, given)
+        labels, inputs = checked_rows(self.plans, y, given)
         start = self._fitted(labels, inputs, smoothing)
         # the uniform start has noise only if there are components or units to make different
         self._begin_at(start, noise if self._start()[1] else 0.0)

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from semprola.circuit import Circuit
 from semprola.distributions.tables import StateTable
+from semprola.engine import CircuitPlans
 from semprola.nn.starting import label_rows, refuse_violations
 
 
@@ -16,7 +16,7 @@ class KnownTable(nn.Module):
     """Distinct label vectors and how often each appears, saved with the layer.
 
     Args:
-        circuit: the compiled constraint.
+        plans: plans of the compiled constraint.
         y: label vectors [rows, labels], with repetitions.
         device: where they live.
 
@@ -28,11 +28,11 @@ class KnownTable(nn.Module):
     states: Tensor
     counts: Tensor
 
-    def __init__(self, circuit: Circuit, y: Any, device: Any = None) -> None:
+    def __init__(self, plans: CircuitPlans, y: Any, device: Any = None) -> None:
         super().__init__()
-        rows = label_rows(circuit, y)
-        if not circuit.given:
-            refuse_violations(circuit, rows, None)
+        rows = label_rows(plans.circuit, y)
+        if not plans.circuit.given:
+            refuse_violations(plans, rows, None)
         states, counts = torch.unique(rows.to(torch.uint8), dim=0, return_counts=True)
         self.register_buffer("states", states.to(device))
         self.register_buffer("counts", counts.to(device))

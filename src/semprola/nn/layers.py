@@ -92,7 +92,7 @@ class SPL(ConstrainedLayer):
             dtype=dtype,
             known=0 if known_states is None else plans.circuit.num_labels,
         )
-        self.known = None if known_states is None else KnownTable(plans.circuit, known_states, device)
+        self.known = None if known_states is None else KnownTable(plans, known_states, device)
 
     @property
     def replicas(self) -> int:

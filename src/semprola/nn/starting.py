@@ -16,7 +16,7 @@ from semprola.circuit import Circuit
 from semprola.distributions import ProductDistribution
 from semprola.distributions.arguments import check_binary, rows_named
 from semprola.distributions.names import as_rows
-from semprola.engine import CircuitPlans, encode, indicators, log_softmax, logits_of, possible, posterior
+from semprola.engine import CircuitPlans, encode, indicators, log_softmax, logits_of, possible, posterior, supported
 
 _MOST_NUMBERS = 2**24
 """Largest tensor (in numbers) made at once."""
@@ -97,19 +97,20 @@ def label_odds(circuit: Circuit, y: Tensor, given: Tensor | None, smoothing: flo
     return odds.detach()
 
 
-def checked_rows(circuit: Circuit, y: Any, given: Any) -> tuple[Tensor, Tensor | None]:
+def checked_rows(plans: CircuitPlans, y: Any, given: Any) -> tuple[Tensor, Tensor | None]:
     """Label vectors [rows, labels] and inputs [rows, given] that a layer can start at, on the CPU.
 
     Raises:
         LabelError: if y or given is by name, and a name is unknown or missing.
         ValueError: if there are no rows, values are not 0 or 1, or rows violate the constraint; the message names them.
     """
+    circuit = plans.circuit
     labels = label_rows(circuit, y)
     given = as_rows(given, circuit.given, "given", torch.zeros(0))
     inputs = None
     if given is not None:
         inputs = torch.as_tensor(np.asarray(given)) if not isinstance(given, Tensor) else given.detach().cpu()
-    refuse_violations(circuit, labels, inputs)
+    refuse_violations(plans, labels, inputs)
     return labels, inputs
 
 
@@ -123,11 +124,21 @@ def label_rows(circuit: Circuit, y: Any) -> Tensor:
     return labels
 
 
-def refuse_violations(circuit: Circuit, y: Tensor, given: Tensor | None) -> None:
+def refuse_violations(plans: CircuitPlans, y: Tensor, given: Tensor | None) -> None:
     """Raise a ValueError that names the rows of y [rows, labels] that violate the constraint, if there are any."""
-    broken = ~torch.as_tensor(circuit.satisfied(y, given))
+    circuit = plans.circuit
+    # the circuit checks many rows at once, but not if it has zero-suppressed variables: there the engine is faster
+    by_engine = bool(circuit.zero_suppressed.any()) and not circuit.given and given is None
+    broken = ~(_supported(plans, y) if by_engine else torch.as_tensor(circuit.satisfied(y, given)))
     if broken.any():
         raise ValueError(f"y violates the constraint{rows_named(broken, y.shape[:1])}: leave these rows out")
+
+
+def _supported(plans: CircuitPlans, y: Tensor) -> Tensor:
+    """Whether rows of y [rows, labels] satisfy the constraint [rows]; by the engine."""
+    plan = plans.constraint_explicit
+    step = max(16, _MOST_NUMBERS // max(1, plan.num_edges))
+    return torch.cat([supported(plan, _leaves(part)) for part in y.to(torch.float32).T.split(step, 1)])
 
 
 def _branch_counts(plans: CircuitPlans, y: Tensor, uniform: Tensor) -> Tensor:
