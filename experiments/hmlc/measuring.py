@@ -54,8 +54,11 @@ def measure(model: Model, rows: Rows, rule: Hierarchy, plain: Hierarchy, scored:
     has_likelihood = model.settings.method not in ("hmcnn", "hmcnn-published")
 
     def ask(p: Any, y: Tensor) -> tuple[Tensor, ...]:
-        found = (p.mode, p.mean, p.decode("hamming"))
-        return (*found, p.log_prob(y), p.log_prob(found[0]), p.mode_is_exact) if has_likelihood else found
+        mode, mean = p.mode, p.mean
+        if not has_likelihood:
+            return mode, mean, p.decode("hamming")
+        # the same as decode("hamming"), without computing the marginals again
+        return mode, mean, p.decode(2 * mean - 1), p.log_prob(y), p.log_prob(mode), p.mode_is_exact
 
     mode, mean, decoded, *likelihood = _predicted(model, rows, ask)
     threshold = (mean > 0.5).to(mode)

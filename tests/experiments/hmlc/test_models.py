@@ -16,6 +16,7 @@ from experiments.hmlc.settings import Settings, default_settings
 from experiments.hmlc.training import Average, choose_epochs, train
 from semprola.constraints import hierarchy
 from semprola.errors import SemprolaError
+from semprola.training.metrics import hamming
 
 SMALL = Settings(width=24, features=12, dropout=0.0, components=2, lr=1e-2, batch=32, epochs=40, every=2)
 METHODS = ("spl", "spl-known", "fil", "hmcnn", "semantic-loss", "product-spl", "hmcnn-published")
@@ -173,6 +174,7 @@ def test_large_circuits_are_asked_about_some_rows_at_a_time(method: str, monkeyp
     model, rows, rule = make(method)
     plain, scored = plain_rule(made_set().graph), torch.ones(6, dtype=torch.bool)
     whole = measure(model, rows.test, rule, plain, scored)
+    assert whole["decoder"]["hamming"] == hamming(model(rows.test.x).decode("hamming"), rows.test.y)
     seen, marginals = look(model, rows.test, scored), marginals_of(model, rows.test)
     assert len(rows.test) > 16
     monkeypatch.setattr("experiments.hmlc.measuring._MOST_VALUES", 1)
