@@ -1,4 +1,4 @@
-"""Linear layers whose inputs are mostly zero, as after ReLU and dropout: the same numbers in less than half the time.
+"""Linear layers whose inputs are mostly zero, as after ReLU and dropout: the same numbers up to rounding, sooner.
 
 A C++ compiler builds the kernels on first use. Without one, or off the CPU, torch's own products are used.
 """

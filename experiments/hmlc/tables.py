@@ -180,7 +180,14 @@ def gene_ontology(campaign: Campaign, name: str = "cellcycle-go") -> str:
             rows.append((title, *figures, str(campaign.seeds(name, method))))
     if not rows:
         return f"Not run yet: `python -m experiments hmlc --sets {name} --methods hmcnn,fil`."
-    return markdown((("", "exact match", "Hamming score", "AU(PRC)", "consistent", "seeds"), rows))
+    table = markdown((("", "exact match", "Hamming score", "AU(PRC)", "consistent", "seeds"), rows))
+    unfinished = [
+        TITLES[method]
+        for method in TITLES
+        if any(run["epochs"].get("auprc") == run["settings"]["epochs"] for run in campaign.of(name, method))
+    ]
+    more = f" Best AU(PRC) on validation rows at the last epoch allowed: {', '.join(unfinished)}." if unfinished else ""
+    return f"{table}\n\nThe settings are the defaults; nothing was tuned.{more}"
 
 
 def variants(campaign: Campaign) -> str:
