@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import os
 import platform
@@ -34,8 +35,14 @@ def provenance(command: str | None = None) -> dict[str, Any]:
         "semprola": __version__,
         "python": platform.python_version(),
         "packages": {name: metadata.version(name) for name in _PACKAGES},
-        "commit": source_commit(Path(__file__).resolve().parent),
+        "commit": _loaded_commit(),
     }
+
+
+@functools.cache
+def _loaded_commit() -> str | None:
+    """The commit when it is first asked for: later ones are not in the code that this process has loaded."""
+    return source_commit(Path(__file__).resolve().parent)
 
 
 def write_json(path: str | Path, content: Mapping[str, Any]) -> None:

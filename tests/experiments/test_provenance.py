@@ -77,3 +77,9 @@ def test_results_do_not_make_a_commit_dirty(tmp_path: Path) -> None:
     assert source_commit(tmp_path / "experiments") == commit
     (tmp_path / "experiments" / "file").write_text("new")
     assert source_commit(tmp_path / "experiments") == f"{commit}-dirty"
+
+
+def test_a_commit_made_while_a_process_runs_is_not_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = provenance("x")["commit"]
+    monkeypatch.setattr("experiments.provenance.source_commit", lambda folder: "a later commit")
+    assert provenance("x")["commit"] == before
