@@ -21,7 +21,7 @@ _QUICK = {"epochs": 30, "every": 3, "patience": 5}
 def hmlc(
     sets: Annotated[str, typer.Option(help="comma-separated  [default: the twelve of the paper]")] = "",
     methods: Annotated[str, typer.Option(help="comma-separated, or all")] = MAIN_METHODS,
-    seeds: Annotated[int, typer.Option(help="runs per set and method", min=1)] = 10,
+    seeds: Annotated[int, typer.Option(help="runs per set and method; 0 with --tune to choose only", min=0)] = 10,
     first_seed: Annotated[int, typer.Option(help="number of the first run", min=0)] = 0,
     train_only: Annotated[
         int | None, typer.Option(help="seeds below this are also trained on train rows only  [default: all]", min=0)
