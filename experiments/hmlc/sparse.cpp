@@ -7,12 +7,20 @@
 
 namespace {
 
-typedef float Vec __attribute__((vector_size(64), aligned(4), may_alias));
-
+#ifdef __AVX512F__
 constexpr int64_t kLanes = 16;
-constexpr int64_t kInputs = 128;  // whose weights stay in the nearest cache while all rows pass, in `sparse_forward`
-constexpr int64_t kOutputs = 64;
-constexpr int64_t kWide = 128;  // outputs at a time in `sparse_backward`
+#else
+constexpr int64_t kLanes = 8;
+#endif
+// as wide as a register: a wider one goes through memory, four times as slow as a dense product
+typedef float Vec __attribute__((vector_size(kLanes * sizeof(float)), aligned(4), may_alias));
+
+// All weights of `kInputs` inputs and one block of outputs are in the nearest cache while the rows pass.
+constexpr int64_t kInputs = 128;
+constexpr int64_t kAhead = 8;  // registers of sums in `sparse_forward`
+constexpr int64_t kOutputs = kAhead * kLanes;
+constexpr int64_t kPair = 4;  // registers of weights, and as many of sums, in `sparse_backward`
+constexpr int64_t kSlopes = kPair * kLanes;
 
 struct Entry {
   int32_t index;
@@ -22,46 +30,58 @@ struct Entry {
 Vec load(const float* p) { return *reinterpret_cast<const Vec*>(p); }
 void store(float* p, Vec v) { *reinterpret_cast<Vec*>(p) = v; }
 
-float sum(Vec v) {
+float sum(const float* lanes) {
   float total = 0;
-  for (int64_t k = 0; k < kLanes; k++) total += v[k];
+  for (int64_t k = 0; k < kLanes; k++) total += lanes[k];
   return total;
 }
 
-// The entries of each row that are not zero; `starts` has one place per row and block of inputs, and one more per row.
-void compress(const float* x, int64_t rows, int64_t in, std::vector<Entry>& entries, std::vector<int64_t>& starts) {
-  const int64_t blocks = (in + kInputs - 1) / kInputs;
-  entries.resize(rows * in + 1);  // one more, because an entry is written before it is known to count
-  starts.clear();
+int64_t blocks_of(int64_t size, int64_t block) { return (size + block - 1) / block; }
+
+// A buffer that is kept between calls, because a new one of a megabyte costs page faults.
+template <class T>
+T* grown(std::vector<T>& buffer, int64_t size) {
+  if (static_cast<int64_t>(buffer.size()) < size) buffer.resize(size);
+  return buffer.data();
+}
+
+// `rows` rows of at most `width` numbers next to each other, with zeros after the last.
+void pack(const float* from, int64_t stride, int64_t rows, int64_t filled, int64_t width, float* to) {
+  for (int64_t r = 0; r < rows; r++) {
+    std::memcpy(to + r * width, from + r * stride, filled * sizeof(float));
+    std::fill(to + r * width + filled, to + (r + 1) * width, 0.0f);
+  }
+}
+
+// The entries of each row that are not zero, with the place of their input in its block; `starts` has one place per row
+// and block of inputs, and one more per row.
+void compress(const float* x, int64_t rows, int64_t in, Entry* entries, int64_t* starts) {
   int64_t n = 0;
   for (int64_t r = 0; r < rows; r++) {
-    for (int64_t b = 0; b < blocks; b++) {
-      starts.push_back(n);
-      for (int64_t j = b * kInputs; j < std::min(in, (b + 1) * kInputs); j++) {
-        const float value = x[r * in + j];
+    for (int64_t first = 0; first < in; first += kInputs) {
+      *starts++ = n;
+      for (int64_t j = 0; j < std::min(kInputs, in - first); j++) {
+        const float value = x[r * in + first + j];
         entries[n] = {static_cast<int32_t>(j), value};
         n += value != 0.0f;
       }
     }
-    starts.push_back(n);
+    *starts++ = n;
   }
 }
 
-// The same entries by inputs: `starts` has one place per input, and one more.
-void by_inputs(const std::vector<Entry>& entries, const std::vector<int64_t>& row_starts, int64_t rows, int64_t in,
-               std::vector<Entry>& turned, std::vector<int64_t>& starts) {
-  const int64_t places = (in + kInputs - 1) / kInputs + 1;
-  const int64_t total = rows ? row_starts[rows * places - 1] : 0;
-  starts.assign(in + 1, 0);
-  for (int64_t i = 0; i < total; i++) starts[entries[i].index + 1]++;
-  for (int64_t j = 0; j < in; j++) starts[j + 1] += starts[j];
-  turned.resize(total);
-  std::vector<int64_t> next(starts.begin(), starts.end() - 1);
-  for (int64_t r = 0; r < rows; r++) {
-    for (int64_t i = row_starts[r * places]; i < row_starts[r * places + places - 1]; i++) {
-      turned[next[entries[i].index]++] = {static_cast<int32_t>(r), entries[i].value};
+// The entries of `kInputs` inputs or fewer, input by input: `starts` has one place per input, and one more.
+void by_inputs(const float* x, int64_t rows, int64_t in, int64_t inputs, Entry* entries, int64_t* starts) {
+  int64_t n = 0;
+  for (int64_t j = 0; j < inputs; j++) {
+    starts[j] = n;
+    for (int64_t r = 0; r < rows; r++) {
+      const float value = x[r * in + j];
+      entries[n] = {static_cast<int32_t>(r), value};
+      n += value != 0.0f;
     }
   }
+  starts[inputs] = n;
 }
 
 }  // namespace
@@ -71,38 +91,34 @@ extern "C" {
 // out [rows, outputs] = bias + x [rows, inputs] · w [inputs, outputs]
 void sparse_forward(const float* x, const float* w, const float* bias, float* out, int64_t rows, int64_t in,
                     int64_t outputs) {
-  std::vector<Entry> entries;
-  std::vector<int64_t> starts;
+  thread_local std::vector<Entry> entry_buffer;
+  thread_local std::vector<int64_t> start_buffer;
+  thread_local std::vector<float> weight_buffer, sum_buffer;
+  const int64_t blocks = blocks_of(in, kInputs);
+  // one more, because an entry is written before it is known to count
+  Entry* entries = grown(entry_buffer, rows * in + 1);
+  int64_t* starts = grown(start_buffer, rows * (blocks + 1));
+  float* weights = grown(weight_buffer, kInputs * kOutputs);
+  float* sums = grown(sum_buffer, rows * kOutputs);
   compress(x, rows, in, entries, starts);
-  const int64_t places = (in + kInputs - 1) / kInputs + 1;
-  for (int64_t r = 0; r < rows; r++) std::memcpy(out + r * outputs, bias, outputs * sizeof(float));
-  int64_t c = 0;
-  for (; c + kOutputs <= outputs; c += kOutputs) {
-    for (int64_t b = 0; b + 1 < places; b++) {
+  for (int64_t c = 0; c < outputs; c += kOutputs) {
+    const int64_t width = std::min(kOutputs, outputs - c);
+    pack(bias + c, 0, rows, width, kOutputs, sums);
+    for (int64_t b = 0; b < blocks; b++) {
+      pack(w + b * kInputs * outputs + c, outputs, std::min(kInputs, in - b * kInputs), width, kOutputs, weights);
       for (int64_t r = 0; r < rows; r++) {
-        float* to = out + r * outputs + c;
-        Vec a0 = load(to), a1 = load(to + kLanes), a2 = load(to + 2 * kLanes), a3 = load(to + 3 * kLanes);
-        for (int64_t i = starts[r * places + b]; i < starts[r * places + b + 1]; i++) {
-          const float* from = w + entries[i].index * outputs + c;
-          const float value = entries[i].value;
-          a0 += value * load(from);
-          a1 += value * load(from + kLanes);
-          a2 += value * load(from + 2 * kLanes);
-          a3 += value * load(from + 3 * kLanes);
+        const int64_t* range = starts + r * (blocks + 1) + b;
+        Vec total[kAhead];
+        for (int64_t k = 0; k < kAhead; k++) total[k] = load(sums + r * kOutputs + k * kLanes);
+        for (int64_t i = range[0]; i < range[1]; i++) {
+          const float* from = weights + entries[i].index * kOutputs;
+          for (int64_t k = 0; k < kAhead; k++) total[k] += entries[i].value * load(from + k * kLanes);
         }
-        store(to, a0);
-        store(to + kLanes, a1);
-        store(to + 2 * kLanes, a2);
-        store(to + 3 * kLanes, a3);
+        for (int64_t k = 0; k < kAhead; k++) store(sums + r * kOutputs + k * kLanes, total[k]);
       }
     }
-  }
-  if (c == outputs) return;
-  for (int64_t r = 0; r < rows; r++) {
-    float* to = out + r * outputs;
-    for (int64_t i = starts[r * places]; i < starts[r * places + places - 1]; i++) {
-      const float* from = w + entries[i].index * outputs;
-      for (int64_t k = c; k < outputs; k++) to[k] += entries[i].value * from[k];
+    for (int64_t r = 0; r < rows; r++) {
+      std::memcpy(out + r * outputs + c, sums + r * kOutputs, width * sizeof(float));
     }
   }
 }
@@ -111,41 +127,50 @@ void sparse_forward(const float* x, const float* w, const float* bias, float* ou
 // not zero, and zero elsewhere.
 void sparse_backward(const float* x, const float* w, const float* g, float* dx, float* dw, int64_t rows, int64_t in,
                      int64_t outputs) {
-  std::vector<Entry> entries, turned;
-  std::vector<int64_t> row_starts, starts;
-  compress(x, rows, in, entries, row_starts);
-  by_inputs(entries, row_starts, rows, in, turned, starts);
+  thread_local std::vector<Entry> entry_buffer;
+  thread_local std::vector<float> slope_buffer, product_buffer;
+  const int64_t blocks = blocks_of(outputs, kSlopes);
+  Entry* entries = grown(entry_buffer, rows * kInputs + 1);
+  float* products = grown(product_buffer, rows * kInputs * kLanes);
+  float* slopes = grown(slope_buffer, blocks * rows * kSlopes);
+  int64_t starts[kInputs + 1];
+  for (int64_t c = 0; c < blocks; c++) {
+    const int64_t width = std::min(kSlopes, outputs - c * kSlopes);
+    pack(g + c * kSlopes, outputs, rows, width, kSlopes, slopes + c * rows * kSlopes);
+  }
   std::fill(dx, dx + rows * in, 0.0f);
-  std::vector<float> part(rows * kWide), padded(kWide), result(kWide);
-  constexpr int64_t vecs = kWide / kLanes;
-  for (int64_t c = 0; c < outputs; c += kWide) {
-    const int64_t width = std::min(kWide, outputs - c);
-    for (int64_t r = 0; r < rows; r++) {
-      std::memcpy(part.data() + r * kWide, g + r * outputs + c, width * sizeof(float));
-      std::fill(part.data() + r * kWide + width, part.data() + (r + 1) * kWide, 0.0f);
-    }
-    for (int64_t j = 0; j < in; j++) {
-      const float* from = w + j * outputs + c;
-      if (width < kWide) {
-        std::memcpy(padded.data(), from, width * sizeof(float));
-        from = padded.data();
-      }
-      Vec own[vecs], total[vecs];
-      for (int64_t k = 0; k < vecs; k++) own[k] = load(from + k * kLanes), total[k] = Vec{};
-      for (int64_t i = starts[j]; i < starts[j + 1]; i++) {
-        const float* there = part.data() + turned[i].index * kWide;
-        const float value = turned[i].value;
-        Vec product = Vec{};
-        for (int64_t k = 0; k < vecs; k++) {
-          const Vec slope = load(there + k * kLanes);
-          total[k] += value * slope;
-          product += own[k] * slope;
+  for (int64_t first = 0; first < in; first += kInputs) {
+    const int64_t inputs = std::min(kInputs, in - first);
+    by_inputs(x + first, rows, in, inputs, entries, starts);
+    std::fill(products, products + starts[inputs] * kLanes, 0.0f);
+    for (int64_t c = 0; c < blocks; c++) {
+      const int64_t width = std::min(kSlopes, outputs - c * kSlopes);
+      const float* part = slopes + c * rows * kSlopes;
+      for (int64_t j = 0; j < inputs; j++) {
+        const int64_t at = (first + j) * outputs + c * kSlopes;
+        float edge[kSlopes];
+        const float* from = w + at;
+        if (width < kSlopes) pack(w + at, 0, 1, width, kSlopes, edge), from = edge;
+        Vec own[kPair], total[kPair];
+        for (int64_t k = 0; k < kPair; k++) own[k] = load(from + k * kLanes), total[k] = Vec{};
+        for (int64_t i = starts[j]; i < starts[j + 1]; i++) {
+          const float* there = part + entries[i].index * kSlopes;
+          Vec product = load(products + i * kLanes);
+          for (int64_t k = 0; k < kPair; k++) {
+            const Vec slope = load(there + k * kLanes);
+            total[k] += entries[i].value * slope;
+            product += own[k] * slope;
+          }
+          store(products + i * kLanes, product);
         }
-        dx[turned[i].index * in + j] += sum(product);
+        for (int64_t k = 0; k < kPair; k++) store(edge + k * kLanes, total[k]);
+        std::memcpy(dw + at, edge, width * sizeof(float));
       }
-      float* to = width < kWide ? result.data() : dw + j * outputs + c;
-      for (int64_t k = 0; k < vecs; k++) store(to + k * kLanes, total[k]);
-      if (width < kWide) std::memcpy(dw + j * outputs + c, result.data(), width * sizeof(float));
+    }
+    for (int64_t j = 0; j < inputs; j++) {
+      for (int64_t i = starts[j]; i < starts[j + 1]; i++) {
+        dx[entries[i].index * in + first + j] = sum(products + i * kLanes);
+      }
     }
   }
 }

@@ -57,16 +57,15 @@ def _for_sets(method: str, usual: Settings, large: bool) -> list[dict[str, Any]]
     slower: dict[str, Any] = {"lr": 1e-3}
     narrow: dict[str, Any] = {"features": 128}
     less: dict[str, Any] = {"dropout": 0.5}
-    between: dict[str, Any] = {"dropout": 0.6}
     marginals: dict[str, Any] = {"marginal_weight": 1.0}
     if method == "spl-known":
-        return [{}, narrow, less, slower, *([] if large else [{"components": 4}]), marginals, between]
+        return [{}, narrow, less, slower, *([] if large else [{"components": 4}]), marginals]
     if method in CONSTRAINED:
         # several components learn whole label sets, in a quarter of the epochs with less dropout; one learns marginals
         more, one = {"components": 2 * usual.components}, {"components": 1}
         rest = [one | slower] if large else [less | narrow, less | slower]
-        return [less, less | more, one, *rest, one | marginals, one | marginals | between]
-    return [{}, less, slower, *([less | slower] if large else [narrow, less | narrow]), between, between | slower]
+        return [less, less | more, one, *rest, one | marginals]
+    return [{}, less, slower, *([less | slower] if large else [narrow, less | narrow]), {"dropout": 0.6}]
 
 
 def _for_paths(method: str, large: bool) -> list[dict[str, Any]]:
@@ -77,9 +76,8 @@ def _for_paths(method: str, large: bool) -> list[dict[str, Any]]:
     if method in CONSTRAINED:
         marginals: dict[str, Any] = {"marginal_weight": 1.0}
         free = marginals | {"options": False}  # of all but the hierarchy, as HMCNN is: it may predict nothing
-        rest = [slower | free, deeper | free, slower | deeper | free]
-        return [{}, deeper, marginals, *([] if large else [slower, less]), *rest]
-    return [{}, deeper, slower, *([] if large else [less, narrow]), slower | less, slower | deeper, deeper | less]
+        return [{}, deeper, marginals, *([] if large else [slower, less]), slower | free, deeper | free]
+    return [{}, deeper, slower, *([] if large else [less, narrow]), slower | less, slower | deeper]
 
 
 def _candidates(path: Path, method: str, name: str) -> list[dict[str, Any]]:
