@@ -7,18 +7,26 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.nn import functional as F
 
 from semprola.distributions.components import Components
 from semprola.distributions.domain import Domain
 from semprola.distributions.numeric import log_sum_exp
+from semprola.engine.ops.registration import watched
 
 _NEGATIVE_INFINITY = float("-inf")
 _MOST_NUMBERS = 2**22
 """Largest tensor (in numbers) made to check states against the constraint; larger jobs are split."""
 
+_FEW_ONES = 1 / 8
+"""Of all labels of all states: with fewer, adding up rows is faster than a product of matrices."""
+
+_Lists = tuple[Tensor, Tensor]
+"""For each row of a matrix, the columns that are one: all of them in a row, and where each row's begin."""
+
 
 class StateTable:
-    """Distinct label vectors, with a fast lookup.
+    """Distinct label vectors, with a fast lookup and fast products.
 
     Args:
         states: 0/1 [states, labels], without repetitions; at least one.
@@ -30,6 +38,9 @@ class StateTable:
         code = [random.randrange(-(2**62), 2**62) for _ in range(states.shape[1])]
         self._code = torch.tensor(code, device=states.device)
         self._sorted, self._order = self._keys(states.T).sort()
+        # tracing compilers cannot follow this, and only the CPU is faster with it
+        few = states.device.type == "cpu" and bool((states > 0).sum() <= _FEW_ONES * states.numel())
+        self._ones: tuple[_Lists, _Lists] | None = (_lists(states), _lists(states.T)) if few else None
 
     def find(self, y: Tensor) -> Tensor:
         """The row of each label vector [labels, n], or -1 if it is not in the table: [n]."""
@@ -39,9 +50,43 @@ class StateTable:
         same = ((self.states[row].T > 0.5) == (y > 0.5)).all(0)
         return torch.where(same, row, -1)
 
+    def sums_over_labels(self, values: Tensor) -> Tensor:
+        """For each state, the sum of the values of its labels that are 1: [states, n] from [labels, n]."""
+        if self._ones is None or watched(values):
+            return self.states.to(values) @ values
+        result: Tensor = _Sums.apply(values, *self._ones)  # type: ignore[no-untyped-call]
+        return result
+
+    def sums_over_states(self, values: Tensor) -> Tensor:
+        """For each label, the sum of the values of the states in which it is 1: [labels, n] from [states, n]."""
+        if self._ones is None or watched(values):
+            return self.states.to(values).T @ values
+        result: Tensor = _Sums.apply(values, *reversed(self._ones))  # type: ignore[no-untyped-call]
+        return result
+
     def _keys(self, y: Tensor) -> Tensor:
         """A key for each label vector [labels, n]: the sum, modulo 2^64, of a random number per label that is 1."""
         return ((y > 0.5).to(torch.int64) * self._code[:, None]).sum(0)
+
+
+class _Sums(torch.autograd.Function):
+    """The product of a matrix of zeros and ones, given by its lists and those of its transpose, with a matrix."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor, ones: _Lists, transposed: _Lists) -> Tensor:
+        ctx.ones, ctx.transposed = ones, transposed
+        columns, starts = ones
+        if len(columns) == 0:  # embedding_bag takes no empty list
+            return values.new_zeros((len(starts), values.shape[1]))
+        return F.embedding_bag(columns, values, starts, mode="sum")
+
+    @staticmethod
+    def backward(ctx: Any, *slopes: Tensor) -> Any:
+        return _Sums.apply(slopes[0], ctx.transposed, ctx.ones), None, None  # type: ignore[no-untyped-call]
+
+    @staticmethod
+    def jvp(ctx: Any, *changes: Any) -> Any:
+        return _Sums.apply(changes[0], ctx.ones, ctx.transposed)  # type: ignore[no-untyped-call]
 
 
 class KnownStates(Components):
@@ -75,7 +120,7 @@ class KnownStates(Components):
             odds: θ [labels, batch].
             bias: b [states].
         """
-        scores = table.states.to(odds) @ odds + bias.to(odds)[:, None]
+        scores = table.sums_over_labels(odds) + bias.to(odds)[:, None]
         if domain.circuit.given:
             scores = scores.masked_fill(~_allowed(domain, table), _NEGATIVE_INFINITY)
             return cls(domain, table, scores - _finite(log_sum_exp(scores, 0)))
@@ -103,7 +148,7 @@ class KnownStates(Components):
         return scores.masked_fill(row < 0, _NEGATIVE_INFINITY)[:, None]
 
     def marginals(self) -> Tensor:
-        return (self._states.T @ self._probabilities)[:, None]
+        return self._table.sums_over_states(self._probabilities)[:, None]
 
     def best(self) -> tuple[Tensor, Tensor]:
         value, row = self._seen.max(0)
@@ -149,6 +194,12 @@ class KnownStates(Components):
     def _probabilities(self) -> Tensor:
         """[states, batch]; all zero where no state is possible."""
         return torch.exp(self._seen - _finite(self.log_z))
+
+
+def _lists(matrix: Tensor) -> _Lists:
+    rows, columns = (matrix > 0).nonzero().unbind(1)
+    counts = torch.bincount(rows, minlength=len(matrix))
+    return columns.contiguous(), counts.cumsum(0) - counts
 
 
 def _allowed(domain: Domain, table: StateTable) -> Tensor:
