@@ -56,6 +56,14 @@ void pack(const float* from, int64_t stride, int64_t rows, int64_t filled, int64
   }
 }
 
+// [rows, width] from `height` columns that are each `rows` long, with zeros after the last.
+void pack_columns(const float* from, int64_t rows, int64_t height, int64_t width, float* to) {
+  for (int64_t r = 0; r < rows; r++) {
+    for (int64_t k = 0; k < height; k++) to[r * width + k] = from[k * rows + r];
+    std::fill(to + r * width + height, to + (r + 1) * width, 0.0f);
+  }
+}
+
 // The entries of each row that are not zero, with the place of their input in its block; `starts` has one place per row
 // and block of inputs, and one more per row.
 void compress(const float* x, int64_t rows, int64_t in, Entry* entries, int64_t* starts) {
@@ -91,9 +99,9 @@ void by_inputs(const float* x, int64_t rows, int64_t in, int64_t inputs, Entry* 
 
 extern "C" {
 
-// out [rows, outputs] = bias + x [rows, inputs] · w [inputs, outputs]
+// out [rows, outputs] = bias + x [rows, inputs] · w [inputs, outputs]; with `turned`, out is stored as [outputs, rows]
 void sparse_forward(const float* x, const float* w, const float* bias, float* out, int64_t rows, int64_t in,
-                    int64_t outputs) {
+                    int64_t outputs, int64_t turned) {
   thread_local std::vector<Entry> entry_buffer;
   thread_local std::vector<int64_t> start_buffer;
   thread_local std::vector<float> weight_buffer, sum_buffer;
@@ -120,16 +128,22 @@ void sparse_forward(const float* x, const float* w, const float* bias, float* ou
         for (int64_t k = 0; k < kAhead; k++) store(sums + r * kOutputs + k * kLanes, total[k]);
       }
     }
-    for (int64_t r = 0; r < rows; r++) {
-      std::memcpy(out + r * outputs + c, sums + r * kOutputs, width * sizeof(float));
+    if (turned) {
+      for (int64_t k = 0; k < width; k++) {
+        for (int64_t r = 0; r < rows; r++) out[(c + k) * rows + r] = sums[r * kOutputs + k];
+      }
+    } else {
+      for (int64_t r = 0; r < rows; r++) {
+        std::memcpy(out + r * outputs + c, sums + r * kOutputs, width * sizeof(float));
+      }
     }
   }
 }
 
-// From g [rows, outputs], the gradient of `out`: dw [inputs, outputs] = xᵀ · g; dx [rows, inputs] = g · wᵀ where x is
-// not zero, and zero elsewhere.
+// From g [rows, outputs], the gradient of `out` and stored like it: dw [inputs, outputs] = xᵀ · g; dx [rows, inputs] =
+// g · wᵀ where x is not zero, and zero elsewhere.
 void sparse_backward(const float* x, const float* w, const float* g, float* dx, float* dw, int64_t rows, int64_t in,
-                     int64_t outputs) {
+                     int64_t outputs, int64_t turned) {
   thread_local std::vector<Entry> entry_buffer;
   thread_local std::vector<float> slope_buffer, product_buffer;
   const int64_t blocks = blocks_of(outputs, kSlopes);
@@ -139,7 +153,12 @@ void sparse_backward(const float* x, const float* w, const float* g, float* dx, 
   int64_t starts[kInputs + 1];
   for (int64_t c = 0; c < blocks; c++) {
     const int64_t width = std::min(kSlopes, outputs - c * kSlopes);
-    pack(g + c * kSlopes, outputs, rows, width, kSlopes, slopes + c * rows * kSlopes);
+    float* part = slopes + c * rows * kSlopes;
+    if (turned) {
+      pack_columns(g + c * kSlopes * rows, rows, width, kSlopes, part);
+    } else {
+      pack(g + c * kSlopes, outputs, rows, width, kSlopes, part);
+    }
   }
   std::fill(dx, dx + rows * in, 0.0f);
   for (int64_t first = 0; first < in; first += kInputs) {

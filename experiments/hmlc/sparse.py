@@ -18,6 +18,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from semprola.nn.gate import ColumnLinear
+
 _SOURCE = Path(__file__).with_name("sparse.cpp")
 _FLAGS = (
     "-O3", "-march=native", "-funroll-loops", "-ffp-contract=fast", "-fassociative-math", "-fno-signed-zeros",
@@ -32,19 +34,22 @@ class SparseLinear(nn.Module):
     Everything else is as in `nn.Linear`, but for the layout of the weights: [inputs, outputs].
 
     Args:
-        linear: a linear layer with a bias, whose parameters the new one begins with.
+        linear: a linear layer with a bias, whose parameters the new one begins with. The output has its memory layout.
     """
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
         self.weight = nn.Parameter(linear.weight.detach().T.contiguous())
         self.bias = linear.bias
+        self.turned = isinstance(linear, ColumnLinear)
 
     def forward(self, x: Tensor) -> Tensor:
         """[rows, outputs] for x [rows, inputs]."""
         if self.training and x.device.type == "cpu" and x.dtype == torch.float32 and kernels() is not None:
-            result: Tensor = _SparseProduct.apply(x, self.weight, self.bias)  # type: ignore[no-untyped-call]
+            result: Tensor = _SparseProduct.apply(x, self.weight, self.bias, self.turned)  # type: ignore[no-untyped-call]
             return result
+        if self.turned:
+            return torch.addmm(self.bias[:, None], self.weight.T, x.T).T
         return torch.addmm(self.bias, x, self.weight)
 
 
@@ -69,20 +74,22 @@ def with_sparse_inputs(net: nn.Sequential, head: Any) -> None:
 
 class _SparseProduct(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor, turned: bool) -> Tensor:
         x = x.contiguous()
         ctx.save_for_backward(x, weight)
-        out = x.new_empty(len(x), weight.shape[1])
-        _call("sparse_forward", (x, weight, bias, out), (len(x), *weight.shape))
-        return out
+        ctx.turned = turned
+        size = (len(x), weight.shape[1])
+        out = x.new_empty(size[::-1] if turned else size)
+        _call("sparse_forward", (x, weight, bias, out), (len(x), *weight.shape, turned))
+        return out.T if turned else out
 
     @staticmethod
     def backward(ctx: Any, *slopes: Tensor) -> Any:
         x, weight = ctx.saved_tensors
-        slope = slopes[0].contiguous()
+        slope = (slopes[0].T if ctx.turned else slopes[0]).contiguous()
         dx, dw = torch.empty_like(x), torch.empty_like(weight)
-        _call("sparse_backward", (x, weight, slope, dx, dw), (len(x), *weight.shape))
-        return dx, dw, slope.sum(0)
+        _call("sparse_backward", (x, weight, slope, dx, dw), (len(x), *weight.shape, ctx.turned))
+        return dx, dw, slope.sum(1 if ctx.turned else 0), None
 
 
 def _call(name: str, tensors: tuple[Tensor, ...], sizes: tuple[int, ...]) -> None:

@@ -16,6 +16,7 @@ from experiments.hmlc.models import Model, circuit_for, rule_for
 from experiments.hmlc.settings import Settings
 from experiments.hmlc.sparse import SparseLinear, kernels
 from experiments.hmlc.training import train
+from semprola.nn.gate import ColumnLinear
 
 needs_kernels = pytest.mark.skipif(kernels() is None, reason="no C++ compiler builds the kernels here")
 
@@ -24,15 +25,20 @@ needs_kernels = pytest.mark.skipif(kernels() is None, reason="no C++ compiler bu
 @pytest.mark.parametrize("rows", [0, 1, 7, 130])
 @pytest.mark.parametrize(("inputs", "outputs"), [(1, 1), (5, 64), (130, 63), (300, 129), (257, 300)])
 @pytest.mark.parametrize("share", [0.0, 0.1, 1.0])
-def test_values_and_gradients_are_those_of_a_linear_layer(rows: int, inputs: int, outputs: int, share: float) -> None:
+@pytest.mark.parametrize("kind", [nn.Linear, ColumnLinear])
+def test_values_and_gradients_are_those_of_a_linear_layer(
+    kind: type[nn.Linear], rows: int, inputs: int, outputs: int, share: float
+) -> None:
     torch.manual_seed(0)
-    linear = nn.Linear(inputs, outputs)
+    linear = kind(inputs, outputs)
     layer = SparseLinear(linear).train()
     x = torch.randn(rows, inputs) * (torch.rand(rows, inputs) < share)
     ours, theirs = (x.clone().requires_grad_() for _ in range(2))
     slope = torch.randn(rows, outputs)
     mine, usual = layer(ours), linear(theirs)
     torch.testing.assert_close(mine, usual, rtol=1e-5, atol=1e-5)
+    torch.testing.assert_close(layer.eval()(x), usual, rtol=1e-5, atol=1e-5)
+    assert rows < 2 or mine.stride() == usual.stride()  # the engine takes its own layout without a copy
     found = torch.autograd.grad(mine, [ours, layer.weight, layer.bias], slope)
     right = torch.autograd.grad(usual, [theirs, linear.weight, linear.bias], slope)
     torch.testing.assert_close(found[0], right[0] * (x != 0), rtol=1e-4, atol=1e-4)
