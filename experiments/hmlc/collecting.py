@@ -15,13 +15,17 @@ from experiments.hmlc.campaign import BY_COST, Job
 from experiments.hmlc.data import load_raw
 from experiments.hmlc.scores import average_precision
 from experiments.hmlc.settings import METHODS
-from experiments.hmlc.tuning import chosen_settings
+from experiments.hmlc.tuning import best_on_validation, chosen_settings
 from experiments.provenance import read_json, write_json
 from semprola.errors import SemprolaError
 
 COLUMNS = ("retrained", "train_only")
 ENSEMBLES = "ensembles.json"
 ENSEMBLE_SIZE = 5
+CIRCUITS = ("spl", "product-spl")
+"""SPL with one circuit and with two."""
+EITHER = "spl-either"
+"""Stands for one of the two, the better one on validation rows, set by set and figure by figure."""
 
 
 @dataclass(frozen=True)
@@ -72,9 +76,15 @@ class Campaign:
                 for path in sorted(folder.glob(f"{name}_{method}*.json")):
                     self._add(name, method, path)
 
-    def of(self, name: str, method: str) -> list[dict[str, Any]]:
-        """The runs of a method on a set, by seed."""
+    def of(self, name: str, method: str, figure: str = "exact") -> list[dict[str, Any]]:
+        """The runs of a method on a set, by seed; `figure` is what `EITHER` is chosen by."""
+        if method == EITHER:
+            method = self.preferred(name, figure)
         return self.runs.get((name, method), [])
+
+    def preferred(self, name: str, figure: str) -> str:
+        """SPL with one circuit or with two, whichever has the better figure on validation rows."""
+        return best_on_validation(self.folder, CIRCUITS, name, figure) or CIRCUITS[0]
 
     def seeds(self, name: str, method: str) -> int:
         """How many there are with an exact match."""

@@ -84,9 +84,11 @@ def summary(campaign: Campaign, ensembles: dict[str, Any], picture: str) -> list
 
 def sections(campaign: Campaign, ensembles: dict[str, Any]) -> list[str]:
     """The record: how far the campaign is, its aims, and all other tables, each behind a fold."""
+    aims = Aims(campaign, ensembles)
     return [
         progress(campaign),
-        Aims(campaign, ensembles).table(),
+        aims.table(),
+        aims.two_circuits(),
         _fold("Exact match (%), retrained on train + valid", markdown(exact_table(campaign, "retrained"))),
         _fold("Exact match (%), trained on train only", markdown(exact_table(campaign, "train_only"))),
         _fold("Hamming score (%), retrained on train + valid", markdown(hamming_table(campaign, "retrained"))),

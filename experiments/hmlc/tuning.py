@@ -263,6 +263,15 @@ def chosen_settings(folder: Path, method: str, name: str) -> list[Settings]:
     ]
 
 
+def best_on_validation(folder: Path, methods: Sequence[str], name: str, figure: str) -> str | None:
+    """The method whose best settings have the highest figure on validation rows; the first of equals, None if none."""
+    values: dict[str, float] = {}
+    for method in methods:
+        if tried := _tried(folder / FILE, name, method):
+            values[method] = _best(tried, figure)[figure]["value"]
+    return max(values, key=lambda method: values[method]) if values else None
+
+
 def tried_settings(path: Path) -> list[tuple[str, str, list[dict[str, Any]]]]:
     """Set, method and what was tried with what it reached on validation rows, for everything in a file."""
     return [(*name.split("/"), entry["tried"]) for name, entry in _read(path).items()]
