@@ -10,7 +10,7 @@ from torch.nn import functional as F
 
 import semprola as sp
 from experiments.hmlc.settings import CIRCUITS, CONSTRAINED, METHODS, Settings
-from experiments.hmlc.sparse import with_sparse_inputs
+from experiments.hmlc.sparse import Dropout, with_sparse_inputs
 from semprola.baselines import FIL, HMCNN
 from semprola.circuit import Circuit
 from semprola.constraints import Hierarchy, hierarchy, suggest
@@ -89,23 +89,6 @@ def network(in_features: int, width: int, features: int | None, dropout: float) 
     if features is not None:
         layers.append(nn.Linear(width, features))
     return nn.Sequential(*layers)
-
-
-class Dropout(nn.Dropout):
-    """Dropout that draws a byte per unit, in place of torch's float, which took a tenth of a training step.
-
-    The probability is the nearest multiple of 1/256, such as 0.699 for 0.7.
-    """
-
-    def forward(self, x: Tensor) -> Tensor:
-        """The units that are kept, scaled up, and zeros."""
-        kept = round(256 * (1 - self.p))
-        if not self.training or kept == 256:
-            return x
-        # whole words, because drawing a word takes as long as drawing a byte
-        words = torch.empty(-(-x.numel() // 8), dtype=torch.int64).random_(-(2**63), None)
-        mask = words.view(torch.uint8)[: x.numel()].view(x.shape) < kept
-        return x * mask.to(x.dtype).mul_(256 / kept)
 
 
 def plain_rule(graph: Any) -> Hierarchy:

@@ -1,4 +1,4 @@
-// Products with a matrix of activations that are mostly zero, after ReLU and dropout: only the others are touched.
+// ReLU, dropout and a product with a matrix of weights: only activations that are not zero are multiplied.
 // The matrix of weights is stored by inputs, [inputs, outputs], so that an activation meets contiguous weights.
 #include <algorithm>
 #include <cstdint>
@@ -25,6 +25,24 @@ constexpr int64_t kSlopes = kPair * kLanes;
 struct Entry {
   int32_t index;
   float value;
+};
+
+// What a layer does to its inputs h [rows, in]: a unit stays if it is positive and its byte is below `kept` of 256.
+struct Units {
+  const float* h;
+  const uint8_t* bytes;
+  int64_t in, kept;
+  float scale;
+
+  Units(const float* h, const uint8_t* bytes, int64_t in, int64_t kept)
+      : h(h), bytes(bytes), in(in), kept(kept), scale(static_cast<float>(256.0 / static_cast<double>(kept))) {}
+
+  // Writes an entry for input `j` of row `r`, and returns whether it counts. What is not a number does.
+  bool put(int64_t r, int64_t j, int64_t index, Entry* entry) const {
+    const float value = h[r * in + j];
+    *entry = {static_cast<int32_t>(index), value * scale};
+    return !(value <= 0.0f) & (bytes[r * in + j] < kept);
+  }
 };
 
 Vec load(const float* p) { return *reinterpret_cast<const Vec*>(p); }
@@ -64,33 +82,26 @@ void pack_columns(const float* from, int64_t rows, int64_t height, int64_t width
   }
 }
 
-// The entries of each row that are not zero, with the place of their input in its block; `starts` has one place per row
-// and block of inputs, and one more per row.
-void compress(const float* x, int64_t rows, int64_t in, Entry* entries, int64_t* starts) {
+// The entries of each row, with the place of their input in its block; `starts` has one place per row and block of
+// inputs, and one more per row.
+void compress(const Units& units, int64_t rows, Entry* entries, int64_t* starts) {
   int64_t n = 0;
   for (int64_t r = 0; r < rows; r++) {
-    for (int64_t first = 0; first < in; first += kInputs) {
+    for (int64_t first = 0; first < units.in; first += kInputs) {
       *starts++ = n;
-      for (int64_t j = 0; j < std::min(kInputs, in - first); j++) {
-        const float value = x[r * in + first + j];
-        entries[n] = {static_cast<int32_t>(j), value};
-        n += value != 0.0f;
-      }
+      const int64_t inputs = std::min(kInputs, units.in - first);
+      for (int64_t j = 0; j < inputs; j++) n += units.put(r, first + j, j, entries + n);
     }
     *starts++ = n;
   }
 }
 
 // The entries of `kInputs` inputs or fewer, input by input: `starts` has one place per input, and one more.
-void by_inputs(const float* x, int64_t rows, int64_t in, int64_t inputs, Entry* entries, int64_t* starts) {
+void by_inputs(const Units& units, int64_t rows, int64_t first, int64_t inputs, Entry* entries, int64_t* starts) {
   int64_t n = 0;
   for (int64_t j = 0; j < inputs; j++) {
     starts[j] = n;
-    for (int64_t r = 0; r < rows; r++) {
-      const float value = x[r * in + j];
-      entries[n] = {static_cast<int32_t>(r), value};
-      n += value != 0.0f;
-    }
+    for (int64_t r = 0; r < rows; r++) n += units.put(r, first + j, r, entries + n);
   }
   starts[inputs] = n;
 }
@@ -99,9 +110,10 @@ void by_inputs(const float* x, int64_t rows, int64_t in, int64_t inputs, Entry* 
 
 extern "C" {
 
-// out [rows, outputs] = bias + x [rows, inputs] · w [inputs, outputs]; with `turned`, out is stored as [outputs, rows]
-void sparse_forward(const float* x, const float* w, const float* bias, float* out, int64_t rows, int64_t in,
-                    int64_t outputs, int64_t turned) {
+// out [rows, outputs] = bias + x [rows, in] · w [in, outputs], where x are the units of h and `bytes` that stay; with
+// `turned`, out is stored as [outputs, rows]
+void sparse_forward(const float* h, const uint8_t* bytes, const float* w, const float* bias, float* out, int64_t rows,
+                    int64_t in, int64_t outputs, int64_t kept, int64_t turned) {
   thread_local std::vector<Entry> entry_buffer;
   thread_local std::vector<int64_t> start_buffer;
   thread_local std::vector<float> weight_buffer, sum_buffer;
@@ -111,7 +123,7 @@ void sparse_forward(const float* x, const float* w, const float* bias, float* ou
   int64_t* starts = grown(start_buffer, rows * (blocks + 1));
   float* weights = grown(weight_buffer, kInputs * kOutputs);
   float* sums = grown(sum_buffer, rows * kOutputs);
-  compress(x, rows, in, entries, starts);
+  compress(Units(h, bytes, in, kept), rows, entries, starts);
   for (int64_t c = 0; c < outputs; c += kOutputs) {
     const int64_t width = std::min(kOutputs, outputs - c);
     pack(bias + c, 0, rows, width, kOutputs, sums);
@@ -140,10 +152,11 @@ void sparse_forward(const float* x, const float* w, const float* bias, float* ou
   }
 }
 
-// From g [rows, outputs], the gradient of `out` and stored like it: dw [inputs, outputs] = xᵀ · g; dx [rows, inputs] =
-// g · wᵀ where x is not zero, and zero elsewhere.
-void sparse_backward(const float* x, const float* w, const float* g, float* dx, float* dw, int64_t rows, int64_t in,
-                     int64_t outputs, int64_t turned) {
+// From g [rows, outputs], the gradient of `out` and stored like it: dw [in, outputs] = xᵀ · g; dh [rows, in] is g · wᵀ,
+// scaled up, for the units that stay, and zero for the others.
+void sparse_backward(const float* h, const uint8_t* bytes, const float* w, const float* g, float* dh, float* dw,
+                     int64_t rows, int64_t in, int64_t outputs, int64_t kept, int64_t turned) {
+  const Units units(h, bytes, in, kept);
   thread_local std::vector<Entry> entry_buffer;
   thread_local std::vector<float> slope_buffer, product_buffer;
   const int64_t blocks = blocks_of(outputs, kSlopes);
@@ -160,10 +173,10 @@ void sparse_backward(const float* x, const float* w, const float* g, float* dx, 
       pack(g + c * kSlopes, outputs, rows, width, kSlopes, part);
     }
   }
-  std::fill(dx, dx + rows * in, 0.0f);
+  std::fill(dh, dh + rows * in, 0.0f);
   for (int64_t first = 0; first < in; first += kInputs) {
     const int64_t inputs = std::min(kInputs, in - first);
-    by_inputs(x + first, rows, in, inputs, entries, starts);
+    by_inputs(units, rows, first, inputs, entries, starts);
     std::fill(products, products + starts[inputs] * kLanes, 0.0f);
     for (int64_t c = 0; c < blocks; c++) {
       const int64_t width = std::min(kSlopes, outputs - c * kSlopes);
@@ -191,7 +204,7 @@ void sparse_backward(const float* x, const float* w, const float* g, float* dx, 
     }
     for (int64_t j = 0; j < inputs; j++) {
       for (int64_t i = starts[j]; i < starts[j + 1]; i++) {
-        dx[entries[i].index * in + first + j] = sum(products + i * kLanes);
+        dh[entries[i].index * in + first + j] = units.scale * sum(products + i * kLanes);
       }
     }
   }
