@@ -52,6 +52,23 @@ void evaluate(const EvaluateJob<T>& job, int threads) {
 }
 
 template <class T>
+void tangent(const TangentJob<T>& job, int threads) {
+  const Plan& c = *job.plan;
+  require(job.columns >= 0, "tangent: a negative number of columns");
+  require(!job.weights.data == !job.d_weights.data && !job.weights.data == !job.edge_changes,
+          "tangent: weights, their changes and the changes of their flows go together");
+  const Kernels<T>& k = kernels_for(job.leaves.data, c, job.columns);
+  const int64_t tiles = (job.columns + k.lanes - 1) / k.lanes;
+  run_tiles(useful_threads(threads, c, job.columns), tiles, [&](const auto& next) {
+    Scratch scratch(k.tangent_numbers(c) * int64_t(sizeof(T)));
+    for (int64_t tile = next(); tile >= 0; tile = next()) {
+      const int64_t first = tile * k.lanes;
+      k.tangent(job, first, int(std::min<int64_t>(k.lanes, job.columns - first)), scratch.as<T>());
+    }
+  });
+}
+
+template <class T>
 void marginal(const MarginalJob<T>& job, int threads) {
   const Plan& c = *job.plan;
   require(job.components >= 0 && job.batch >= 0, "marginal: a negative number of components or rows");
@@ -139,6 +156,15 @@ SEMPROLA_EXPORT void semprola_plan_destroy(void* plan) { delete static_cast<Owne
       evaluate<T_>({&plan_of(plan, weights || edge_flows), SEMPROLA_AS_MATRIX(weights), SEMPROLA_AS_MATRIX(leaves),    \
                     columns, value, edge_flows, leaf_flows},                                                           \
                    threads);                                                                                           \
+    });                                                                                                                \
+  }                                                                                                                    \
+  SEMPROLA_EXPORT int semprola_tangent_##suffix(const void* plan, SEMPROLA_M(T_, weights), SEMPROLA_M(T_, leaves),     \
+                                                SEMPROLA_M(T_, d_weights), SEMPROLA_M(T_, d_leaves), int64_t columns,  \
+                                                T_* edge_changes, T_* leaf_changes, int threads) {                     \
+    return guarded([&] {                                                                                               \
+      tangent<T_>({&plan_of(plan, weights || edge_changes), SEMPROLA_AS_MATRIX(weights), SEMPROLA_AS_MATRIX(leaves),   \
+                   SEMPROLA_AS_MATRIX(d_weights), SEMPROLA_AS_MATRIX(d_leaves), columns, edge_changes, leaf_changes},  \
+                  threads);                                                                                            \
     });                                                                                                                \
   }                                                                                                                    \
   SEMPROLA_EXPORT int semprola_marginal_##suffix(const void* plan, SEMPROLA_M(T_, logits), SEMPROLA_M(T_, observed),   \

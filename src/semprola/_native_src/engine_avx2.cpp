@@ -20,6 +20,7 @@ namespace {
 #include "engine_kernels.hpp"
 #include "engine_choose.hpp"
 #include "engine_marginal.hpp"
+#include "engine_tangent.hpp"
 #include "engine_likelihood.hpp"
 }  // namespace
 }  // namespace avx2

@@ -267,7 +267,9 @@ constexpr Kernels<typename O::T> kernels_of() {
           dot<Wide>,
           add_scaled<Wide>,
           marginal_numbers<O>,
-          marginal_tile<O>};
+          marginal_tile<O>,
+          tangent_numbers<O>,
+          tangent_tile<O>};
 }
 
 template <class O>

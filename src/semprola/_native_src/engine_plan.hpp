@@ -70,6 +70,16 @@ struct EvaluateJob {
   T* leaf_flows;  // [leaves, columns], contiguous
 };
 
+// How the flows of EvaluateJob change along a change of the weights and leaves.
+template <class T>
+struct TangentJob {
+  const Plan* plan;
+  Matrix<const T> weights, leaves, d_weights, d_leaves;  // all weights or none
+  int64_t columns;
+  T* edge_changes;  // [W, columns], contiguous; null without weights
+  T* leaf_changes;  // [leaves, columns], contiguous
+};
+
 // Max-product and backtracking.
 template <class T>
 struct MaximizeJob {
@@ -191,6 +201,8 @@ struct Kernels {
   void (*add_scaled)(T* to, const T* a, T factor, int64_t length);
   int64_t (*marginal_numbers)(const Plan&);
   void (*marginal)(const MarginalJob<T>&, int64_t component, int64_t first, int count, T* scratch);
+  int64_t (*tangent_numbers)(const Plan&);
+  void (*tangent)(const TangentJob<T>&, int64_t first, int count, T* scratch);
 };
 
 // Wide tiles for batches, wider ones for small plans, single columns for batches of one, and narrow tiles if a wide one

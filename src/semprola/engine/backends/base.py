@@ -48,6 +48,24 @@ class Backend:
         """
         raise NotImplementedError
 
+    def tangent(
+        self, plan: Plan, weights: Tensor | None, leaves: Tensor, d_weights: Tensor | None, d_leaves: Tensor
+    ) -> tuple[Tensor | None, Tensor]:
+        """Derivative of the flows of `evaluate` along a change of weights and leaves.
+
+        Args:
+            plan: the plan.
+            weights: log-weights [W, columns] or None.
+            leaves: log-values of the literals [2 variables, columns].
+            d_weights: change of the weights [W, columns]; None without weights.
+            d_leaves: change of the leaves [2 variables, columns].
+
+        Returns:
+            change of the flows through weighted edges [W, columns] (None without weights) and into literals
+            [2 variables, columns].
+        """
+        raise NotImplementedError
+
     def maximize(self, plan: Plan, weights: Tensor | None, leaves: Tensor) -> tuple[Tensor, Tensor]:
         """Largest value of a single path [columns], and 0/1 for the literals on it [2 variables, columns]."""
         raise NotImplementedError

@@ -7,7 +7,7 @@ import functools
 
 from semprola._library import open_library
 
-_INTERFACE = 8
+_INTERFACE = 9
 """Version of the native functions' parameters; a library built from other sources may have another."""
 
 
@@ -37,6 +37,7 @@ def _declare(loaded: ctypes.CDLL) -> None:
     loaded.semprola_engine_set_level.restype = None
     functions = {
         "evaluate": [pointer, *matrix, *matrix, int64, pointer, pointer, pointer, ctypes.c_int],
+        "tangent": [pointer, *matrix, *matrix, *matrix, *matrix, int64, pointer, pointer, ctypes.c_int],
         "maximize": [pointer, *matrix, *matrix, pointer, int64, pointer, pointer, pointer, ctypes.c_int],
         "rank": [pointer, *matrix, *matrix, int64, int32, pointer, pointer, ctypes.c_int],
         "sample": [

@@ -19,6 +19,7 @@ from torch import Generator, Tensor
 
 from semprola.engine.backends.base import Backend
 from semprola.engine.backends.library import library
+from semprola.engine.backends.torch import TorchBackend
 from semprola.engine.backends.torch_ranking import merge_lists
 from semprola.engine.literals import Literals
 from semprola.engine.plan import Plan
@@ -28,7 +29,9 @@ _TYPES = (torch.float32, torch.float64)
 _MOST_RANKED = 2**31 - 1
 """The native module counts states in 32 bits."""
 _MOST_KEPT = 2**18
-"""Plans with more weights than this use the general `marginal`: the native one keeps all softmaxes for the way back."""
+"""Plans with more weights than this use the general `marginal`, and with more edges the general `tangent`: the native
+ones keep all softmaxes or shares for the way back."""
+_TORCH = TorchBackend()
 _WEIGHTS_PER_CODE = 8
 """Reading one code of each of 64 states takes as long as going through this many weights of a plan for all 64."""
 
@@ -62,6 +65,29 @@ class NativeBackend(Backend):
                 *(value.data_ptr(), _pointer(edges), _pointer(literals), torch.get_num_threads()),
             )
         return value, edges, literals
+
+    def tangent(
+        self, plan: Plan, weights: Tensor | None, leaves: Tensor, d_weights: Tensor | None, d_leaves: Tensor
+    ) -> tuple[Tensor | None, Tensor]:
+        if plan.num_edges > _MOST_KEPT:
+            return _TORCH.tangent(plan, weights, leaves, d_weights, d_leaves)
+        _check_inputs(plan, weights, leaves)
+        fits = d_leaves.shape == leaves.shape and d_leaves.dtype == leaves.dtype
+        _require(fits, "d_leaves", d_leaves, tuple(leaves.shape))
+        _require((d_weights is None) == (weights is None), "d_weights", leaves, "changes of its weights")
+        if weights is not None and d_weights is not None:
+            fits = d_weights.shape == weights.shape and d_weights.dtype == leaves.dtype
+            _require(fits, "d_weights", d_weights, tuple(weights.shape))
+        literals = leaves.new_empty(leaves.shape)
+        edges = None if weights is None else leaves.new_empty(weights.shape)
+        columns = leaves.shape[1]
+        if columns:
+            _call(
+                *("tangent", leaves, _handle(plan, weights is not None), *_matrix(weights), *_matrix(leaves)),
+                *(*_matrix(d_weights), *_matrix(d_leaves), columns),
+                *(_pointer(edges), _pointer(literals), torch.get_num_threads()),
+            )
+        return edges, literals
 
     def maximize(self, plan: Plan, weights: Tensor | None, leaves: Tensor) -> tuple[Tensor, Tensor]:
         value, literals = leaves.new_empty(leaves.shape[1]), leaves.new_empty(leaves.shape)

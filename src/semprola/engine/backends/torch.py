@@ -46,6 +46,21 @@ class TorchBackend(Backend):
         value, edges, literals = by_columns(plan, value_and_flows, leaves, weights)
         return value, None if weights is None else edges, literals
 
+    def tangent(
+        self, plan: Plan, weights: Tensor | None, leaves: Tensor, d_weights: Tensor | None, d_leaves: Tensor
+    ) -> tuple[Tensor | None, Tensor]:
+        def part(
+            leaves: Tensor, weights: Tensor | None, d_leaves: Tensor, d_weights: Tensor | None
+        ) -> tuple[Tensor, Tensor]:
+            value, shares = _shares(plan, weights, leaves, passes.total)
+            root = (value > _NEGATIVE_INFINITY).to(shares.dtype)
+            flows, _ = passes.downward(plan, shares.clone(), root)
+            d_flows, d_leaf_flows = passes.tangent(plan, shares, flows, d_weights, d_leaves, root)
+            return _weighted(plan, weights, d_flows), d_leaf_flows
+
+        edges, literals = by_columns(plan, part, leaves, weights, d_leaves, d_weights)
+        return None if weights is None else edges, literals
+
     def maximize(self, plan: Plan, weights: Tensor | None, leaves: Tensor) -> tuple[Tensor, Tensor]:
         def part(leaves: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor]:
             value, shares = _shares(plan, weights, leaves, passes.best)
@@ -145,24 +160,6 @@ class TorchBackend(Backend):
 
 
 # used with all back ends ----------------------------------------------------------------------------------------------
-
-
-def tangent(
-    plan: Plan, weights: Tensor | None, leaves: Tensor, d_weights: Tensor | None, d_leaves: Tensor
-) -> tuple[Tensor, Tensor]:
-    """Derivative of the posterior flows of `evaluate` along a change of weights and leaves."""
-
-    def part(
-        leaves: Tensor, weights: Tensor | None, d_leaves: Tensor, d_weights: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        value, shares = _shares(plan, weights, leaves, passes.total)
-        root = (value > _NEGATIVE_INFINITY).to(shares.dtype)
-        flows, _ = passes.downward(plan, shares.clone(), root)
-        d_flows, d_leaf_flows = passes.tangent(plan, shares, flows, d_weights, d_leaves, root)
-        return _weighted(plan, weights, d_flows), d_leaf_flows
-
-    result: tuple[Tensor, Tensor] = by_columns(plan, part, leaves, weights, d_leaves, d_weights)
-    return result
 
 
 def choose_branches(plan: Plan, weights: Tensor | None, leaves: Tensor) -> tuple[Tensor, Tensor]:

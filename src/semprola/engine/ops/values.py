@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from semprola.engine.backends import select
-from semprola.engine.backends.torch import differentiable, tangent
+from semprola.engine.backends.torch import differentiable
 from semprola.engine.ops.registration import (
     alias,
     apply_of,
@@ -166,7 +166,9 @@ def _support(leaves: Tensor, edges: str, plan: int) -> tuple[Tensor, Tensor]:
     "(Tensor weights, Tensor leaves, Tensor d_weights, Tensor d_leaves, int plan) -> (Tensor, Tensor)",
 )
 def _tangent(weights: Tensor, leaves: Tensor, d_weights: Tensor, d_leaves: Tensor, plan: int) -> tuple[Tensor, Tensor]:
-    return tangent(Plan.of(plan), _weights(weights), leaves, _weights(d_weights), d_leaves)
+    own, d_own = _weights(weights), _weights(d_weights)
+    edges, literals = select(leaves, own, d_leaves, d_own).tangent(Plan.of(plan), own, leaves, d_own, d_leaves)
+    return torch.empty_like(weights) if edges is None else edges, literals
 
 
 @register_meta("log_value")
