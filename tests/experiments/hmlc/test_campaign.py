@@ -14,9 +14,9 @@ from experiments.hmlc.campaign import Job, find_result, plan_jobs, variant_name,
 from experiments.hmlc.collecting import AUPRC, EXACT, Campaign, rank_sum, update_ensembles
 from experiments.hmlc.measuring import LAMBDAS
 from experiments.hmlc.sets import TWELVE
-from experiments.hmlc.settings import Settings
+from experiments.hmlc.settings import FIGURES, Settings
 from experiments.hmlc.timing import epoch_seconds, standard_cases
-from experiments.hmlc.tuning import ablate, candidates, chosen_settings, tune
+from experiments.hmlc.tuning import ablate, best_on_validation, candidates, chosen_settings, tune
 from semprola.errors import FormatError, SemprolaError
 
 SMALL = {"width": 16, "features": 8, "dropout": 0.1, "epochs": 4, "every": 2, "lr": 1e-2}
@@ -146,6 +146,19 @@ def test_some_methods_take_over_what_was_best_for_another(tmp_path: Path) -> Non
     assert [one["changes"] for one in found["enron/semantic-loss"]["tried"]] == [
         {}, {"lr": 1e-3}, {"semantic_weight": 0.5},
     ]  # fmt: skip
+
+
+def test_the_better_method_on_validation_rows(tmp_path: Path) -> None:
+    assert best_on_validation(tmp_path, ("spl", "product-spl"), "enron", "exact") is None
+    one = [_tried({}, 5.0, 90.0, 0.2), _tried({"lr": 1e-3}, 4.0, 91.0, 0.3)]
+    two = [_tried({}, 4.5, 91.5, 0.3)]
+    (tmp_path / "chosen.json").write_text(
+        json.dumps({"enron/spl": {"tried": one}, "enron/product-spl": {"tried": two}})
+    )
+    found = [best_on_validation(tmp_path, ("spl", "product-spl"), "enron", figure) for figure in FIGURES]
+    assert found == ["spl", "product-spl", "spl"]  # the first of equals
+    assert [Campaign(tmp_path).preferred("enron", figure) for figure in FIGURES] == found
+    assert Campaign(tmp_path).preferred("spo", "exact") == "spl"
 
 
 @pytest.mark.usefixtures("small")
