@@ -1,4 +1,4 @@
-"""Calls of one function, in this process or in several at a time."""
+"""Calls of one function: in this process, in several at a time, or on a cluster."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from concurrent.futures import FIRST_COMPLETED, ProcessPoolExecutor, wait
 from contextlib import contextmanager
 from typing import Any
 
+from semprola.errors import SemprolaError
 
-def finished(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], processes: int) -> Iterator[Any]:
+
+def finished(
+    function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], processes: int, *, ray: bool = False
+) -> Iterator[Any]:
     """Number and result of each call, as soon as it has finished.
 
     When this process is interrupted or killed, its workers end too.
@@ -21,7 +25,15 @@ def finished(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], pro
         function: what to call; of a module, if there are several processes.
         calls: its arguments.
         processes: how many calls at a time.
+        ray: let Ray do the calls, as many at a time as it has cores: on the cluster that ``RAY_ADDRESS`` names, or on
+            this machine. Every machine needs this checkout in the same place, and the same packages.
+
+    Raises:
+        SemprolaError: Ray is not installed.
     """
+    if ray:
+        yield from _on_cluster(function, calls)
+        return
     if processes == 1:
         for number, call in enumerate(calls):
             yield number, function(*call)
@@ -40,6 +52,27 @@ def finished(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]], pro
             for child in multiprocessing.active_children():
                 child.terminate()  # what they have finished is on disk
             raise
+
+
+def _on_cluster(function: Callable[..., Any], calls: Sequence[tuple[Any, ...]]) -> Iterator[Any]:
+    try:
+        import ray
+    except ImportError:
+        raise SemprolaError("a cluster needs Ray: pip install 'semprola[tune]'") from None
+    if not calls:
+        return
+    if not ray.is_initialized():
+        ray.init(log_to_driver=False)
+    remote = ray.remote(num_cpus=1)(function)
+    waiting = {remote.remote(*call): number for number, call in enumerate(calls)}
+    try:
+        while waiting:
+            done, _ = ray.wait(list(waiting))
+            for reference in done:
+                yield waiting.pop(reference), ray.get(reference)
+    finally:
+        for reference in waiting:
+            ray.cancel(reference)
 
 
 @contextmanager

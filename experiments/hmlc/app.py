@@ -28,6 +28,7 @@ def hmlc(
     ] = None,
     data: Annotated[Path | None, typer.Option(help="folder with the published files (or SEMPROLA_DATA)")] = None,
     jobs: Annotated[int, typer.Option(help="processes", min=1)] = 1,
+    ray: Annotated[bool, typer.Option("--ray", help="let Ray do the runs, on its cluster (extra `tune`)")] = False,
     out: Annotated[Path, typer.Option(help="folder for results  [default: results/hmlc; out/hmlc-quick]")] = RESULTS,
     marginals: Annotated[Path, typer.Option(help="folder for marginals, for ensembles")] = Path("out/hmlc-marginals"),
     quick: Annotated[bool, typer.Option("--quick", help="two sets, one seed, few epochs: two minutes")] = False,
@@ -79,12 +80,12 @@ def hmlc(
         seeds, changes = 1, {**_QUICK, **changes}
     keep(f"finished runs are in {out}; repeat the command to go on")
     if ablation:
-        ablate(names, out, cross=[find_set(name).name for name in _words(cross)], data=folder, processes=jobs)
+        ablate(names, out, cross=[find_set(name).name for name in _words(cross)], data=folder, processes=jobs, ray=ray)
         return
     if tune:
-        tune_settings(names, chosen, out, data=folder, processes=jobs)
+        tune_settings(names, chosen, out, data=folder, processes=jobs, ray=ray)
     jobs_to_do = plan_jobs(names, chosen, range(first_seed, first_seed + seeds), changes, out, train_only)
-    results = work(jobs_to_do, out, data=folder, processes=jobs, marginals=None if quick else marginals)
+    results = work(jobs_to_do, out, data=folder, processes=jobs, ray=ray, marginals=None if quick else marginals)
     print(json.dumps(results)) if as_json else print_summary(results)
 
 

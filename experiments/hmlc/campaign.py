@@ -115,6 +115,7 @@ def work(
     *,
     data: str | None = None,
     processes: int = 1,
+    ray: bool = False,
     command: str | None = None,
     marginals: Path | None = None,
     say: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
@@ -126,6 +127,7 @@ def work(
         folder: where results lie.
         data: the data folder.
         processes: how many at a time.
+        ray: let Ray do them instead, see `experiments.parallel.finished`.
         command: the command line to record.
         marginals: a folder for marginals of test rows, from which ensembles are made.
         say: told about every run that is done.
@@ -140,7 +142,7 @@ def work(
     began = time.perf_counter()
     command = provenance(command)["command"]  # of this process: a worker does not know it
     calls = [(job, data, command, marginals) for job in waiting]
-    for count, (number, result) in enumerate(finished(_do, calls, processes), start=1):
+    for count, (number, result) in enumerate(finished(_do, calls, processes, ray=ray), start=1):
         job = waiting[number]
         done[job] = keep_result(job, result, folder)
         left = len(waiting) - count

@@ -104,6 +104,7 @@ def tune(
     *,
     data: str | None = None,
     processes: int = 1,
+    ray: bool = False,
     tried: Sequence[dict[str, Any]] | None = None,
     command: str | None = None,
     say: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
@@ -118,6 +119,7 @@ def tune(
         folder: where choices lie.
         data: the data folder.
         processes: how many candidates at a time.
+        ray: let Ray try them instead, see `experiments.parallel.finished`.
         tried: settings to try in place of the candidates.
         command: the command line to record.
         say: told about every candidate.
@@ -130,7 +132,7 @@ def tune(
             for method in group
             for changes in (_candidates(path, method, name) if tried is None else tried)
         ]
-        _try_all(path, trials, data, processes, command, say)
+        _try_all(path, trials, data, processes, ray, command, say)
     without = [
         (name, method, _best(found, "exact"))
         for name in names
@@ -138,7 +140,7 @@ def tune(
         if (found := _tried(path, name, method)) and "known_weight" not in _best(found, "exact")
     ]
     calls = [(name, method, best["changes"], best["exact"]["epoch"], data) for name, method, best in without]
-    for number, weight in finished(_weigh, calls, processes):
+    for number, weight in finished(_weigh, calls, processes, ray=ray):
         name, method, best = without[number]
         new = [one | {"known_weight": weight} if one == best else one for one in _tried(path, name, method)]
         _record(path, name, method, new, command)
@@ -151,6 +153,7 @@ def ablate(
     cross: Sequence[str] = (),
     data: str | None = None,
     processes: int = 1,
+    ray: bool = False,
     command: str | None = None,
     say: Callable[[str], None] = lambda text: print(text, file=sys.stderr, flush=True),
 ) -> None:
@@ -162,6 +165,7 @@ def ablate(
         cross: of these sets, units are also multiplied crosswise.
         data: the data folder.
         processes: how many at a time.
+        ray: let Ray do them instead, see `experiments.parallel.finished`.
         command: the command line to record.
         say: told about every training.
     """
@@ -169,7 +173,7 @@ def ablate(
     for name in names:
         changes = [*ABLATION, *(with_units | {"mixing": "cross"} for with_units in UNITS if name in cross)]
         trials += [(name, "spl", {"dropout": 0.5} | one) for one in changes]
-    _try_all(folder / ABLATION_FILE, trials, data, processes, command, say)
+    _try_all(folder / ABLATION_FILE, trials, data, processes, ray, command, say)
 
 
 def _try_all(
@@ -177,6 +181,7 @@ def _try_all(
     trials: Sequence[tuple[str, str, dict[str, Any]]],
     data: str | None,
     processes: int,
+    ray: bool,
     command: str | None,
     say: Callable[[str], None],
 ) -> None:
@@ -186,7 +191,7 @@ def _try_all(
         for name, method, changes in trials
         if all(known["changes"] != changes for known in _tried(path, name, method))
     ]
-    for number, figures in finished(_try, [(*trial, data) for trial in waiting], processes):
+    for number, figures in finished(_try, [(*trial, data) for trial in waiting], processes, ray=ray):
         name, method, changes = waiting[number]
         _record(path, name, method, [*_tried(path, name, method), {"changes": changes, **figures}], command)
         values = ", ".join(f"{figure} {figures[figure]['value']:.4g}" for figure in FIGURES)

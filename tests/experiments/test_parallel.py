@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import signal
 import subprocess
@@ -11,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from experiments.hmlc.run import smoothed
 from experiments.parallel import finished
+from semprola.errors import SemprolaError
 
 ROOT = Path(__file__).resolve().parents[2]
 WAITING = """
@@ -64,3 +67,17 @@ def _runs(process: int) -> bool:
         return False
     state = Path(f"/proc/{process}/stat")  # a process that nobody has waited for yet has ended all the same
     return not state.is_file() or state.read_text().rpartition(")")[2].split()[0] != "Z"
+
+
+def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(SemprolaError, match=r"semprola\[tune\]"):
+        next(finished(pow, [(2, 3)], 1, ray=True))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray (extra `tune`)")
+def test_a_local_ray_does_the_calls() -> None:
+    calls = [([0.0, 3.0, 3.0],), ([1.0],)]
+    assert dict(finished(smoothed, calls, 1, ray=True)) == {0: [1.5, 2.0, 3.0], 1: [1.0]}
+    assert list(finished(smoothed, [], 1, ray=True)) == []
