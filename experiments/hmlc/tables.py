@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -169,6 +170,19 @@ def timing_table(path: Path) -> str:
     content = read_json(path)
     rows = [(case["case"], f"{case['seconds']:.3f}", f"{case['times_fil']:.2f}") for case in content["cases"]]
     return markdown(((content["set"], "processor seconds per epoch", "× FIL"), rows))
+
+
+def seconds_table(campaign: Campaign) -> Table:
+    """Median seconds of a training on train and validation rows with its measurements, over all settings and seeds."""
+    methods = [method for method in TITLES if any(campaign.of(name, method) for name in TWELVE)]
+    rows = []
+    for name in TWELVE:
+        cells = []
+        for method in methods:
+            found = [run["seconds"]["retrain"] for run in campaign.of(name, method) if "retrain" in run["seconds"]]
+            cells.append(f"{statistics.median(found):.0f}" if found else "–")
+        rows.append((name, *cells))
+    return ("", *(TITLES[method] for method in methods)), rows
 
 
 def gene_ontology(campaign: Campaign, name: str = "cellcycle-go") -> str:
