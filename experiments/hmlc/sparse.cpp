@@ -21,6 +21,8 @@ constexpr int64_t kAhead = 8;  // registers of sums in `sparse_forward`
 constexpr int64_t kOutputs = kAhead * kLanes;
 constexpr int64_t kPair = 4;  // registers of weights, and as many of sums, in `sparse_backward`
 constexpr int64_t kSlopes = kPair * kLanes;
+constexpr int64_t kEarly = 8;  // weights of this many inputs later are fetched: too far apart for a processor to guess
+constexpr int64_t kLine = 64 / sizeof(float);
 
 struct Entry {
   int32_t index;
@@ -69,8 +71,14 @@ T* grown(std::vector<T>& buffer, int64_t size) {
 // `rows` rows of at most `width` numbers next to each other, with zeros after the last.
 void pack(const float* from, int64_t stride, int64_t rows, int64_t filled, int64_t width, float* to) {
   for (int64_t r = 0; r < rows; r++) {
-    std::memcpy(to + r * width, from + r * stride, filled * sizeof(float));
-    std::fill(to + r * width + filled, to + (r + 1) * width, 0.0f);
+    const float* own = from + r * stride;
+    float* there = to + r * width;
+    if (filled == width) {
+      for (int64_t k = 0; k < width; k += kLanes) store(there + k, load(own + k));
+    } else {
+      std::memcpy(there, own, filled * sizeof(float));
+      std::fill(there + filled, there + width, 0.0f);
+    }
   }
 }
 
@@ -183,6 +191,10 @@ void sparse_backward(const float* h, const uint8_t* bytes, const float* w, const
       const float* part = slopes + c * rows * kSlopes;
       for (int64_t j = 0; j < inputs; j++) {
         const int64_t at = (first + j) * outputs + c * kSlopes;
+        for (int64_t k = 0; k < kSlopes && first + j + kEarly < in; k += kLine) {
+          __builtin_prefetch(w + at + kEarly * outputs + k);
+          __builtin_prefetch(dw + at + kEarly * outputs + k, 1);
+        }
         float edge[kSlopes];
         const float* from = w + at;
         if (width < kSlopes) pack(w + at, 0, 1, width, kSlopes, edge), from = edge;
