@@ -76,8 +76,8 @@ def _for_paths(method: str, large: bool) -> list[dict[str, Any]]:
     if method in CONSTRAINED:
         marginals: dict[str, Any] = {"marginal_weight": 1.0}
         free = marginals | {"options": False}  # of all but the hierarchy, as HMCNN is: it may predict nothing
-        return [{}, deeper, marginals, *([] if large else [slower, less]), slower | free, deeper | free, free]
-    return [{}, deeper, slower, *([] if large else [less, narrow]), slower | less, slower | deeper, deeper | less]
+        return [{}, deeper, marginals, *([] if large else [slower, less]), slower | free, deeper | free]
+    return [{}, deeper, slower, *([] if large else [less, narrow]), slower | less, slower | deeper]
 
 
 def _candidates(path: Path, method: str, name: str) -> list[dict[str, Any]]:
