@@ -154,7 +154,7 @@ def headline(results: Path) -> str:
         add(f"generated maps, ours: {name}", _on_maps(results / "warcraft", net))
     sets, seeds, published, ours = _on_hierarchies(results / "hmlc")
     add(f"**hierarchies**, as published, mean of {sets} sets", published)
-    add(f"hierarchies, ours, {seeds} of 10 seeds", ours)
+    add(f"hierarchies, ours, {'ten' if seeds >= 10 else f'{seeds} of 10'} seeds", ours)
     return _markdown(rows)
 
 
