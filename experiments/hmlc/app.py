@@ -70,6 +70,8 @@ def hmlc(
             for path in update_pages(RESULTS.parent, Path()):
                 print(path)
         return
+    if not (seeds or tune or ablation or quick):
+        raise SemprolaError("--seeds 0 runs nothing: give a number of seeds, or add --tune to choose settings only")
     names = [find_set(name).name for name in _words(sets) or (_words(QUICK_SETS) if quick else TWELVE)]
     changes = _changes(circuit, components, units, mixing, gates, options, impute)
     changes |= {} if marginal_weight is None else {"marginal_weight": marginal_weight}
@@ -84,6 +86,8 @@ def hmlc(
         return
     if tune:
         tune_settings(names, chosen, out, data=folder, processes=jobs, ray=ray)
+        if not seeds:
+            return
     jobs_to_do = plan_jobs(names, chosen, range(first_seed, first_seed + seeds), changes, out, train_only)
     results = work(jobs_to_do, out, data=folder, processes=jobs, ray=ray, marginals=None if quick else marginals)
     print(json.dumps(results)) if as_json else print_summary(results)

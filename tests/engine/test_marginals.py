@@ -2,28 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 import torch
+from engine_circuits import CIRCUITS
 from torch import Tensor
 
-import semprola as sp
 from semprola.engine import CircuitPlans, Literals, log_softmax, log_value, marginal_likelihood
 from semprola.engine.backends.base import Backend
 from semprola.engine.backends.torch import TorchBackend
 
 pytestmark = pytest.mark.usefixtures("each_engine")
-
-CIRCUITS: dict[str, Callable[[], CircuitPlans]] = {
-    "tree": lambda: CircuitPlans(
-        sp.compile(sp.constraints.hierarchy([("b", "a"), ("c", "a"), ("d", "b"), ("e", "c")]))
-    ),
-    "mixed fan-ins": lambda: CircuitPlans(sp.compile("(a | b | c) & (d -> a) & (a ^ e ^ f)")),
-    "wide sums": lambda: CircuitPlans(sp.compile(sp.constraints.regex("(a|b)*c?(a|c)+", length=4, alphabet="abc"))),
-    "permutation": lambda: CircuitPlans(sp.compile(sp.constraints.permutation(4))),
-    "units": lambda: CircuitPlans(sp.compile(sp.constraints.permutation(3)), units=3),
-}
 
 
 @pytest.fixture(params=CIRCUITS)

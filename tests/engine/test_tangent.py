@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+import engine_circuits
 import pytest
 import torch
 from torch import Tensor
@@ -17,15 +16,7 @@ from semprola.engine.backends.torch import TorchBackend
 
 needs_native = pytest.mark.skipif(library() is None, reason="the native module was not built")
 BATCHES = (0, 1, 5, 16, 70)
-CIRCUITS: dict[str, Callable[[], CircuitPlans]] = {
-    "tree": lambda: CircuitPlans(
-        sp.compile(sp.constraints.hierarchy([("b", "a"), ("c", "a"), ("d", "b"), ("e", "c")]))
-    ),
-    "mixed fan-ins": lambda: CircuitPlans(sp.compile("(a | b | c) & (d -> a) & (a ^ e ^ f)")),
-    "wide sums": lambda: CircuitPlans(sp.compile(sp.constraints.regex("(a|b)*c?(a|c)+", length=4, alphabet="abc"))),
-    "permutation": lambda: CircuitPlans(sp.compile(sp.constraints.permutation(4))),
-    "one model": lambda: CircuitPlans(sp.compile("a & !b")),
-}
+CIRCUITS = engine_circuits.CIRCUITS | {"one model": lambda: CircuitPlans(sp.compile("a & !b"))}
 
 
 @pytest.fixture(params=CIRCUITS)

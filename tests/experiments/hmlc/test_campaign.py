@@ -10,6 +10,7 @@ import pytest
 from experiments_hmlc_made import made_set
 
 from experiments.hmlc import campaign, report, tables
+from experiments.hmlc.app import hmlc
 from experiments.hmlc.campaign import Job, find_result, plan_jobs, variant_name, work
 from experiments.hmlc.collecting import AUPRC, EXACT, Campaign, rank_sum, update_ensembles
 from experiments.hmlc.measuring import LAMBDAS
@@ -287,3 +288,8 @@ def test_epochs_are_timed_by_turns(tmp_path: Path) -> None:
     seconds = epoch_seconds(made_set(), cases, rounds=2)
     assert [len(values) for values in seconds.values()] == [2, 2]
     assert set(standard_cases("cellcycle")) >= {"FIL", "SPL, m = 4", "SPL, m = 4, 128 features"}
+
+
+def test_no_seeds_need_a_reason() -> None:
+    with pytest.raises(SemprolaError, match="add --tune"):
+        hmlc(seeds=0)
