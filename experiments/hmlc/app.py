@@ -26,6 +26,9 @@ def hmlc(
     train_only: Annotated[
         int | None, typer.Option(help="seeds below this are also trained on train rows only  [default: all]", min=0)
     ] = None,
+    figures: Annotated[
+        str, typer.Option(help="only settings chosen for these: exact, hamming, auprc  [default: all three]")
+    ] = "",
     data: Annotated[Path | None, typer.Option(help="folder with the published files (or SEMPROLA_DATA)")] = None,
     jobs: Annotated[int, typer.Option(help="processes", min=1)] = 1,
     ray: Annotated[bool, typer.Option("--ray", help="let Ray do the runs, on its cluster (extra `tune`)")] = False,
@@ -88,7 +91,8 @@ def hmlc(
         tune_settings(names, chosen, out, data=folder, processes=jobs, ray=ray)
         if not seeds:
             return
-    jobs_to_do = plan_jobs(names, chosen, range(first_seed, first_seed + seeds), changes, out, train_only)
+    numbers = range(first_seed, first_seed + seeds)
+    jobs_to_do = plan_jobs(names, chosen, numbers, changes, out, train_only, _figures(figures))
     results = work(jobs_to_do, out, data=folder, processes=jobs, ray=ray, marginals=None if quick else marginals)
     print(json.dumps(results)) if as_json else print_summary(results)
 
@@ -112,6 +116,16 @@ def _methods(text: str) -> list[str]:
     unknown = [name for name in chosen if name not in METHODS]
     if unknown or not chosen:
         raise SemprolaError(f"no method {(unknown or [''])[0]!r}: choose from {', '.join(METHODS)}")
+    return chosen
+
+
+def _figures(text: str) -> list[str]:
+    from experiments.hmlc.settings import FIGURES
+
+    chosen = _words(text) or list(FIGURES)
+    unknown = [name for name in chosen if name not in FIGURES]
+    if unknown:
+        raise SemprolaError(f"no figure {unknown[0]!r}: choose from {', '.join(FIGURES)}")
     return chosen
 
 

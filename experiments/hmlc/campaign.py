@@ -16,7 +16,7 @@ from typing import Any
 
 from experiments.hmlc.data import load_raw
 from experiments.hmlc.run import COLUMNS, VERSION, run
-from experiments.hmlc.settings import Settings, default_settings
+from experiments.hmlc.settings import FIGURES, Settings, default_settings
 from experiments.hmlc.tuning import chosen_settings
 from experiments.parallel import finished
 from experiments.provenance import provenance, read_json, write_json
@@ -69,6 +69,7 @@ def plan_jobs(
     changes: dict[str, Any] | None = None,
     tuned: Path | None = None,
     train_only: int | None = None,
+    figures: Sequence[str] = FIGURES,
 ) -> list[Job]:
     """The runs of a campaign: seed by seed, small sets first, so that tables fill evenly.
 
@@ -80,6 +81,7 @@ def plan_jobs(
         tuned: the folder where chosen settings lie.
         train_only: seeds below this are also trained on train rows only; None for all. Runs that choose their own
             epochs always are.
+        figures: only settings that were chosen for one of these; those that choose their own epochs serve all.
     """
     order = sorted(sets, key=BY_COST.index)
     jobs = []
@@ -90,10 +92,19 @@ def plan_jobs(
                 if changes:  # a variant of the settings for exact match, which chooses its own epochs
                     chosen = [replace(chosen[0], chosen=None, **changes)]
                 for settings in chosen:
+                    if not _serves(settings, figures):
+                        continue
                     both = train_only is None or seed < train_only or settings.chosen is None
                     columns = COLUMNS if both else ("retrained",)
                     jobs.append(Job(name, settings, seed, variant_name(changes or {}), columns))
     return jobs
+
+
+def _serves(settings: Settings, figures: Sequence[str]) -> bool:
+    """Whether settings have an epoch for one of these figures."""
+    if settings.chosen is None:
+        return True
+    return any(epoch and name in figures for name, epoch in zip(FIGURES, settings.chosen, strict=True))
 
 
 def variant_name(changes: dict[str, Any]) -> str:
@@ -141,7 +152,7 @@ def work(
         say(f"{len(done)} runs are there, {len(waiting)} to do")
     began = time.perf_counter()
     command = provenance(command)["command"]  # of this process: a worker does not know it
-    calls = [(job, data, command, marginals) for job in waiting]
+    calls = [(_rest(job, folder), data, command, marginals) for job in waiting]
     for count, (number, result) in enumerate(finished(_do, calls, processes, ray=ray), start=1):
         job = waiting[number]
         done[job] = keep_result(job, result, folder)
@@ -159,17 +170,31 @@ def find_result(job: Job, folder: Path) -> dict[str, Any] | None:
 
 
 def keep_result(job: Job, result: dict[str, Any], folder: Path) -> dict[str, Any]:
-    """Add a result to its file, which is whole at any time; returns it with the columns that were there before."""
-    before = _on_file(job, folder) or {}
-    seconds = before.get("seconds", {}) | result["seconds"]
-    result = before | {key: value for key, value in result.items() if value or not before.get(key)}
-    result["seconds"] = seconds
+    """Add a result to its file, which is whole at any time; returns it with the columns that were there before.
+
+    Columns that came later have their provenance under "later".
+    """
+    if before := _on_file(job, folder):
+        merged = before | {key: value for key, value in result.items() if value or not before.get(key)}
+        merged["seconds"] = before["seconds"] | result["seconds"]
+        merged["provenance"] = before["provenance"]
+        added = [column for column in COLUMNS if result[column]]
+        merged["later"] = before.get("later", {}) | dict.fromkeys(added, result["provenance"])
+        result = merged
     path = folder / job.file
     old = read_json(path)["runs"] if path.is_file() else []
     kept = [entry for entry in old if entry["key"] != job.key]
     runs = sorted([*kept, result], key=lambda entry: (entry["seed"], entry["key"]))
     write_json(path, {"set": job.name, "method": job.settings.method, "variant": job.variant, "runs": runs})
     return result
+
+
+def _rest(job: Job, folder: Path) -> Job:
+    """A job without the columns that are on file, if its epochs are known without them."""
+    entry = _on_file(job, folder)
+    if entry is None or job.settings.chosen is None:
+        return job
+    return replace(job, columns=tuple(column for column in job.columns if not entry[column]))
 
 
 def _on_file(job: Job, folder: Path) -> dict[str, Any] | None:

@@ -199,6 +199,8 @@ def test_each_figure_has_the_settings_that_are_best_for_it(tmp_path: Path) -> No
     assert (second.lr, second.chosen) == (1e-3, (0, 4, 3))
     jobs = plan_jobs(["enron"], ["spl"], range(2), tuned=tmp_path)
     assert len(jobs) == 4
+    assert plan_jobs(["enron"], ["spl"], range(2), tuned=tmp_path, figures=["exact"]) == jobs[::2]
+    assert plan_jobs(["enron"], ["spl"], range(2), tuned=tmp_path, figures=["auprc", "exact"]) == jobs
     results = work(jobs, tmp_path, marginals=tmp_path / "marginals", say=lambda text: None)
     assert [set(result["retrained"]) for result in results[:2]] == [{"exact"}, {"hamming", "auprc"}]
     found = Campaign(tmp_path)
@@ -239,7 +241,9 @@ def test_epochs_that_were_chosen_are_followed(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("small")
-def test_a_column_can_be_added_later(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_column_can_be_added_later(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     tune(["enron"], ["spl"], tmp_path, tried=[{}], say=lambda text: None)
     both = plan_jobs(["enron"], ["spl"], range(2), tuned=tmp_path)
     expected = work(both, tmp_path / "at-once", say=lambda text: None)
@@ -248,7 +252,16 @@ def test_a_column_can_be_added_later(tmp_path: Path, capsys: pytest.CaptureFixtu
     part = work(jobs, tmp_path, say=lambda text: None)
     assert part[1]["train_only"] == part[1]["valid"] == {}
     assert find_result(both[1], tmp_path) is None
-    whole = work(both, tmp_path, say=lambda text: None)
+    asked: list[tuple[str, ...]] = []
+    real = campaign.run
+    monkeypatch.setattr(
+        campaign, "run", lambda *args, **options: asked.append(options["columns"]) or real(*args, **options)
+    )
+    whole = work(both, tmp_path, command="later", say=lambda text: None)
+    assert asked == [("train_only",)]  # what is there is not trained again
+    assert "later" not in whole[0]
+    assert whole[1]["provenance"] == part[1]["provenance"]
+    assert whole[1]["later"]["train_only"]["command"] == "later"
     for part_of_run in ("epochs", "valid", "train_only", "retrained", "known_weight"):
         assert [run[part_of_run] for run in whole] == [run[part_of_run] for run in expected]
     assert find_result(both[1], tmp_path) is not None
@@ -288,6 +301,11 @@ def test_epochs_are_timed_by_turns(tmp_path: Path) -> None:
     seconds = epoch_seconds(made_set(), cases, rounds=2)
     assert [len(values) for values in seconds.values()] == [2, 2]
     assert set(standard_cases("cellcycle")) >= {"FIL", "SPL, m = 4", "SPL, m = 4, 128 features"}
+
+
+def test_an_unknown_figure_is_named() -> None:
+    with pytest.raises(SemprolaError, match="no figure 'haming': choose from exact, hamming, auprc"):
+        hmlc(figures="exact,haming")
 
 
 def test_no_seeds_need_a_reason() -> None:
