@@ -33,6 +33,7 @@ from semprola.errors import FormatError
 PAGE = Path("docs/hmlc.md")
 PICTURE = Path("docs/images/hmlc.svg")
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
+COLUMNS = (("retrained on train + valid", "retrained"), ("trained on train only", "train_only"))
 SUMMARY_BEGIN, SUMMARY_END = "<!-- summary: begin -->", "<!-- summary: end -->"
 
 
@@ -90,10 +91,9 @@ def sections(campaign: Campaign, ensembles: dict[str, Any]) -> list[str]:
         progress(campaign),
         aims.table(),
         aims.two_circuits(),
-        _fold("Exact match (%), retrained on train + valid", markdown(exact_table(campaign, "retrained"))),
-        _fold("Exact match (%), trained on train only", markdown(exact_table(campaign, "train_only"))),
-        _fold("Hamming score (%), retrained on train + valid", markdown(hamming_table(campaign, "retrained"))),
-        _fold("AU(PRC), retrained on train + valid", markdown(auprc_table(campaign))),
+        *(_fold(f"Exact match (%), {title}", markdown(exact_table(campaign, column))) for title, column in COLUMNS),
+        *(_fold(f"Hamming score (%), {title}", markdown(hamming_table(campaign, column))) for title, column in COLUMNS),
+        *(_fold(f"AU(PRC), {title}", markdown(auprc_table(campaign, column))) for title, column in COLUMNS),
         _fold("AU(PRC) of ensembles, retrained on train + valid", markdown(ensemble_table(ensembles))),
         _fold("Calibration and consistency", markdown(other_table(campaign))),
         _fold("Time", timing_table(campaign.folder / "timing.json") + "\n\n" + _run_times(campaign)),

@@ -105,14 +105,14 @@ def hamming_table(campaign: Campaign, column: str) -> Table:
     return head, rows
 
 
-def auprc_table(campaign: Campaign) -> Table:
-    """AU(PRC) of single models beside what others published."""
-    parts = _present(campaign, _AUPRC_COLUMNS, "retrained")
+def auprc_table(campaign: Campaign, column: str) -> Table:
+    """AU(PRC) of single models beside what others published, which were trained on train and validation rows."""
+    parts = _present(campaign, _AUPRC_COLUMNS, column)
     head = ("", *published.AUPRC, *(title for title, _, _ in parts))
     rows = []
     for name in TWELVE:
         others = (f"{values[name]:.3f}" for values in published.AUPRC.values())
-        rows.append((name, *others, *_cells(campaign, name, parts, "retrained", 3)))
+        rows.append((name, *others, *_cells(campaign, name, parts, column, 3)))
     return head, rows
 
 

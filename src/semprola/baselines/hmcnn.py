@@ -118,9 +118,10 @@ class HMCNNScores(ThresholdScores):
         on = binary(y, self.logits.shape)
         # where a label is on, the maximum runs over the descendants that are on; they include the label itself
         up, below = self._columns(), on.reshape(-1, y.shape[-1]).T
-        best_on = up.gather(0, self._steps.best(up.detach().masked_fill(~below, _OFF)))
-        best = up.gather(0, self._steps.best(up.detach()))
-        terms = torch.where(below, F.logsigmoid(best_on), F.logsigmoid(-best))
+        values = up.detach()
+        among_on, among_all = self._steps.best(torch.cat([values.masked_fill(~below, _OFF), values], 1)).chunk(2, 1)
+        best = up.gather(0, torch.where(below, among_on, among_all))
+        terms = F.logsigmoid(torch.where(below, best, -best))
         return -terms.sum(0).reshape(self.batch_shape)
 
     def _constrained(self) -> Tensor:
