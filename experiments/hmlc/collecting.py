@@ -19,7 +19,6 @@ from experiments.hmlc.tuning import best_on_validation, chosen_settings
 from experiments.provenance import read_json, write_json
 from semprola.errors import SemprolaError
 
-COLUMNS = ("retrained", "train_only")
 ENSEMBLES = "ensembles.json"
 ENSEMBLE_SIZE = 5
 CIRCUITS = ("spl", "product-spl")
@@ -86,9 +85,9 @@ class Campaign:
         """SPL with one circuit or with two, whichever has the better figure on validation rows."""
         return best_on_validation(self.folder, CIRCUITS, name, figure) or CIRCUITS[0]
 
-    def seeds(self, name: str, method: str) -> int:
+    def seeds(self, name: str, method: str, column: str = "retrained") -> int:
         """How many there are with an exact match."""
-        return len(EXACT.of(self.of(name, method), "retrained"))
+        return len(EXACT.of(self.of(name, method), column))
 
     def _add(self, name: str, method: str, path: Path) -> None:
         content = read_json(path)

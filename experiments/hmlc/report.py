@@ -33,7 +33,8 @@ from semprola.errors import FormatError
 PAGE = Path("docs/hmlc.md")
 PICTURE = Path("docs/images/hmlc.svg")
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
-COLUMNS = (("retrained on train + valid", "retrained"), ("trained on train only", "train_only"))
+_TABLES = (("Exact match (%)", exact_table), ("Hamming score (%)", hamming_table), ("AU(PRC)", auprc_table))
+_TRAININGS = (("retrained on train + valid", "retrained"), ("trained on train only", "train_only"))
 SUMMARY_BEGIN, SUMMARY_END = "<!-- summary: begin -->", "<!-- summary: end -->"
 
 
@@ -91,9 +92,13 @@ def sections(campaign: Campaign, ensembles: dict[str, Any]) -> list[str]:
         progress(campaign),
         aims.table(),
         aims.two_circuits(),
-        *(_fold(f"Exact match (%), {title}", markdown(exact_table(campaign, column))) for title, column in COLUMNS),
-        *(_fold(f"Hamming score (%), {title}", markdown(hamming_table(campaign, column))) for title, column in COLUMNS),
-        *(_fold(f"AU(PRC), {title}", markdown(auprc_table(campaign, column))) for title, column in COLUMNS),
+        "Trained on train rows only:",
+        Aims(campaign, ensembles, "train_only").table(),
+        *(
+            _fold(f"{figure}, {training}", markdown(table(campaign, column)))
+            for figure, table in _TABLES
+            for training, column in _TRAININGS
+        ),
         _fold("AU(PRC) of ensembles, retrained on train + valid", markdown(ensemble_table(ensembles))),
         _fold("Calibration and consistency", markdown(other_table(campaign))),
         _fold("Time", timing_table(campaign.folder / "timing.json") + "\n\n" + _run_times(campaign)),
@@ -125,9 +130,11 @@ def progress(campaign: Campaign) -> str:
     for method, title in TITLES.items():
         counts = [campaign.seeds(name, method) for name in TWELVE]
         if any(counts):
-            full = sum(count >= SEEDS for count in counts)
+            begun, full = sum(count > 0 for count in counts), sum(count >= SEEDS for count in counts)
+            alone = sum(campaign.seeds(name, method, "train_only") for name in TWELVE)
             lines.append(
-                f"- {title}: {sum(counts)} runs, {sum(count > 0 for count in counts)} of 12 sets begun, {full} complete"
+                f"- {title}: {sum(counts)} runs, {begun} of 12 sets begun, {full} complete; "
+                f"{alone} of the runs also on train rows only"
             )
         else:
             lines.append(f"- {title}: not run yet")
