@@ -126,6 +126,16 @@ def test_data_frames_are_matched_by_name(library: str) -> None:
         SPLClassifier(RULES).fit(X, frames.DataFrame({name: labels[name] for name in ("cat", "dog")}))
 
 
+def test_columns_without_names_in_another_order_get_a_hint() -> None:
+    X, y = data(100)
+    rules = "(cat -> animal) & (dog -> animal)"  # so the labels are cat, animal, dog
+    with pytest.raises(sp.SemprolaError, match=r"columns of y are taken as cat, animal, dog: if .* pass labels="):
+        SPLClassifier(rules).fit(X, y)
+    wrong = np.tile([1, 0, 0], (100, 1))
+    with pytest.raises(sp.SemprolaError, match=r"says why$"):
+        SPLClassifier(rules, labels=LABELS).fit(X, wrong)
+
+
 def test_labels_that_are_not_observed() -> None:
     X, y = data(400)
     hidden = y.astype(float)

@@ -345,10 +345,18 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             shown = ", ".join(map(str, first[:5])) + (", …" if len(first) > 5 else "")
             raise SemprolaError(
                 f"{len(first)} of {len(rows)} rows of y violate the constraint: {shown}; semprola.violations says why"
+                + self._assumed_order(y)
             )
         if weight is not None:
             weight = torch.from_numpy(weight[counted])
         return torch.from_numpy(X[counted].astype(np.float32)), rows[torch.from_numpy(counted)], weight
+
+    def _assumed_order(self, y: Any) -> str:
+        """A hint for rows that seem wrong because columns without names are in another order than the constraint's."""
+        if self.labels is not None or hasattr(y, "columns"):
+            return ""
+        shown = ", ".join(self.labels_[:6]) + (", …" if len(self.labels_) > 6 else "")
+        return f"; the columns of y are taken as {shown}: if they are others, pass labels="
 
     def _labels_of(self, y: Any, reset: bool, classes: Any) -> NDArray[np.float32]:
         """y as a table; on a reset, sets `labels_`, `classes_` and `circuit_`."""
