@@ -196,6 +196,21 @@ def test_files_that_are_something_else(run: Any, name: str, content: bytes, mess
     assert len(answer.stderr.splitlines()) == 1
 
 
+def test_a_file_has_one_rule_per_line_for_every_command(run: Any) -> None:
+    Path("rules.txt").write_text("cat -> animal  # a comment\n\ndog -> animal\n!(cat & dog)\n")
+    assert json.loads(run("count", "rules.txt", "--json").stdout)["models"] == 4
+    assert json.loads(run("compile", "rules.txt", "--json").stdout)["labels"] == 3
+    Path("rows.csv").write_text("cat,dog,animal\n1,0,1\n1,1,1\n")
+    assert json.loads(run("check", "rules.txt", "rows.csv", "--json").stdout)["broken"] == 1
+    assert run("draw", "rules.txt", "rules.dot").exit_code == 0
+    Path("several.txt").write_text("(cat -> animal) &\n(dog -> animal)\n")
+    assert json.loads(run("count", "several.txt", "--json").stdout)["models"] == 5
+    Path("comments.txt").write_text("# cat -> animal\n")
+    assert "comments.txt: there is no rule in it, only comments" in run("count", "comments.txt").stderr
+    Path("third.txt").write_text("a -> b\nb -> c\nc -> (\n")
+    assert run("count", "third.txt").stderr.startswith("error: third.txt: at 3:")
+
+
 def test_formula_files_that_are_something_else(run: Any) -> None:
     Path("empty.txt").write_text("")
     assert "empty.txt: the file is empty" in run("count", "empty.txt").stderr

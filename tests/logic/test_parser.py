@@ -117,6 +117,8 @@ def test_names(text: str, name: str) -> None:
         ("a & # why\n\n", "at 1:4: expected a formula, found the end of the text"),
         ("a & | b", "at 1:5: expected a formula, found '|'"),
         ("a b", "at 1:3: expected an operator, found 'b'"),
+        ("a\n b", "at 2:2: expected an operator, found 'b'; join rules on separate lines with '&'"),
+        ("(a\nb", "at 2:1: expected an operator or ')', found 'b'"),
         ("(a b", "at 1:4: expected an operator or ')', found 'b'"),
         ("a AND b", "at 1:3: expected an operator, found 'AND' (keywords are written in lower case)"),
         ("a ~b", "at 1:3: expected an operator, found '~'"),

@@ -9,7 +9,8 @@ from semprola.circuit.nnf_files import read_nnf
 from semprola.circuit.sdd_files import read_sdd
 from semprola.cli.guessing import read_text
 from semprola.errors import FormatError, ParseError
-from semprola.logic import Formula, from_dimacs, parse
+from semprola.logic import And, Formula, from_dimacs, parse
+from semprola.logic.rules import parse_rules
 
 _TEXTS = (".txt", ".formula")
 _CLAUSES = (".cnf", ".dimacs", ".wcnf")
@@ -21,7 +22,7 @@ def read_constraint(source: str, vtree: Path | None = None) -> Formula | Circuit
 
     Args:
         source: the text of a formula, or the path of a file: .cnf (also packed: .gz, .xz, .bz2), .sp, .nnf, .sdd (with
-            its vtree) or .txt (a formula).
+            its vtree) or .txt (one rule per line, or one formula on several).
         vtree: the vtree of an .sdd file; by default the file of the same name with suffix .vtree.
 
     Raises:
@@ -54,11 +55,10 @@ def read_constraint(source: str, vtree: Path | None = None) -> Formula | Circuit
 
 
 def _parse_file(path: Path) -> Formula:
-    text = read_text(path)
-    try:
-        return parse(text)
-    except ParseError as error:
-        raise ParseError(f"{path}: {error}") from None
+    rules = parse_rules(read_text(path), f"{path}: ")
+    if not rules:
+        raise ParseError(f"{path}: there is no rule in it, only comments")
+    return rules[0] if len(rules) == 1 else And(rules)
 
 
 def write_circuit(circuit: Circuit, path: Path, vtree: Path | None = None) -> None:

@@ -124,9 +124,11 @@ class _Parser:
         hint = ""
         if token.type == "name" and token.text.lower() in (*NEGATIONS, *CONNECTIVES):
             hint = " (keywords are written in lower case)"
-        self._fail(
-            "expected an operator" + (" or ')'" if any(not o.precedence for o in self.stack) else ""), token, hint
-        )
+        inside = any(not opened.precedence for opened in self.stack)
+        _, newline, before = self.text[: token.position].rpartition("\n")
+        if newline and not before.strip() and not inside:
+            hint = "; join rules on separate lines with '&'"
+        self._fail("expected an operator" + (" or ')'" if inside else ""), token, hint)
 
     def _open_function(self, name: _Token) -> bool:
         """Read ``name(`` and its leading numbers; return whether a formula must follow."""
