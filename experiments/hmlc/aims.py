@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from experiments.hmlc import published
@@ -43,12 +43,7 @@ class Aims:
 
     def above_paper(self, method: str, figure: Figures = EXACT) -> Reached:
         """Exact match at least that of the paper's SPL."""
-        ours = {name: self._mean(name, method, figure) for name in TWELVE}
-        return {
-            name: round(value, 2) >= published.EXACT["SPL"][name][0]
-            for name, value in ours.items()
-            if value is not None
-        }
+        return self._beside_paper(method, figure, published.EXACT["SPL"])
 
     def above_hmcnn(self, method: str) -> Reached:
         """Exact match above that of our HMCNN."""
@@ -68,6 +63,10 @@ class Aims:
         return self._beside_hmcnn(
             method, HAMMING, lambda ours, theirs: round(ours, 3) >= round(round(theirs, 3) - slack, 3)
         )
+
+    def hamming_of_paper(self, method: str) -> Reached:
+        """Hamming score of the decoder at least that of the paper's HMCNN."""
+        return self._beside_paper(method, HAMMING, published.HAMMING["HMCNN"])
 
     def area(self, method: str) -> Reached:
         """AU(PRC) at least that of C-HMCNN as published; of the ensemble if it is complete, else of single models."""
@@ -96,6 +95,7 @@ class Aims:
             row("… significantly above our HMCNN (p < 0.05)", "10", self.significant),
             ("exact match of the best known set ≥ the paper's SPL", "12", best_known, "–", "–"),
             row("Hamming score of the decoder ≥ our HMCNN", "11", self.hamming),
+            row("… ≥ the paper's HMCNN", "–", self.hamming_of_paper),
             row("… at most 0.02 below our HMCNN", "12", lambda method: self.hamming(method, 0.02)),
         ]
         if self._column == "retrained":
@@ -128,11 +128,12 @@ class Aims:
         so_far = self._so_far(list(hmcnn))
         worse = f" and lower by more than 0.02 points on {_listed(below)}" if below else ""
         return (
-            f"{f'With {so_far}, ' if so_far else ''}SPL predicts the whole label set right at least as often as the paper's SPL "
-            f"on {_count(paper)} sets, and more often than our HMCNN on {_count(hmcnn)}. "
+            f"{f'With {so_far}, ' if so_far else ''}SPL predicts the whole label set right at least as often as the "
+            f"paper's SPL on {_count(paper)} sets, and more often than our HMCNN on {_count(hmcnn)}. "
             "Its AU(PRC), from exact marginals, reaches the published figure of C-HMCNN "
-            f"on {_count(area)}. The Hamming score of its decoder is at least that of our HMCNN "
-            f"on {_count(self.hamming('spl'))}{worse}."
+            f"on {_count(area)}. The Hamming score of its decoder is at least that of the paper's HMCNN on "
+            f"{_count(self.hamming_of_paper('spl'))}, and at least that of our HMCNN on "
+            f"{_count(self.hamming('spl'))}{worse}."
             f"{Aims(self._campaign, self._ensembles, 'train_only')._on_train_rows()}"
         )
 
@@ -154,6 +155,10 @@ class Aims:
         if least >= SEEDS:
             return ""
         return f"{least if least == most else f'{least} to {most}'} of {SEEDS} seeds per set so far"
+
+    def _beside_paper(self, method: str, figure: Figures, paper: Mapping[str, published.Spread]) -> Reached:
+        ours = {name: self._mean(name, method, figure) for name in TWELVE}
+        return {name: round(value, 2) >= paper[name][0] for name, value in ours.items() if value is not None}
 
     def _beside_hmcnn(self, method: str, figure: Figures, test: Any) -> Reached:
         reached = {}

@@ -53,6 +53,7 @@ def test_sets_without_runs_do_not_count() -> None:
     assert made.significant("spl") == {"spo": False, "enron": True}
     assert made.hamming("spl") == {"spo": False, "enron": False}
     assert made.hamming("spl", 0.02) == {"spo": False, "enron": True}
+    assert made.hamming_of_paper("spl") == {"eisen": False, "spo": False, "enron": True}
     assert made.area("spl") == {"eisen": False, "spo": True, "enron": False}
     assert made.consistent("spl-known") == {}
     assert aims(FIGURES, 2).significant("spl") == {}
