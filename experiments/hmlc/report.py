@@ -92,7 +92,6 @@ def sections(campaign: Campaign, ensembles: dict[str, Any]) -> list[str]:
         progress(campaign),
         aims.table(),
         aims.two_circuits(),
-        "Trained on train rows only:",
         Aims(campaign, ensembles, "train_only").table(),
         *(
             _fold(f"{figure}, {training}", markdown(table(campaign, column)))
@@ -133,8 +132,8 @@ def progress(campaign: Campaign) -> str:
             begun, full = sum(count > 0 for count in counts), sum(count >= SEEDS for count in counts)
             alone = sum(campaign.seeds(name, method, "train_only") for name in TWELVE)
             lines.append(
-                f"- {title}: {sum(counts)} runs, {begun} of 12 sets begun, {full} complete; "
-                f"{alone} of the runs also on train rows only"
+                f"- {title}: {sum(counts)} runs, {begun} of 12 sets begun, {full} complete"
+                + (f"; {alone} of the runs also on train rows only" if alone else "")
             )
         else:
             lines.append(f"- {title}: not run yet")

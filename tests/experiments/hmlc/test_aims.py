@@ -82,7 +82,7 @@ def test_the_other_training_is_counted_by_itself() -> None:
     made = Aims(cast("Campaign", Made(FIGURES)), {}, "train_only")
     assert made.above_paper("spl") == made.significant("spl") == made.consistent("spl") == {"enron": True}
     assert made.hamming("spl", 0.02) == {"enron": True}
-    assert made.table().startswith("| train only; counted")
+    assert made.table().startswith("| train rows only; counted over the sets with runs | SPL |")
     assert "AU(PRC)" not in made.table()
 
 
