@@ -1,7 +1,7 @@
 """How much does it help to start at the frequencies of the training labels?
 
-Trains the same network on three tasks that it generates (labels in a tree, simple paths, rankings), with one circuit and
-with two, from a start that is uniform over the models and from `start_at`, and compares losses on validation rows.
+Trains the same network on three tasks that it generates (labels in a tree, simple paths, rankings), with one circuit
+and with two, from a start that is uniform over the models and from `start_at`, and compares losses on validation rows.
 
     python -m benchmarks.start_at [--out results/start_at.json]
 """

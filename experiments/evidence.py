@@ -230,6 +230,19 @@ def starts_table(results: Path) -> str:
     return _markdown(rows)
 
 
+def label_starts_table(results: Path) -> str:
+    """Validation losses from a uniform start and from `start_at`, on three tasks."""
+    runs = read_json(results / "start_at.json")["runs"]
+    steps = [point["step"] for point in runs[0]["curve"]]
+    rows = [["task", "layer", "start", *(f"loss after {step} steps" for step in steps), "exact match, %"]]
+    for task, layer, start in dict.fromkeys((run["task"], run["layer"], run["start"]) for run in runs):
+        curves = [run["curve"] for run in runs if (run["task"], run["layer"], run["start"]) == (task, layer, start)]
+        losses = [sum(point["loss"] for point in points) / len(points) for points in zip(*curves, strict=True)]
+        exact = sum(curve[-1]["exact"] for curve in curves) / len(curves)
+        rows.append([task, f"`{layer}`", start, *(f"{loss:.2f}" for loss in losses), f"{exact:.1f}"])
+    return _markdown(rows)
+
+
 def hierarchies_sentences(results: Path) -> str:
     """What the campaign on hierarchies has found so far."""
     ensembles = results / "hmlc" / ENSEMBLES
@@ -247,6 +260,7 @@ PARTS: Mapping[str, tuple[str, Callable[[Path], str]]] = {
     "preferences": ("docs/preferences.md", preferences_table),
     "layers": ("docs/which_layer.md", layers_table),
     "starts": ("docs/record_paths.md", starts_table),
+    "label starts": ("docs/guide.md", label_starts_table),
 }
 """For every generated part, its page and the function that makes it."""
 

@@ -82,7 +82,14 @@ def run(
     began = time.process_time()
     with Progress(title, 0, quiet=quiet) as progress:
         history = fit(
-            model, rows, _valid(task, model_settings), fit_settings, seed=seed, checkpoint=checkpoint, progress=progress
+            model,
+            rows,
+            _valid(task, model_settings),
+            fit_settings,
+            seed=seed,
+            start_at_labels=False,
+            checkpoint=checkpoint,
+            progress=progress,
         )
     spent = time.process_time() - began
     result = {

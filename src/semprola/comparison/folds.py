@@ -115,10 +115,12 @@ def _fold(task: Task, method: str, fold: int, folds: int) -> dict[str, Any]:
     tried = []
     for weight in weights:
         # the first steps in a process load code, which must not count towards the time of an epoch
-        fit(task.model(method, weight), pick(train[:2]), pick(valid[:2]), replace(task.settings, epochs=1))
+        # no method starts at the labels' frequencies, because not every one can
+        warm = replace(task.settings, epochs=1)
+        fit(task.model(method, weight), pick(train[:2]), pick(valid[:2]), warm, start_at_labels=False)
         model = task.model(method, weight)
         began = time.process_time()
-        history = fit(model, pick(train), pick(valid), task.settings, seed=task.seed)
+        history = fit(model, pick(train), pick(valid), task.settings, seed=task.seed, start_at_labels=False)
         steps = -(-len(train) // (task.settings.batch_size or len(train)))
         seconds = (time.process_time() - began) / max(1, (history.step[-1] if history.step else 1) / steps)
         tried.append((history.best_exact, model, seconds, weight))

@@ -36,6 +36,8 @@ class ConstrainedLayer(nn.Module):
         known: number of parameters of a component over known states; 0 for none.
     """
 
+    _first_bias: Tensor | None = None
+
     def __init__(
         self,
         in_features: int,
@@ -66,7 +68,7 @@ class ConstrainedLayer(nn.Module):
             return
         options = {"dropout": dropout, "device": device, "dtype": dtype}
         self.gate = Gate(in_features, self.num_gate_outputs, hidden_sizes(gate), **options)
-        self._begin_at(*self._start())
+        self._begin_uniform()
 
     @property
     def circuit(self) -> Circuit:
@@ -104,7 +106,7 @@ class ConstrainedLayer(nn.Module):
             if callable(reset):
                 reset()
         if isinstance(self.gate, Gate) or last_linear(self.gate, self.num_gate_outputs) is not None:
-            self._begin_at(*self._start())
+            self._begin_uniform()
 
     def start_at(
         self, y: Any, given: Any = None, *, smoothing: float = 1.0, noise: float = 0.1, scale: float = 0.0
@@ -150,6 +152,16 @@ class ConstrainedLayer(nn.Module):
                 last.weight.mul_(scale)
         return self
 
+    @property
+    def is_new(self) -> bool:
+        """Whether the layer still has its first start, uniform over the models: not trained, loaded or started anew."""
+        last = last_linear(self.gate, self.num_gate_outputs)
+        if self._first_bias is None or last is None or last.bias.is_meta:
+            return False
+        bias = last.bias.detach().cpu()
+        # a change of type may have rounded it; a step of training changes it by more
+        return torch.allclose(bias.double(), self._first_bias.double(), rtol=1e-5, atol=1e-6)
+
     def get_extra_state(self) -> Tensor:
         """A fingerprint of the circuit, saved with the parameters."""
         return torch.tensor(list(bytes.fromhex(self.circuit.digest)[:16]), dtype=torch.uint8)
@@ -182,6 +194,11 @@ class ConstrainedLayer(nn.Module):
     def _fitted(self, y: Tensor, given: Tensor | None, smoothing: float) -> Tensor:
         """Smoothed maximum-likelihood parameters [parameters] of label vectors [rows, labels]."""
         raise NotImplementedError
+
+    def _begin_uniform(self) -> None:
+        self._begin_at(*self._start())
+        last = last_linear(self.gate, self.num_gate_outputs)
+        self._first_bias = None if last is None or last.bias.is_meta else last.bias.detach().cpu().clone()
 
     @torch.no_grad()
     def _begin_at(self, start: Tensor, noise: float) -> None:

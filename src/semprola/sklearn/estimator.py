@@ -164,7 +164,14 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = _take((x, table, None, weight), ~held_out)
         valid = _take((x, table), held_out) if bool(held_out.any()) else None
         self.history_ = fit_network(
-            self.network_, rows, valid, self._settings(), seed=seed, progress=bool(self.verbose), checkpoint=checkpoint
+            self.network_,
+            rows,
+            valid,
+            self._settings(),
+            seed=seed,
+            start_at_labels=False,  # the network is made with its start
+            progress=bool(self.verbose),
+            checkpoint=checkpoint,
         )
         self.network_.double()
         self.n_iter_ = -(-self.history_.step[-1] // -(-len(rows[0]) // self.batch_size))
@@ -191,7 +198,8 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = (x, table, None, weight)
         settings = self._settings(epochs=1)
         self.network_.float()
-        self.history_ = fit_network(self.network_, rows, None, settings, seed=(seed + self.n_iter_) % 2**31)
+        seed = (seed + self.n_iter_) % 2**31
+        self.history_ = fit_network(self.network_, rows, None, settings, seed=seed, start_at_labels=False)
         self.network_.double()
         self.n_iter_ += 1
         return self

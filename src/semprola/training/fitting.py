@@ -20,6 +20,7 @@ from semprola.training.objective import Objective, log_likelihood, predict
 from semprola.training.parallel import Team, started
 from semprola.training.progress import Progress
 from semprola.training.settings import FitSettings, History, Look
+from semprola.training.starting import start_new_layer
 
 _MOST_ROWS = 4096
 """Number of validation rows that are evaluated at once."""
@@ -35,6 +36,7 @@ def fit(
     settings: FitSettings | None = None,
     *,
     seed: int = 0,
+    start_at_labels: bool = True,
     checkpoint: str | Path | None = None,
     callbacks: Sequence[Callback] = (),
     progress: Progress | bool = False,
@@ -57,7 +59,11 @@ def fit(
             itself (``DistributedSampler``).
         valid: the rows for choosing the best parameters, as a tuple; None to keep the last parameters.
         settings: how to train; by default ``FitSettings()``.
-        seed: seed of the order of rows and of dropout. The model's current parameters are the initial ones.
+        seed: seed of the order of rows and of dropout. The model's current parameters are the initial ones, except as
+            follows.
+        start_at_labels: start a new layer at the frequencies of the training labels, as with
+            ``layer.start_at(y, scale=1.0)``. A layer that was trained, loaded or started before is left as it is; so is
+            one whose constraint has inputs, and every layer if the rows come from a DataLoader.
         checkpoint: a file to resume from if it exists, and to write at every evaluation.
         callbacks: called with a :class:`Look` after every evaluation; training stops if one returns True.
         progress: True to show the step, the loss and the throughput, or your own `Progress`.
@@ -85,8 +91,9 @@ def fit(
     """
     chosen = _changed(settings or FitSettings(), changes)
     with started() as team, torch.random.fork_rng(devices=[]):
-        run = _Run(model, train, valid, chosen, seed, team)
         path = None if checkpoint is None else Path(checkpoint)
+        begins = start_at_labels and (path is None or not path.is_file())
+        run = _Run(model, train, valid, chosen, seed, team, begins)
         if isinstance(progress, Progress):
             return run.go(path, callbacks, progress)
         with Progress("training", run.steps, quiet=not progress or not team.leads) as shown:
@@ -96,7 +103,9 @@ def fit(
 class _Run:
     """One call of `fit`."""
 
-    def __init__(self, model: nn.Module, train: Any, valid: Any, settings: FitSettings, seed: int, team: Team) -> None:
+    def __init__(
+        self, model: nn.Module, train: Any, valid: Any, settings: FitSettings, seed: int, team: Team, begins: bool
+    ) -> None:
         self.model, self.settings, self.seed, self.team = model, settings, seed, team
         train, valid = by_name(model, train), by_name(model, valid)
         self.source = as_source(train, settings.batch_size, seed)
@@ -109,6 +118,9 @@ class _Run:
         if not parameters:
             raise ValueError("the model has no parameters to train")
         self.device = parameters[0].device
+        if begins and not self.divided:
+            torch.default_generator.manual_seed(seed)  # the same noise in every process
+            start_new_layer(model, as_batch(train))
         self.optimizer = torch.optim.AdamW(
             parameters, lr=settings.lr, weight_decay=settings.weight_decay, fused=self.device.type in ("cpu", "cuda")
         )

@@ -105,6 +105,7 @@ def train(
             valid,
             FitSettings(**asdict(settings)),
             seed=seed,
+            start_at_labels=False,  # methods are compared from the start that the caller gave them
             checkpoint=checkpoint,
             callbacks=[] if stop is None else [lambda look: stop(look.step)],
             progress=progress or False,
