@@ -186,3 +186,44 @@ def test_exactly_the_rows_that_violate_the_constraint_are_named(make) -> None:
         ):
             with pytest.raises(ValueError, match="violates the constraint in row 3"):
                 refused()
+
+
+@pytest.mark.parametrize("constraint", CONSTRAINTS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_row_of_weight_n_is_like_n_rows(kind, constraint):
+    circuit = sp.compile(CONSTRAINTS[constraint]())
+    y = labels_of(circuit, 40)
+    weight = torch.arange(40) % 3
+    started = []
+    for rows, options in ((y, {"weight": weight}), (y.repeat_interleave(weight, 0), {})):
+        torch.manual_seed(0)
+        started.append(KINDS[kind](circuit, dtype=torch.float64).start_at(rows, **options).gate.output.bias)
+    torch.testing.assert_close(*started, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("kind", ["spl", "product"])
+def test_weights_count_with_given_inputs_too(kind):
+    circuit = sp.compile("(x -> a) & (a -> b)", given=["x"])
+    y = torch.tensor([[1.0, 1.0], [0.0, 0.0], [0.0, 1.0]])
+    given = torch.tensor([[1.0], [0.0], [0.0]])
+    weight = [2, 1, 3]
+    started = []
+    for index, options in (([0, 1, 2], {"weight": weight}), ([0, 0, 1, 2, 2, 2], {})):
+        torch.manual_seed(0)
+        started.append(KINDS[kind](circuit).start_at(y[index], given[index], **options).gate.output.bias)
+    torch.testing.assert_close(*started, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("weight", "message"),
+    [
+        ([1.0, 2.0], "weight must hold one number for each of 3 rows"),
+        ([1.0, -1.0, 1.0], "weight must hold finite numbers from 0"),
+        ([0.0, 0.0, 0.0], "and not only zeros"),
+        ([1.0, float("nan"), 1.0], "finite numbers"),
+    ],
+)
+def test_weights_are_checked(weight, message):
+    layer = sp.SPL(4, "a -> b")
+    with pytest.raises(ValueError, match=message):
+        layer.start_at(torch.ones(3, 2), weight=weight)

@@ -101,6 +101,7 @@ def test_labels_that_are_not_observed_train_by_the_marginal_likelihood() -> None
         steps=1,
         batch_size=None,
         lr=0.0,
+        start_at_labels=False,
         callbacks=[lambda look: seen.append([p.grad.clone() for p in look.model.parameters()])],  # type: ignore[func-returns-value]
     )
     torch.testing.assert_close(seen[0], expected)

@@ -14,7 +14,7 @@ from semprola.engine import CircuitPlans
 from semprola.errors import FormatError, LabelError, PropertyError
 from semprola.logic import Formula
 from semprola.nn.gate import Gate, hidden_sizes, last_linear, positive, shares_memory, split_outputs
-from semprola.nn.starting import checked_rows
+from semprola.nn.starting import checked_rows, checked_weight
 
 GateLike = Iterable[int] | int | nn.Module | Callable[[int, int], nn.Module]
 """What `gate=` takes: widths of hidden layers, a module, or a function of its input and output widths."""
@@ -109,7 +109,14 @@ class ConstrainedLayer(nn.Module):
             self._begin_uniform()
 
     def start_at(
-        self, y: Any, given: Any = None, *, smoothing: float = 1.0, noise: float = 0.1, scale: float = 0.0
+        self,
+        y: Any,
+        given: Any = None,
+        *,
+        weight: Any = None,
+        smoothing: float = 1.0,
+        noise: float = 0.1,
+        scale: float = 0.0,
     ) -> Any:
         """Start at the frequencies of training labels instead of the uniform distribution; call it before training.
 
@@ -120,6 +127,7 @@ class ConstrainedLayer(nn.Module):
         Args:
             y: label vectors, all within the constraint [rows, labels], or by name.
             given: their inputs [rows, given], or by name, if the constraint has any.
+            weight: how often each row counts [rows]; once by default.
             smoothing: how many observations the uniform distribution over models counts for. It must be positive, since
                 a state of probability zero would never be learned.
             noise: standard deviation of the noise that makes components and units differ; not used if there is only
@@ -130,7 +138,7 @@ class ConstrainedLayer(nn.Module):
             The layer.
 
         Raises:
-            ValueError: if rows violate the constraint; the message names them.
+            ValueError: if rows violate the constraint; the message names them. Or if a weight is negative.
             PropertyError: if the gate is your own and does not end in an `nn.Linear` with a bias.
 
         Example:
@@ -143,7 +151,7 @@ class ConstrainedLayer(nn.Module):
         if not smoothing > 0:
             raise ValueError(f"smoothing must be a positive number, not {smoothing!r}")
         labels, inputs = checked_rows(self.plans, y, given)
-        start = self._fitted(labels, inputs, smoothing)
+        start = self._fitted(labels, inputs, checked_weight(weight, len(labels)), smoothing)
         # the uniform start has noise only if there are components or units to make different
         self._begin_at(start, noise if self._start()[1] else 0.0)
         last = last_linear(self.gate, self.num_gate_outputs)
@@ -191,8 +199,8 @@ class ConstrainedLayer(nn.Module):
         """Parameters of the uniform distribution over models [parameters], and the noise to make components differ."""
         raise NotImplementedError
 
-    def _fitted(self, y: Tensor, given: Tensor | None, smoothing: float) -> Tensor:
-        """Smoothed maximum-likelihood parameters [parameters] of label vectors [rows, labels]."""
+    def _fitted(self, y: Tensor, given: Tensor | None, weight: Tensor, smoothing: float) -> Tensor:
+        """Smoothed maximum-likelihood parameters [parameters] of label vectors [rows, labels], weighted [rows]."""
         raise NotImplementedError
 
     def _begin_uniform(self) -> None:

@@ -128,8 +128,8 @@ class SPL(ConstrainedLayer):
         start = logits_of(self.plans.layer, self.plans.log_counts)
         return start, _APART if self.components * self.units > 1 else 0.0
 
-    def _fitted(self, y: Tensor, given: Tensor | None, smoothing: float) -> Tensor:
-        return logits_of(self.plans.layer, branch_weights(self.plans, y, given, smoothing))
+    def _fitted(self, y: Tensor, given: Tensor | None, weight: Tensor, smoothing: float) -> Tensor:
+        return logits_of(self.plans.layer, branch_weights(self.plans, y, given, weight, smoothing))
 
 
 class ProductSPL(ConstrainedLayer):
@@ -213,5 +213,5 @@ class ProductSPL(ConstrainedLayer):
         apart = self.components > 1 or self._q.has_symmetry
         return torch.zeros(self.num_parameters), _APART if apart else 0.0
 
-    def _fitted(self, y: Tensor, given: Tensor | None, smoothing: float) -> Tensor:
-        return self._q.independent(label_odds(self.circuit, y, given, smoothing))
+    def _fitted(self, y: Tensor, given: Tensor | None, weight: Tensor, smoothing: float) -> Tensor:
+        return self._q.independent(label_odds(self.circuit, y, given, weight, smoothing))

@@ -26,7 +26,7 @@ _MOST_GIVEN = 1024
 """Most inputs that the moments of a product are averaged over; larger sets are thinned out."""
 
 
-def branch_weights(plans: CircuitPlans, y: Tensor, given: Tensor | None, smoothing: float) -> Tensor:
+def branch_weights(plans: CircuitPlans, y: Tensor, given: Tensor | None, weight: Tensor, smoothing: float) -> Tensor:
     """Smoothed maximum-likelihood log-weights of a single circuit [W], not normalised; float64.
 
     The likelihood of a deterministic circuit splits into one multinomial per sum, whose best weights are the
@@ -38,26 +38,27 @@ def branch_weights(plans: CircuitPlans, y: Tensor, given: Tensor | None, smoothi
         plans: the plans of the layer.
         y: label vectors, all within the constraint [rows, labels].
         given: their inputs [rows, given], or None.
+        weight: how often each row counts [rows]; float64.
         smoothing: how many observations the uniform distribution counts for at each sum.
     """
     plan = plans.layer_explicit
     uniform = log_softmax(plans.layer, logits_of(plans.layer, plans.log_counts)[:, None])
     prior = smoothing * uniform[:, 0].exp()
     if given is None:
-        return (_branch_counts(plans, y, uniform) + prior).log()
+        return (_branch_counts(plans, y, weight, uniform) + prior).log()
     most = max(64, _MOST_NUMBERS // max(1, plan.num_edges))
     thinned = slice(None, None, -(-len(y) // most))
-    y, given = y[thinned], given[thinned]
+    y, given, weight = y[thinned], given[thinned], weight[thinned]
     inputs, group = torch.unique(given, dim=0, return_inverse=True)
     rows = torch.cat([y, given], 1).to(torch.float64).T
     flows, _ = posterior(plan, uniform.expand(-1, len(y)), _leaves(rows))
-    used = uniform.new_zeros((plan.num_weights, len(inputs))).index_add_(1, group, flows)
+    used = uniform.new_zeros((plan.num_weights, len(inputs))).index_add_(1, group, flows * weight)
     unknown = torch.full((len(inputs), y.shape[1]), float("nan"), dtype=torch.float64)
     alive, _ = possible(plan, _leaves(torch.cat([unknown, inputs.to(torch.float64)], 1).T))
     return _available(plans, used, alive.to(torch.float64), prior)
 
 
-def label_odds(circuit: Circuit, y: Tensor, given: Tensor | None, smoothing: float) -> Tensor:
+def label_odds(circuit: Circuit, y: Tensor, given: Tensor | None, weight: Tensor, smoothing: float) -> Tensor:
     """Log-odds of independent labels [labels] that, once conditioned on the constraint, have the labels' frequencies.
 
     The log-likelihood of p(y) ∝ exp(θ·y) [y ⊨ K] is concave in θ, and its gradient is the difference of the two means,
@@ -68,13 +69,15 @@ def label_odds(circuit: Circuit, y: Tensor, given: Tensor | None, smoothing: flo
         circuit: the compiled constraint.
         y: label vectors, all within the constraint [rows, labels].
         given: their inputs [rows, given], or None.
+        weight: how often each row counts [rows]; float64.
         smoothing: how many observations the uniform distribution counts for.
     """
     inputs, share = None, torch.ones(1, dtype=torch.float64)
     if given is not None:
-        kept = given[:: -(-len(given) // _MOST_GIVEN)]
-        inputs, count = torch.unique(kept, dim=0, return_counts=True)
-        share = count.to(torch.float64) / len(kept)
+        thinned = slice(None, None, -(-len(given) // _MOST_GIVEN))
+        inputs, group = torch.unique(given[thinned], dim=0, return_inverse=True)
+        share = weight.new_zeros(len(inputs)).index_add_(0, group, weight[thinned])
+        share /= share.sum()
     plans = CircuitPlans(circuit)
 
     def at(odds: Tensor) -> ProductDistribution:
@@ -82,7 +85,7 @@ def label_odds(circuit: Circuit, y: Tensor, given: Tensor | None, smoothing: flo
 
     with torch.no_grad():
         uniform = share @ at(torch.zeros(circuit.num_labels, dtype=torch.float64)).mean
-    wanted = (y.to(torch.float64).sum(0) + smoothing * uniform) / (len(y) + smoothing)
+    wanted = (weight @ y.to(torch.float64) + smoothing * uniform) / (weight.sum() + smoothing)
     odds = torch.logit(wanted, 1e-6).requires_grad_()
     search = torch.optim.LBFGS([odds], max_iter=100, tolerance_grad=1e-7, line_search_fn="strong_wolfe")
 
@@ -114,6 +117,22 @@ def checked_rows(plans: CircuitPlans, y: Any, given: Any) -> tuple[Tensor, Tenso
     return labels, inputs
 
 
+def checked_weight(weight: Any, count: int) -> Tensor:
+    """How often each of `count` rows counts [rows], once by default; float64 on the CPU.
+
+    Raises:
+        ValueError: if it is not one number from 0 per row, or all are 0.
+    """
+    if weight is None:
+        return torch.ones(count, dtype=torch.float64)
+    times = torch.as_tensor(np.asarray(weight) if not isinstance(weight, Tensor) else weight.detach()).cpu().double()
+    if times.shape != (count,):
+        raise ValueError(f"weight must hold one number for each of {count} rows, got shape {tuple(times.shape)}")
+    if not bool((times >= 0).all()) or not 0 < float(times.sum()) < float("inf"):
+        raise ValueError("weight must hold finite numbers from 0, and not only zeros")
+    return times
+
+
 def label_rows(circuit: Circuit, y: Any) -> Tensor:
     """Label vectors as a tensor [rows, labels] of zeros and ones, on the CPU; at least one."""
     y = as_rows(y, circuit.labels, "y", torch.zeros(0))
@@ -141,18 +160,19 @@ def _supported(plans: CircuitPlans, y: Tensor) -> Tensor:
     return torch.cat([supported(plan, _leaves(part)) for part in y.to(torch.float32).T.split(step, 1)])
 
 
-def _branch_counts(plans: CircuitPlans, y: Tensor, uniform: Tensor) -> Tensor:
+def _branch_counts(plans: CircuitPlans, y: Tensor, weight: Tensor, uniform: Tensor) -> Tensor:
     """How often label vectors use each weight [W]; with several units, the expected count."""
     plan = plans.layer_explicit
     counts = uniform.new_zeros(plan.num_weights)
     step = max(1, _MOST_NUMBERS // max(1, plan.num_edges))
-    for rows in y.to(torch.float64).T.split(step, 1):
+    for rows, times in zip(y.to(torch.float64).T.split(step, 1), weight.split(step), strict=True):
         if plans.is_deterministic:
-            codes = encode(plan, rows).flatten()
-            counts += torch.bincount(codes[codes >= 0], minlength=plan.num_weights)
+            codes = encode(plan, rows)
+            used = codes >= 0
+            counts += torch.bincount(codes[used], times[:, None].expand_as(codes)[used], plan.num_weights)
         else:
             flows, _ = posterior(plan, uniform.expand(-1, rows.shape[1]), _leaves(rows))
-            counts += flows.sum(1)
+            counts += flows @ times
     return counts
 
 

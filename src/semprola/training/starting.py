@@ -30,11 +30,13 @@ def start_new_layer(model: nn.Module, rows: Batch) -> bool:
     counted = ~rows.y.isnan().any(-1)
     if rows.weight is not None:
         counted &= rows.weight > 0
-    y = rows.y[counted]
-    if not len(y):
+    chosen = counted.nonzero().flatten()
+    if not len(chosen):
         return False
+    chosen = chosen[:: -(-len(chosen) // _MOST_ROWS)]
+    weight = None if rows.weight is None else rows.weight[chosen]
     try:
-        layers[0].start_at(y[:: -(-len(y) // _MOST_ROWS)], scale=1.0)
+        layers[0].start_at(rows.y[chosen], weight=weight, scale=1.0)
     except ValueError:
         return False
     return True
