@@ -124,6 +124,23 @@ def test_typing_compiles(opened: Opener) -> None:
     expect(page.locator("#sample-out")).to_have_text(re.compile("^(rain, wet|wet|no label)$"))
 
 
+def test_nothing_is_typed_before_the_page_is_ready(opened: Opener) -> None:
+    page = opened("#")
+    waiting: list[Any] = []
+    page.route("**/api/about", lambda route: waiting.append(route))
+    page.reload(wait_until="domcontentloaded")
+    text = page.get_by_label("Rules, one per line")
+    expect(text).not_to_be_editable()  # what is typed now would be replaced by the first example
+    expect(page.locator("#structure")).to_be_disabled()
+    while not waiting:
+        page.wait_for_timeout(50)
+    waiting[0].continue_()
+    expect(text).to_be_editable()
+    expect(page.locator("#structure")).to_be_enabled()
+    text.fill("rain -> wet")
+    expect(page.locator("#fact-models")).to_have_text("3")
+
+
 def test_error_with_a_caret(opened: Opener) -> None:
     page = opened()
     write(page, "cat -> animal\ndog -> & animal")

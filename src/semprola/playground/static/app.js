@@ -270,6 +270,8 @@ async function start() {
     else load(offer.examples[0]);
   }
   restart();
+  // until now, what is typed would have been replaced
+  $("text").readOnly = $("structure").disabled = false;
 }
 
 start();
