@@ -39,6 +39,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     options = parser.parse_args()
     torch.set_num_threads(1)
+    made_by = provenance()  # now: the source may change while it runs
     runs = []
     for task, (circuit, rows) in tasks().items():
         for layer in LAYERS:
@@ -48,7 +49,7 @@ def main() -> None:
                     runs.append({"task": task, "layer": layer, "start": start, "seed": seed, "curve": curve})
                     shown = "  ".join(f"{point['loss']:.2f}/{point['exact']:.1f}" for point in curve)
                     print(f"{task:9} {layer:11} {start:8} seed {seed}: {shown}", flush=True)
-    write_json(options.out, {"provenance": provenance(), "batch": BATCH, "width": WIDTH, "runs": runs})
+    write_json(options.out, {"provenance": made_by, "batch": BATCH, "width": WIDTH, "runs": runs})
 
 
 def tasks() -> dict[str, tuple[Circuit, Rows]]:

@@ -87,3 +87,14 @@ def test_what_the_docs_say_of_the_decoder() -> None:
         assert -0.04 <= case["gain"] <= 0.02
         assert abs(case["gain"]) <= 1.35 * case["error"]
         assert case["better"] + case["worse"] < 0.02 * case["rows"]
+
+
+def test_the_start_at_labels_is_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    module: Any = script("start_at", monkeypatch)
+    circuit, rows = module.labels_in_a_tree(rows=80)
+    assert circuit.num_labels == 248
+    assert bool(circuit.satisfied(rows["train"][1]).all())
+    for layer in module.LAYERS:
+        uniform, labels = (module.train(circuit, rows, layer, start, 0, 1)[0] for start in ("uniform", "labels"))
+        assert uniform["step"] == labels["step"] == 0
+        assert labels["loss"] < uniform["loss"] / 2
