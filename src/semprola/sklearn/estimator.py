@@ -13,23 +13,20 @@ from torch import Tensor, nn
 
 from semprola.circuit import Circuit
 from semprola.errors import LabelError, SemprolaError
-from semprola.logic import one_hot
 from semprola.nn import constrain
 from semprola.sklearn.state import restored, state_of
 from semprola.training import FitSettings
 from semprola.training import fit as fit_network
 from semprola.training.networks import tabular_network
-from semprola.training.rules import compile_rules, read_rules
 from semprola.training.sets import PredictionSet, conformal_threshold, grow_sets
-from semprola.training.targets import label_table
 
 try:
     from sklearn.base import BaseEstimator, ClassifierMixin
-    from sklearn.utils import assert_all_finite, check_random_state, column_or_1d
-    from sklearn.utils.multiclass import check_classification_targets
+    from sklearn.utils import check_random_state
     from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 except ImportError:
     raise ImportError("semprola.sklearn needs scikit-learn 1.6 or later: pip install 'semprola[sklearn]'") from None
+from semprola.sklearn.targets import Targets, new_targets
 
 _LAYERS = ("single", "product")
 _CHUNK = 2048
@@ -241,7 +238,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             y: labels without NaN [rows, labels], or one class per row.
         """
         x = self._inputs(X)
-        truth = torch.from_numpy(self._labels_of(y, False, None)).to(x)
+        truth = torch.from_numpy(self._table(y)).to(x)
         if bool(truth.isnan().any()):
             raise LabelError("calibrate_sets needs rows whose labels are all observed, but y has NaN")
         parts = [p.log_prob(truth[i * _CHUNK : (i + 1) * _CHUNK]) for i, p in enumerate(self._distributions(X))]
@@ -337,7 +334,11 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if y is None:
             raise ValueError("this SPLClassifier requires y to be passed, but the target y is None")
         X = validate_data(self, X, dtype=np.float64, reset=reset)
-        table = self._labels_of(y, reset, classes)
+        if reset:
+            new = new_targets(y, self.constraint, self.labels, classes)
+            self.labels_, self.classes_ = new.labels, new.classes
+            self.circuit_, self.is_multilabel_ = new.circuit, new.is_multilabel
+        table = self._table(y)
         if len(table) != len(X):
             raise ValueError(f"X has {len(X)} rows, but y has {len(table)}")
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float32)
@@ -366,41 +367,9 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         shown = ", ".join(self.labels_[:6]) + (", …" if len(self.labels_) > 6 else "")
         return f"; the columns of y are taken as {shown}: if they are others, pass labels="
 
-    def _labels_of(self, y: Any, reset: bool, classes: Any) -> NDArray[np.float32]:
-        """y as a table; on a reset, sets `labels_`, `classes_` and `circuit_`."""
-        if not hasattr(y, "shape"):
-            y = np.asarray(y)
-        shape = y.shape
-        if len(shape) == 1 or (len(shape) == 2 and shape[1] == 1 and self.labels is None and self.constraint is None):
-            return self._one_hot_of(column_or_1d(y, warn=True), reset, classes)
-        if not reset:
-            return label_table(y, self.labels_)[0]
-        rules = read_rules(self.constraint)
-        table, names = label_table(y, None if self.labels is None else [str(name) for name in self.labels])
-        if names is None and not rules:
-            names = tuple(str(i) for i in range(table.shape[1]))
-        self.circuit_ = compile_rules(rules, names)
-        self.labels_ = self.circuit_.labels
-        self.is_multilabel_ = True
-        self.classes_ = [np.array([0, 1]) for _ in self.labels_]
-        return label_table(y, self.labels_)[0]
-
-    def _one_hot_of(self, y: NDArray[Any], reset: bool, classes: Any) -> NDArray[np.float32]:
-        if self.constraint is not None:
-            raise LabelError("y has one class per row, but the constraint needs one column per label")
-        if y.dtype.kind == "f":
-            assert_all_finite(y, input_name="y")
-        check_classification_targets(y)
-        if reset:
-            self.classes_ = np.unique(y if classes is None else classes)
-            self.labels_ = tuple(str(name) for name in self.classes_)
-            self.circuit_ = compile_rules([one_hot(self.labels_)], self.labels_)
-            self.is_multilabel_ = False
-        unknown = np.setdiff1d(y, self.classes_)
-        if len(unknown):
-            raise ValueError(f"y has the class {unknown[0]!r}, which is not one of the known classes")
-        table: NDArray[np.float32] = (y[:, None] == self.classes_[None, :]).astype(np.float32)
-        return table
+    def _table(self, y: Any) -> NDArray[np.float32]:
+        """y as a table of 0, 1 and NaN [rows, labels]."""
+        return Targets(self.labels_, self.classes_, self.circuit_, self.is_multilabel_).table(y)
 
     def _new_network(self, x: Tensor, y: Tensor, weight: Tensor | None) -> nn.Sequential:
         return tabular_network(

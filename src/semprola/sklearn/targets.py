@@ -1,0 +1,98 @@
+"""What an estimator learns to predict: the columns of y or one class per row, and the circuit over them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils import assert_all_finite, column_or_1d
+from sklearn.utils.multiclass import check_classification_targets
+
+from semprola.circuit import Circuit
+from semprola.errors import LabelError
+from semprola.logic import one_hot
+from semprola.training.rules import compile_rules, read_rules
+from semprola.training.targets import label_table
+
+
+@dataclass(frozen=True)
+class Targets:
+    """The labels of an estimator.
+
+    Args:
+        labels: names of the columns of a table of y.
+        classes: the classes, or one array [0, 1] per label.
+        circuit: over the labels.
+        is_multilabel: y has one column per label; else it has one class per row.
+    """
+
+    labels: tuple[str, ...]
+    classes: Any
+    circuit: Circuit
+    is_multilabel: bool
+
+    def table(self, y: Any) -> NDArray[np.float32]:
+        """y as a table of 0, 1 and NaN [rows, labels].
+
+        Raises:
+            LabelError: the columns of y do not match the labels.
+            ValueError: y has a class that is not known.
+        """
+        y = _with_shape(y)
+        if not _is_one_class(y, self.is_multilabel):
+            return label_table(y, self.labels)[0]
+        if self.is_multilabel:
+            raise LabelError("y has one class per row, but the constraint needs one column per label")
+        y = _column(y, warn=True)
+        unknown = np.setdiff1d(y, self.classes)
+        if len(unknown):
+            raise ValueError(f"y has the class {unknown[0]!r}, which is not one of the known classes")
+        table: NDArray[np.float32] = (y[:, None] == self.classes[None, :]).astype(np.float32)
+        return table
+
+
+def new_targets(y: Any, constraint: Any, labels: Any, classes: Any) -> Targets:
+    """What y and the parameters of an estimator ask for.
+
+    Args:
+        y: as for `SPLClassifier.fit`.
+        constraint: as for `SPLClassifier`.
+        labels: names of the columns of y, or None.
+        classes: all classes, if y has one class per row; None for those of y.
+
+    Raises:
+        LabelError: the columns of y do not match the labels.
+    """
+    y = _with_shape(y)
+    if _is_one_class(y, labels is not None or constraint is not None):
+        if constraint is not None:
+            raise LabelError("y has one class per row, but the constraint needs one column per label")
+        column = _column(y, warn=False)  # `table` warns
+        known = np.unique(column if classes is None else classes)
+        names = tuple(str(name) for name in known)
+        return Targets(names, known, compile_rules([one_hot(names)], names), False)
+    rules = read_rules(constraint)
+    table, found = label_table(y, None if labels is None else [str(name) for name in labels])
+    if found is None and not rules:
+        found = tuple(str(i) for i in range(table.shape[1]))
+    circuit = compile_rules(rules, found)
+    return Targets(circuit.labels, [np.array([0, 1]) for _ in circuit.labels], circuit, True)
+
+
+def _with_shape(y: Any) -> Any:
+    return y if hasattr(y, "shape") else np.asarray(y)
+
+
+def _is_one_class(y: Any, has_labels: bool) -> bool:
+    """Whether y has one class per row; a single column is a table of labels if there are labels."""
+    return len(y.shape) == 1 or (len(y.shape) == 2 and y.shape[1] == 1 and not has_labels)
+
+
+def _column(y: Any, warn: bool) -> NDArray[Any]:
+    column: NDArray[Any] = column_or_1d(y, warn=warn)
+    if column.dtype.kind == "f":
+        assert_all_finite(column, input_name="y")
+    check_classification_targets(column)
+    return column
