@@ -37,7 +37,7 @@ CASES = {
     "not a tensor": (
         lambda: single().log_prob([1, 1, 0]),
         TypeError,
-        "expected a tensor of shape [*batch, 3], not list",
+        "expected a tensor of shape [*batch, 3], not list: use torch.as_tensor",
     ),
     "width": (
         lambda: single().log_prob(torch.zeros(2, 4)),
@@ -50,6 +50,16 @@ CASES = {
         "a tensor of shape (3, 3) does not fit batch (2,) of 3 labels",
     ),
     "values": (lambda: single().log_prob(torch.full((2, 3), 0.5)), ValueError, "y must hold 0 and 1 only"),
+    "labels not observed": (
+        lambda: single().log_prob(torch.tensor([1, NAN, 0])),
+        ValueError,
+        "y must hold 0 and 1 only, but has NaN: log_marginal takes NaN where nothing is observed",
+    ),
+    "labels not observed, to encode": (
+        lambda: sp.SPL(4, CIRCUIT).encode(torch.tensor([[1, NAN, 0]])),
+        ValueError,
+        "y must hold 0 and 1 only, but has NaN: log_marginal takes NaN where nothing is observed",
+    ),
     "evidence values": (
         lambda: single().log_marginal(torch.full((2, 3), 2.0)),
         ValueError,

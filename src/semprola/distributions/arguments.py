@@ -49,8 +49,13 @@ def given_rows(circuit: Circuit, given: Any, batch_shape: Sequence[int], like: T
     return torch.cat([labels, rows.reshape(labels.shape[1], len(circuit.given)).T])
 
 
-def check_binary(value: Tensor, what: str) -> None:
-    """Refuse anything but zeros and ones."""
+def check_labels(y: Tensor) -> None:
+    """Refuse label vectors that hold anything but zeros and ones."""
+    check_binary(y, "y", if_nan=": log_marginal takes NaN where nothing is observed")
+
+
+def check_binary(value: Tensor, what: str, if_nan: str = "") -> None:
+    """Refuse anything but zeros and ones; `if_nan` says what to try with NaN."""
     _check_real(value, what)
     if is_hidden(value):
         return
@@ -58,7 +63,8 @@ def check_binary(value: Tensor, what: str) -> None:
     while torch._C._functorch.is_functorch_wrapped_tensor(value):
         value = torch._C._functorch.get_unwrapped(value)
     if value.dtype != torch.bool and not is_binary(value):
-        raise ValueError(f"{what} must hold 0 and 1 only")
+        hint = f", but has NaN{if_nan}" if value.is_floating_point() and bool(value.isnan().any()) else ""
+        raise ValueError(f"{what} must hold 0 and 1 only{hint}")
 
 
 def check_evidence(value: Tensor) -> None:
@@ -90,7 +96,9 @@ def check_finite(value: Tensor, batch_shape: Sequence[int], what: str) -> None:
 def flat_rows(value: Tensor, labels: int, batch_shape: torch.Size, like: Tensor) -> tuple[Tensor, torch.Size]:
     """[labels, samples, batch] from [*sample, *batch, labels], and the shape [*sample, *batch]."""
     if not isinstance(value, Tensor):
-        raise TypeError(f"expected a tensor of shape [*batch, {labels}], not {type(value).__name__}")
+        raise TypeError(
+            f"expected a tensor of shape [*batch, {labels}], not {type(value).__name__}: use torch.as_tensor"
+        )
     _check_real(value, f"a tensor of {labels} labels")
     if value.dim() == 0 or value.shape[-1] != labels:
         raise ValueError(f"expected rows of {labels} labels, got a tensor of shape {tuple(value.shape)}")

@@ -12,7 +12,7 @@ from torch.distributions import constraints
 
 from semprola.circuit import Circuit
 from semprola.distributions import decoding, information, projection, ranking
-from semprola.distributions.arguments import check_binary, check_evidence, flat_rows, rows_named
+from semprola.distributions.arguments import check_evidence, check_labels, flat_rows, rows_named
 from semprola.distributions.encoding import EncodedStates
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.further import FurtherQueries
@@ -110,7 +110,7 @@ class ConstrainedDistribution(FurtherQueries):
             value, codes = value.unpack(self.evaluator.domain.plans, self.batch_shape)
         y, shape = self._flat(value)
         if self._validate_args and not encoded and not torch.compiler.is_compiling():
-            check_binary(value, "y")
+            check_labels(value)
         return self.evaluator.log_probs(y, codes).reshape(shape)
 
     @property

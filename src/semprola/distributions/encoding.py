@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from semprola.distributions.arguments import check_binary
+from semprola.distributions.arguments import check_labels
 from semprola.distributions.names import as_rows
 from semprola.engine import CircuitPlans, encode
 from semprola.errors import LabelError
@@ -42,7 +42,7 @@ class EncodedStates:
         y = as_rows(y, circuit.labels, "y", torch.zeros(0))
         if y.dim() == 0 or y.shape[-1] != circuit.num_labels:
             raise ValueError(f"expected rows of {circuit.num_labels} labels, got a tensor of shape {tuple(y.shape)}")
-        check_binary(y, "y")
+        check_labels(y)
         states = y.detach().to(torch.uint8)
         # which branches a state uses depends on the given inputs, and with several units there is more than one
         if circuit.given or not plans.is_deterministic:
