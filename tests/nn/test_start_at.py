@@ -133,6 +133,25 @@ def test_independent_labels_have_their_frequencies():
     torch.testing.assert_close(layer(torch.randn(4)).mean, y.mean(0), atol=1e-4, rtol=0)
 
 
+def test_rare_labels_of_a_deep_hierarchy_have_their_frequencies_too():
+    """Labels that a thousandth of the rows have, six levels down: the search has to be as exact for them."""
+    parents = {i: (i - 1) // 3 for i in range(1, 364)}
+    circuit = sp.compile(sp.constraints.hierarchy([(f"c{child}", f"c{parent}") for child, parent in parents.items()]))
+    y = torch.zeros(3000, circuit.num_labels)
+    leaves = 121 + torch.multinomial(torch.arange(1, 244) ** 3.0, len(y), replacement=True)
+    for row, label in enumerate(leaves.tolist()):
+        while label:
+            y[row, circuit.labels.index(f"c{label}")] = 1
+            label = parents[label]
+        y[row, circuit.labels.index("c0")] = 1
+    z = torch.zeros(1, 2, dtype=torch.float64)
+    uniform = sp.ProductSPL(2, circuit).double()(z).mean[0]
+    wanted = (y.double().sum(0) + uniform) / (len(y) + 1)
+    mean = sp.ProductSPL(2, circuit).double().start_at(y)(z).mean[0]
+    assert wanted.min() < 1e-3
+    torch.testing.assert_close(mean, wanted, rtol=0.03, atol=0)
+
+
 def test_features_are_learned_from_there():
     torch.manual_seed(0)
     y = labels_of(sp.compile(tree()))

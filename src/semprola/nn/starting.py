@@ -24,6 +24,8 @@ _STEPS = 20
 """Steps of the iteration for weights of which given inputs leave only some possible in each row."""
 _MOST_GIVEN = 1024
 """Most inputs that the moments of a product are averaged over; larger sets are thinned out."""
+_EDGE = 1e-6
+"""Labels that are rarer, or more common, than this share are searched as if they were not."""
 
 
 def branch_weights(plans: CircuitPlans, y: Tensor, given: Tensor | None, weight: Tensor, smoothing: float) -> Tensor:
@@ -62,8 +64,9 @@ def label_odds(circuit: Circuit, y: Tensor, given: Tensor | None, weight: Tensor
     """Log-odds of independent labels [labels] that, once conditioned on the constraint, have the labels' frequencies.
 
     The log-likelihood of p(y) ∝ exp(θ·y) [y ⊨ K] is concave in θ, and its gradient is the difference of the two means,
-    so a quasi-Newton method finds the best θ. `smoothing` extra observations have the mean of the uniform distribution
-    over models, which keeps θ finite.
+    so a quasi-Newton method finds the best θ. Curvatures of common and rare labels differ by thousands; at the best θ
+    they are the variances of the wanted means, so every label is searched on the scale of its own. `smoothing` extra
+    observations have the mean of the uniform distribution over models, which keeps θ finite.
 
     Args:
         circuit: the compiled constraint.
@@ -86,18 +89,23 @@ def label_odds(circuit: Circuit, y: Tensor, given: Tensor | None, weight: Tensor
     with torch.no_grad():
         uniform = share @ at(torch.zeros(circuit.num_labels, dtype=torch.float64)).mean
     wanted = (weight @ y.to(torch.float64) + smoothing * uniform) / (weight.sum() + smoothing)
-    odds = torch.logit(wanted, 1e-6).requires_grad_()
-    search = torch.optim.LBFGS([odds], max_iter=100, tolerance_grad=1e-7, line_search_fn="strong_wolfe")
+    inside = wanted.clamp(_EDGE, 1 - _EDGE)
+    scale = (inside * (1 - inside)).rsqrt()
+    scaled = (torch.logit(inside) / scale).requires_grad_()
+    search = torch.optim.LBFGS(
+        [scaled], max_iter=300, history_size=20, tolerance_grad=1e-5, line_search_fn="strong_wolfe"
+    )
 
     def loss() -> Tensor:
         search.zero_grad()
+        odds = scaled * scale
         log_z = share @ at(odds).log_partition + torch.nn.functional.softplus(odds).sum()
         value = log_z - odds @ wanted
         value.backward()
         return value
 
     search.step(loss)
-    return odds.detach()
+    return (scaled * scale).detach()
 
 
 def checked_rows(plans: CircuitPlans, y: Any, given: Any) -> tuple[Tensor, Tensor | None]:
