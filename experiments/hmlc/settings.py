@@ -108,8 +108,8 @@ def default_settings(method: str, name: str) -> Settings:
     if method not in ("spl", "product-spl") or name in _PATHS:
         made = replace(made, components=1)
     if entry.is_go and method in ("product-spl", "semantic-loss"):
-        # millions of edges times the batch have to fit into memory; small batches need few epochs
-        made = replace(made, components=1, batch=16, epochs=24, patience=3)
+        # a circuit of millions of edges: an epoch takes half a minute
+        made = replace(made, components=1, epochs=40, every=4, patience=3)
     if method == "hmcnn-published":
         made = replace(made, width=entry.width, dropout=0.7, average=0.0, start=False, choose=False)
         made = replace(made, batch=4, lr=entry.published_lr, epochs=entry.published_epochs)
