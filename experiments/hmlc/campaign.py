@@ -150,15 +150,17 @@ def work(
     waiting = [job for job in dict.fromkeys(jobs) if job not in done]
     if done:
         say(f"{len(done)} runs are there, {len(waiting)} to do")
-    began = time.perf_counter()
     command = provenance(command)["command"]  # of this process: a worker does not know it
-    calls = [(_rest(job, folder), data, command, marginals) for job in waiting]
-    for count, (number, result) in enumerate(finished(_do, calls, processes, ray=ray), start=1):
-        job = waiting[number]
-        done[job] = keep_result(job, result, folder)
-        left = len(waiting) - count
-        expected = (time.perf_counter() - began) / count * left
-        say(_brief(job, result) + (f"; {left} to go, about {duration(expected)}" if left else ""))
+    # what chooses its own epochs has them on file before its second training, which may take an hour, begins
+    choices = [replace(job, columns=COLUMNS[:1]) for job in waiting if _has_to_choose(job, folder)]
+    for batch in (choices, waiting):
+        began = time.perf_counter()
+        calls = [(_rest(job, folder), job.key, data, command, marginals) for job in batch]
+        for count, (number, result) in enumerate(finished(_do, calls, processes, ray=ray), start=1):
+            done[batch[number]] = keep_result(batch[number], result, folder)
+            left = len(batch) - count
+            expected = (time.perf_counter() - began) / count * left
+            say(_brief(batch[number], result) + (f"; {left} to go, about {duration(expected)}" if left else ""))
     return [done[job] for job in jobs]
 
 
@@ -172,14 +174,16 @@ def find_result(job: Job, folder: Path) -> dict[str, Any] | None:
 def keep_result(job: Job, result: dict[str, Any], folder: Path) -> dict[str, Any]:
     """Add a result to its file, which is whole at any time; returns it with the columns that were there before.
 
-    Columns that came later have their provenance under "later".
+    Columns that came later, by another command or code, have their provenance under "later".
     """
     if before := _on_file(job, folder):
         merged = before | {key: value for key, value in result.items() if value or not before.get(key)}
-        merged["seconds"] = before["seconds"] | result["seconds"]
-        merged["provenance"] = before["provenance"]
-        added = [column for column in COLUMNS if result[column]]
-        merged["later"] = before.get("later", {}) | dict.fromkeys(added, result["provenance"])
+        merged["seconds"] = result["seconds"] | before["seconds"]
+        merged["seconds"]["all"] = round(before["seconds"]["all"] + result["seconds"]["all"], 2)
+        merged |= {key: before[key] for key in ("settings", "epochs", "provenance")}
+        if result["provenance"] != before["provenance"]:
+            added = [column for column in COLUMNS if result[column]]
+            merged["later"] = before.get("later", {}) | dict.fromkeys(added, result["provenance"])
         result = merged
     path = folder / job.file
     old = read_json(path)["runs"] if path.is_file() else []
@@ -189,12 +193,22 @@ def keep_result(job: Job, result: dict[str, Any], folder: Path) -> dict[str, Any
     return result
 
 
+def _has_to_choose(job: Job, folder: Path) -> bool:
+    """Whether both columns are wanted, and their epochs are not known yet."""
+    own = job.settings.choose and job.settings.chosen is None
+    return own and set(job.columns) == set(COLUMNS) and _on_file(job, folder) is None
+
+
 def _rest(job: Job, folder: Path) -> Job:
-    """A job without the columns that are on file, if its epochs are known without them."""
+    """A job without the columns that are on file, with the epochs that were chosen for them."""
     entry = _on_file(job, folder)
-    if entry is None or job.settings.chosen is None:
+    if entry is None:
         return job
-    return replace(job, columns=tuple(column for column in job.columns if not entry[column]))
+    settings = job.settings
+    if settings.choose and settings.chosen is None:
+        epochs = tuple(entry["epochs"][figure] for figure in FIGURES)
+        settings = replace(settings, chosen=epochs, known_weight=entry["known_weight"])
+    return replace(job, settings=settings, columns=tuple(column for column in job.columns if not entry[column]))
 
 
 def _on_file(job: Job, folder: Path) -> dict[str, Any] | None:
@@ -204,13 +218,14 @@ def _on_file(job: Job, folder: Path) -> dict[str, Any] | None:
     return next((entry for entry in read_json(path)["runs"] if entry["key"] == job.key), None)
 
 
-def _do(job: Job, data: str | None, command: str | None, marginals: Path | None) -> dict[str, Any]:
+def _do(job: Job, key: str, data: str | None, command: str | None, marginals: Path | None) -> dict[str, Any]:
+    """Run a job, or the rest of the one that has this key."""
     began = time.perf_counter()
-    path = None if marginals is None else marginals / f"{Path(job.file).stem}_{job.seed}_{job.key}.npz"
+    path = None if marginals is None else marginals / f"{Path(job.file).stem}_{job.seed}_{key}.npz"
     raw = load_raw(job.name, data)
     result = run(raw, job.settings, job.seed, columns=job.columns, command=command, marginals=path)
     result["seconds"]["all"] = round(time.perf_counter() - began, 2)
-    return {"key": job.key, **result}
+    return {"key": key, **result}
 
 
 def _brief(job: Job, result: dict[str, Any]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from experiments_hmlc_made import made_set
@@ -57,7 +58,7 @@ def test_runs_are_done_once_and_give_tables(tmp_path: Path) -> None:
     marginals = tmp_path / "marginals"
     jobs = plan_jobs(["enron"], ["spl", "hmcnn"], range(2), tuned=tmp_path)
     results = work(jobs, tmp_path, command="x", marginals=marginals, say=said.append)
-    assert len(said) == 4
+    assert len(said) == 8  # two trainings each
     first = results[0]
     assert set(first["retrained"]) == {"exact", "hamming", "auprc"}
     assert set(first["train_only"]) == set(first["retrained"])
@@ -65,7 +66,8 @@ def test_runs_are_done_once_and_give_tables(tmp_path: Path) -> None:
     assert first["provenance"]["command"] == "x"
     assert first["retrained"]["exact"]["consistent"] == 100
     again = work(jobs, tmp_path, command="y", marginals=marginals, say=said.append)
-    assert said[4:] == ["4 runs are there, 0 to do"]
+    assert said[8:] == ["4 runs are there, 0 to do"]
+    assert all("later" not in run for run in results)
     assert again == json.loads(json.dumps(results))
     found = Campaign(tmp_path)
     assert found.seeds("enron", "spl") == 2
@@ -268,6 +270,32 @@ def test_a_column_can_be_added_later(
     assert set(whole[1]["seconds"]) == set(expected[1]["seconds"])
     tables.print_summary(part)
     assert max(map(len, capsys.readouterr().out.splitlines())) <= 80
+
+
+@pytest.mark.usefixtures("small")
+def test_chosen_epochs_survive_a_stop_before_the_second_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = Job("enron", replace(Settings(), **SMALL), 0)
+    (expected,) = work([job], tmp_path / "at-once", marginals=tmp_path / "one", say=lambda text: None)
+    asked: list[tuple[str, ...]] = []
+    real = campaign.run
+
+    def run(*args: Any, **options: Any) -> Any:
+        asked.append(options["columns"])
+        if len(asked) == 2:
+            raise KeyboardInterrupt
+        return real(*args, **options)
+
+    monkeypatch.setattr(campaign, "run", run)
+    with pytest.raises(KeyboardInterrupt):
+        work([job], tmp_path, marginals=tmp_path / "two", say=lambda text: None)
+    assert find_result(job, tmp_path) is None
+    (result,) = work([job], tmp_path, marginals=tmp_path / "two", say=lambda text: None)
+    assert asked == [("train_only",), ("retrained",), ("retrained",)]
+    for part in ("key", "settings", "epochs", "valid", "train_only", "retrained", "known_weight"):
+        assert result[part] == expected[part]
+    assert [path.name for path in (tmp_path / "one").iterdir()] == [path.name for path in (tmp_path / "two").iterdir()]
 
 
 @pytest.mark.usefixtures("small")
