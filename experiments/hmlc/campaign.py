@@ -239,4 +239,5 @@ def _brief(job: Job, result: dict[str, Any]) -> str:
     if "auprc" in final:
         parts.append(f"AU(PRC) {final['auprc']['auprc']:.4f}")
     what = " ".join(word for word in (job.name, job.settings.method, job.variant) if word)
-    return f"{what} seed {job.seed}: {', '.join(parts)}, {result['seconds']['all']:.0f} s"
+    rows = "" if result["retrained"] else ", train rows only"
+    return f"{what} seed {job.seed}{rows}: {', '.join(parts)}, {result['seconds']['all']:.0f} s"

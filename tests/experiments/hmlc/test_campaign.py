@@ -59,6 +59,7 @@ def test_runs_are_done_once_and_give_tables(tmp_path: Path) -> None:
     jobs = plan_jobs(["enron"], ["spl", "hmcnn"], range(2), tuned=tmp_path)
     results = work(jobs, tmp_path, command="x", marginals=marginals, say=said.append)
     assert len(said) == 8  # two trainings each
+    assert [", train rows only: " in line for line in said] == [True] * 4 + [False] * 4
     first = results[0]
     assert set(first["retrained"]) == {"exact", "hamming", "auprc"}
     assert set(first["train_only"]) == set(first["retrained"])
