@@ -201,7 +201,11 @@ def gene_ontology(campaign: Campaign, name: str = "cellcycle-go") -> str:
         if any(run["epochs"].get("auprc") == run["settings"]["epochs"] for run in campaign.of(name, method))
     ]
     more = f" Best AU(PRC) on validation rows at the last epoch allowed: {', '.join(unfinished)}." if unfinished else ""
-    return f"{table}\n\nThe settings are the defaults; nothing was tuned.{more}"
+    trainings = []
+    for method, title in TITLES.items():
+        sizes = {(run["settings"]["batch"], run["settings"]["epochs"]) for run in campaign.of(name, method)}
+        trainings += [f"{title} in batches of {batch} for at most {epochs} epochs" for batch, epochs in sorted(sizes)]
+    return f"{table}\n\nNothing was tuned. Trainings: {', '.join(trainings)}.{more}"
 
 
 def variants(campaign: Campaign) -> str:

@@ -314,7 +314,9 @@ def test_variants_do_not_mix_with_the_campaign(tmp_path: Path) -> None:
 def test_the_gene_ontology_has_a_table(tmp_path: Path) -> None:
     assert "Not run yet" in tables.gene_ontology(Campaign(tmp_path))
     work(plan_jobs(["cellcycle-go"], ["hmcnn"], range(1), tuned=tmp_path), tmp_path, say=lambda text: None)
-    assert "| HMCNN, batch 128 |" in tables.gene_ontology(Campaign(tmp_path))
+    page = tables.gene_ontology(Campaign(tmp_path))
+    assert "| HMCNN, batch 128 |" in page
+    assert "Trainings: HMCNN, batch 128 in batches of 128 for at most 4 epochs." in page
 
 
 def test_rank_sum_needs_a_few_values() -> None:
