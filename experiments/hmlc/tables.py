@@ -28,6 +28,7 @@ from experiments.hmlc.settings import TITLES
 from experiments.hmlc.tuning import tried_settings
 from experiments.provenance import read_json
 
+_ON_ONTOLOGY = ("product-spl", "fil", "hmcnn")
 _ONTOLOGY = ((EXACT, 2), (HAMMING, 3), (AUPRC, 3), (CONSISTENT, 1))
 
 Column = tuple[str, str, Figures]
@@ -192,8 +193,10 @@ def gene_ontology(campaign: Campaign, name: str = "cellcycle-go") -> str:
         if runs := campaign.of(name, method):
             figures = [spread(figure.of(runs, "retrained"), digits) for figure, digits in _ONTOLOGY]
             rows.append((title, *figures, str(campaign.seeds(name, method))))
+    missing = ",".join(method for method in _ON_ONTOLOGY if not campaign.of(name, method))
+    hint = f"Not run yet: `python -m experiments hmlc --sets {name} --methods {missing} --seeds 1`." if missing else ""
     if not rows:
-        return f"Not run yet: `python -m experiments hmlc --sets {name} --methods hmcnn,fil`."
+        return hint
     table = markdown((("", "exact match", "Hamming score", "AU(PRC)", "consistent", "seeds"), rows))
     unfinished = [
         TITLES[method]
@@ -205,7 +208,7 @@ def gene_ontology(campaign: Campaign, name: str = "cellcycle-go") -> str:
     for method, title in TITLES.items():
         sizes = {(run["settings"]["batch"], run["settings"]["epochs"]) for run in campaign.of(name, method)}
         trainings += [f"{title} in batches of {batch} for at most {epochs} epochs" for batch, epochs in sorted(sizes)]
-    return f"{table}\n\nNothing was tuned. Trainings: {', '.join(trainings)}.{more}"
+    return f"{table}\n\nNothing was tuned. Trainings: {', '.join(trainings)}.{more} {hint}".rstrip()
 
 
 def variants(campaign: Campaign) -> str:
