@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from experiments.methods import METHODS
-from experiments.pictures import COLOURS, blank_figure
-from semprola._files import write_atomically
+from experiments.pictures import COLOURS, blank_figure, save_svg
 
 _TITLES = {
     "fil": "independent labels",
@@ -52,7 +50,7 @@ def comparison_picture(groups: Mapping[str, Mapping[str, tuple[float, float, flo
     axes.axvline(0.5, color="#bbbbbb", linewidth=1, linestyle=":")
     figure.legend(ncols=5, frameon=False, loc="upper center", fontsize=8.5, columnspacing=1.2, handlelength=1.2)
     figure.subplots_adjust(left=0.08, right=0.99, top=0.88, bottom=0.2)
-    return _save(figure, path)
+    return save_svg(figure, path)
 
 
 def speed_picture(bench: Mapping[str, Any], path: Path) -> Path:
@@ -80,7 +78,7 @@ def speed_picture(bench: Mapping[str, Any], path: Path) -> Path:
     axes.spines[["top", "right"]].set_visible(False)
     figure.legend(ncols=3, frameon=False, loc="upper center", fontsize=9)
     figure.subplots_adjust(left=0.25, right=0.97, top=0.92, bottom=0.14)
-    return _save(figure, path)
+    return save_svg(figure, path)
 
 
 def gradient_rows(bench: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -96,14 +94,3 @@ def _brief(ms: float) -> str:
 
 def _wrapped(name: str) -> str:
     return name.replace(": ", ":\n").replace(", ", ",\n")
-
-
-def _save(figure: Any, path: Path) -> Path:
-    import matplotlib
-
-    buffer = io.BytesIO()
-    with matplotlib.rc_context({"svg.hashsalt": "semprola"}):
-        figure.savefig(buffer, format="svg", metadata={"Date": None}, facecolor="white")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, buffer.getvalue())
-    return path

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from experiments.data import grid_graph
 from experiments.methods import SHORT_TITLES, TITLES
+from semprola._files import write_atomically
 from semprola.errors import SemprolaError
 
 # Okabe–Ito: distinguishable with any colour vision
@@ -158,6 +159,18 @@ def save(figure: Any, path: str | Path) -> Path:
     target.parent.mkdir(parents=True, exist_ok=True)
     figure.savefig(target, dpi=144, facecolor="white")
     return target
+
+
+def save_svg(figure: Any, path: Path) -> Path:
+    """Write a figure as an SVG file, making its folder; the same figure gives the same file."""
+    import matplotlib
+
+    buffer = io.BytesIO()
+    with matplotlib.rc_context({"svg.hashsalt": "semprola"}):
+        figure.savefig(buffer, format="svg", metadata={"Date": None}, facecolor="white")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, buffer.getvalue())
+    return path
 
 
 def png(figure: Any) -> bytes:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import io
 import math
 from pathlib import Path
 
 from experiments.hmlc.collecting import AUPRC, EXACT, HAMMING, KNOWN, Campaign, Figures, deviation
 from experiments.hmlc.sets import TWELVE
-from semprola._files import write_atomically
+from experiments.pictures import save_svg
 from semprola.errors import SemprolaError
 
 # Okabe–Ito: told apart by readers with any colour vision
@@ -62,10 +61,7 @@ def difference_picture(campaign: Campaign, path: Path) -> None:
         *panels[0].get_legend_handles_labels(), fontsize=9, loc="outside lower center", ncols=4, frameon=False
     )
     figure.suptitle("Difference to our HMCNN, test rows, retrained on train + valid", fontsize=11)
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format="svg", metadata={"Date": None})
-    path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, buffer.getvalue())
+    save_svg(figure, path)
 
 
 def _differences(

@@ -89,7 +89,11 @@ def test_runs_are_done_once_and_give_tables(tmp_path: Path) -> None:
     assert "hmlc.svg" in first
     assert paper in record
     assert "(of 2)" in text  # an ensemble
-    assert picture.read_bytes().startswith(b"<?xml")
+    drawn = picture.read_bytes()
+    assert drawn.startswith(b"<?xml")
+    page.write_text(text)
+    report.write_report(tmp_path, marginals, None, page, picture)
+    assert (page.read_text(), picture.read_bytes()) == (text, drawn)  # nothing changes if nothing is new
     page.write_text("no markers")
     with pytest.raises(FormatError, match="expected a part between"):
         report.write_report(tmp_path, marginals, None, page, picture)
