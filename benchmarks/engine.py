@@ -66,7 +66,7 @@ def bench(
     result = session.result
     if edges:
         session.say("imports")
-        result["imports"] = imports.measure()
+        result["imports"] = imports.measure(min(rounds, 7))
     if not result["rows"] and not result["growth"]:
         raise ValueError("nothing to measure: name a batch size or a number of edges")
     result["conditions"] |= {"load after": load(), "minutes": round((time.monotonic() - started) / 60, 1)}

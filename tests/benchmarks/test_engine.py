@@ -36,9 +36,11 @@ def run(*options: str) -> Any:
 
 def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("benchmarks.cases._CASES", [Case("tiny", lambda _: TINY)])
+    # those that they stand for take long to compile in an empty folder
+    monkeypatch.setattr("benchmarks.imports._PROGRAMS", {"torch": "import json", "semprola": "import decimal"})
     page = tmp_path / "speed.md"
-    options = ("--seconds", "0.01", "--sizes", "200,2000", "--out", str(tmp_path), "--docs", str(page), "--json")
-    made = run("--batch", "2,128", *options)
+    few = ("--seconds", "0.01", "--rounds", "1", "--sizes", "200,2000", "--batch", "2,128")
+    made = run(*few, "--out", str(tmp_path), "--docs", str(page), "--json")
     assert made.exit_code == 0, made.output
     result = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))
     assert json.loads(made.stdout) == result
