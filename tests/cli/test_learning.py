@@ -328,7 +328,7 @@ def test_rows_of_parquet_files_are_named(run: Any) -> None:
 @pytest.mark.skipif(os.name != "posix", reason="sends the signal of Ctrl-C")
 def test_an_interrupted_call_goes_on_to_the_same_model(run: Any) -> None:
     write_csv("animals.csv", table(400))
-    words = ["animals.csv", "--labels", ",".join(LABELS), "--rules", "rules.txt", "--epochs", "25", "--patience", "25"]
+    words = ["animals.csv", "--labels", ",".join(LABELS), "--rules", "rules.txt", "--epochs", "12", "--patience", "12"]
     command = [sys.executable, "-m", "semprola", "train", *words, "--hidden", "32", "--batch-size", "8"]
     process = subprocess.Popen([*command, "--out", "two"], stderr=subprocess.PIPE, text=True)
     end = time.monotonic() + 120
