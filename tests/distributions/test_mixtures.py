@@ -201,9 +201,9 @@ class TestKnownStates:
         torch.testing.assert_close(slopes, z.grad)
 
     def test_rows_that_break_the_rules_are_named(self):
-        with pytest.raises(ValueError, match=r"^y violates the constraint in row 1: leave these rows out$"):
+        with pytest.raises(ValueError, match=r"^known_states violates the constraint in row 1: leave these rows out$"):
             sp.SPL(4, sp.one_hot(["a", "b"]), known_states=torch.tensor([[1.0, 0], [1, 1]]))
-        with pytest.raises(ValueError, match=r"^expected rows of 2 labels, got shape \(0, 2\)$"):
+        with pytest.raises(ValueError, match=r"^known_states: expected rows of 2 labels, got shape \(0, 2\)$"):
             sp.SPL(4, sp.one_hot(["a", "b"]), known_states=torch.zeros(0, 2))
 
     def test_table_finds_rows_and_nothing_else(self):

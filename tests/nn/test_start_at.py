@@ -167,8 +167,8 @@ def test_features_are_learned_from_there():
     ("y", "options", "message"),
     [
         (torch.tensor([[1.0, 0, 0], [1, 1, 0]]), {}, r"y violates the constraint in row 1: leave these rows out"),
-        (torch.zeros(0, 3), {}, r"expected rows of 3 labels, got shape \(0, 3\)"),
-        (torch.zeros(2, 4), {}, r"expected rows of 3 labels, got shape \(2, 4\)"),
+        (torch.zeros(0, 3), {}, r"y: expected rows of 3 labels, got shape \(0, 3\)"),
+        (torch.zeros(2, 4), {}, r"y: expected rows of 3 labels, got shape \(2, 4\)"),
         (torch.full((1, 3), 0.5), {}, "y must hold 0 and 1 only"),
         (torch.eye(3), {"smoothing": 0}, "smoothing must be a positive number, not 0"),
         (torch.eye(3), {"smoothing": math.nan}, "smoothing must be a positive number, not nan"),

@@ -30,9 +30,9 @@ class KnownTable(nn.Module):
 
     def __init__(self, plans: CircuitPlans, y: Any, device: Any = None) -> None:
         super().__init__()
-        rows = label_rows(plans.circuit, y)
+        rows = label_rows(plans.circuit, y, "known_states")
         if not plans.circuit.given:
-            refuse_violations(plans, rows, None)
+            refuse_violations(plans, rows, None, "known_states")
         states, counts = torch.unique(rows.to(torch.uint8), dim=0, return_counts=True)
         self.register_buffer("states", states.to(device))
         self.register_buffer("counts", counts.to(device))

@@ -141,24 +141,24 @@ def checked_weight(weight: Any, count: int) -> Tensor:
     return times
 
 
-def label_rows(circuit: Circuit, y: Any) -> Tensor:
-    """Label vectors as a tensor [rows, labels] of zeros and ones, on the CPU; at least one."""
-    y = as_rows(y, circuit.labels, "y", torch.zeros(0))
+def label_rows(circuit: Circuit, y: Any, name: str = "y") -> Tensor:
+    """Label vectors as a tensor [rows, labels] of zeros and ones, on the CPU; at least one. Errors use the name."""
+    y = as_rows(y, circuit.labels, name, torch.zeros(0))
     labels = torch.as_tensor(np.asarray(y)) if not isinstance(y, Tensor) else y.detach().cpu()
     if labels.dim() != 2 or labels.shape[1] != circuit.num_labels or not len(labels):
-        raise ValueError(f"expected rows of {circuit.num_labels} labels, got shape {tuple(labels.shape)}")
-    check_binary(labels, "y")
+        raise ValueError(f"{name}: expected rows of {circuit.num_labels} labels, got shape {tuple(labels.shape)}")
+    check_binary(labels, name)
     return labels
 
 
-def refuse_violations(plans: CircuitPlans, y: Tensor, given: Tensor | None) -> None:
+def refuse_violations(plans: CircuitPlans, y: Tensor, given: Tensor | None, name: str = "y") -> None:
     """Raise a ValueError that names the rows of y [rows, labels] that violate the constraint, if there are any."""
     circuit = plans.circuit
     # the circuit checks many rows at once, but not if it has zero-suppressed variables: there the engine is faster
     by_engine = bool(circuit.zero_suppressed.any()) and not circuit.given and given is None
     broken = ~(_supported(plans, y) if by_engine else torch.as_tensor(circuit.satisfied(y, given)))
     if broken.any():
-        raise ValueError(f"y violates the constraint{rows_named(broken, y.shape[:1])}: leave these rows out")
+        raise ValueError(f"{name} violates the constraint{rows_named(broken, y.shape[:1])}: leave these rows out")
 
 
 def _supported(plans: CircuitPlans, y: Tensor) -> Tensor:
