@@ -328,13 +328,13 @@ def _on_maps(folder: Path, net: str) -> dict[str, float]:
 
 
 def _on_hierarchies(folder: Path) -> tuple[int, int, dict[str, float], dict[str, float]]:
-    """How many sets have runs of SPL and HMCNN, the least number of seeds, and means over sets: published, ours.
+    """Number of sets with an exact match of SPL and HMCNN, least number of seeds, means over sets: published, ours.
 
     Ours have the other methods too, if they have as many seeds on these sets.
     """
     campaign = Campaign(folder)
     methods = {"hmcnn": "HMCNN", "spl": "SPL"}
-    sets = [name for name in TWELVE if all(campaign.of(name, method) for method in methods)]
+    sets = [name for name in TWELVE if all(campaign.seeds(name, method) for method in methods)]
     if not sets:
         return 0, 0, {}, {}
     seeds = min(campaign.seeds(name, method) for name in sets for method in methods)
@@ -353,7 +353,7 @@ def _on_hierarchies(folder: Path) -> tuple[int, int, dict[str, float], dict[str,
 
 
 def _hierarchies(folder: Path) -> list[str]:
-    """Means over the sets for which both SPL and HMCNN have runs."""
+    """Means over the sets for which both SPL and HMCNN have an exact match."""
     sets, seeds, published, ours = _on_hierarchies(folder)
     done = "" if sets == 12 and seeds >= 10 else f", not finished: {sets} of 12 sets, {seeds} of 10 seeds"
     title = "[4: hierarchies](hmlc.md)" + done

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 from pathlib import Path
 
 import pytest
@@ -35,6 +37,28 @@ def test_pictures_are_drawn_and_committed(tmp_path: Path) -> None:
     for path in evidence.draw(RESULTS, tmp_path):
         assert path.read_bytes().startswith(b"<?xml")
         assert (ROOT / "docs" / "images" / path.name).is_file()
+
+
+def test_methods_and_sets_without_an_exact_match_are_left_out(tmp_path: Path) -> None:
+    """A campaign under way: no two circuits on one set, and SPL on another with the figures of AU(PRC) only."""
+    folder = tmp_path / "results"
+    shutil.copytree(RESULTS, folder)
+    before = evidence.headline(folder).splitlines()
+    (folder / "hmlc" / "spo_product-spl.json").unlink()
+    whole = evidence.headline(folder).splitlines()
+    assert before[:-1] == whole[:-1]
+    *same, missing = whole[-1].split(" | ")
+    assert before[-1].split(" | ")[:-1] == same
+    assert missing == "– |"
+
+    file = folder / "hmlc" / "spo_spl.json"
+    content = read_json(file)
+    for run in content["runs"]:
+        run["retrained"].pop("exact", None)
+    file.write_text(json.dumps(content), encoding="utf-8")
+    published, ours = evidence.headline(folder).splitlines()[-2:]
+    assert "mean of 11 sets" in published
+    assert ours.split(" | ")[-1] != "– |"
 
 
 def test_what_is_said_of_simple_paths() -> None:
