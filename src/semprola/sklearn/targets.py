@@ -63,12 +63,16 @@ def new_targets(y: Any, constraint: Any, labels: Any, classes: Any) -> Targets:
         classes: all classes, if y has one class per row; None for those of y.
 
     Raises:
-        LabelError: the columns of y do not match the labels.
+        LabelError: the columns of y do not match the labels, or y has classes though there are rules or labels.
     """
     y = _with_shape(y)
     if _is_one_class(y, labels is not None or constraint is not None):
         if constraint is not None:
             raise LabelError("y has one class per row, but the constraint needs one column per label")
+        if labels is not None:
+            raise LabelError(
+                "y has one class per row, and its classes are the labels: leave out labels=, or pass one column per label"
+            )
         column = _column(y, warn=False)  # `table` warns
         known = np.unique(column if classes is None else classes)
         names = tuple(str(name) for name in known)
