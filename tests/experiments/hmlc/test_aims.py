@@ -26,7 +26,7 @@ class Made:
         for seed in range(self.seeds):
             figures = {
                 "exact": {"exact": exact + seed / 1000, "consistent": 100.0},
-                "hamming": {"threshold": {"hamming": hamming}},
+                "hamming": {"threshold": {"hamming": hamming + seed / 1000}},
                 "auprc": {"auprc": area},
             }
             runs.append({"retrained": figures, "train_only": figures if name == "enron" else {}})
@@ -53,10 +53,12 @@ def test_sets_without_runs_do_not_count() -> None:
     assert made.significant("spl") == {"spo": False, "enron": True}
     assert made.hamming("spl") == {"spo": False, "enron": False}
     assert made.hamming("spl", 0.02) == {"spo": False, "enron": True}
+    assert made.hamming_level("spl") == {"spo": False, "enron": False}
+    assert aims(FIGURES | {("enron", "spl"): (8.5, 94.139, 0.75)}).hamming_level("spl")["enron"]
     assert made.hamming_of_paper("spl") == {"eisen": False, "spo": False, "enron": True}
     assert made.area("spl") == {"eisen": False, "spo": True, "enron": False}
     assert made.consistent("spl-known") == {}
-    assert aims(FIGURES, 2).significant("spl") == {}
+    assert aims(FIGURES, 2).significant("spl") == aims(FIGURES, 2).hamming_level("spl") == {}
 
 
 def test_an_ensemble_counts_when_it_is_complete() -> None:
