@@ -16,7 +16,7 @@ _UNITS = (1, 2, 4)
 
 
 def mixtures(circuit: sp.Circuit, batch: int, rounds: int, seconds: float) -> list[dict[str, Any]]:
-    """Milliseconds of log Z and its gradient for M components, which should cost no more than M times one component."""
+    """Milliseconds of log Z and its gradient for m components, which should cost no more than m times one component."""
     plans = CircuitPlans(circuit)
     runs: dict[int, Run] = {}
     for count in _MIXTURES:

@@ -9,6 +9,7 @@ from typing import Any
 
 _CIRCUITS = (
     "cellcycle",
+    "cellcycle-sdd",
     "diatoms",
     "grid-4x4-sdd",
     "permutation-12",
@@ -139,7 +140,7 @@ def _mixtures(result: dict[str, Any]) -> Iterator[Ratio]:
     if len(found) > 1:
         found.pop("1")
         worst = max(found, key=lambda count: found[count])
-        yield Ratio("M components: time / M times that of one", f"{found[worst]:.2f}× (M = {worst})")
+        yield Ratio("m components: time / m times that of one", f"{found[worst]:.2f}× (m = {worst})")
 
 
 def _products(result: dict[str, Any]) -> Iterator[Ratio]:

@@ -12,8 +12,9 @@ _INTRODUCTION = """# How fast it is
 
 `make bench` writes this page from `results/bench.json`. All candidates take turns in one process, 20 ms at a time, or
 one call if that takes longer. Figures are milliseconds per call: medians of processor time with one thread, and of wall
-time with several. "x" is how many times as long a candidate takes as the native engine. The end of the page says what a
-peer cannot do, and on which machine this was measured.
+time with several. "x" is how many times as long a candidate takes as the native engine. An edge is one branch of
+a sum; `circuit.num_edges` also counts the factors of products. The end of the page says what a peer cannot do, and on
+which machine this was measured.
 
 ![Time and memory against edges](../results/bench.svg)
 """

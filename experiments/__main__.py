@@ -29,7 +29,9 @@ _QUICK_SECONDS = 80.0
 
 
 def compare(
-    experiment: Annotated[str, typer.Argument(help="simple-path, preference, demo or hmlc")],
+    experiment: Annotated[
+        str, typer.Argument(help=f"simple-path or preference; these have their own --help: {', '.join(COMMANDS)}")
+    ],
     setting: Annotated[str, typer.Option(help="paper, or given: inputs are part of the constraint")] = "paper",
     split: Annotated[str, typer.Option(help="published, or graph: no group of rows in two parts")] = "published",
     source: Annotated[str, typer.Option(help="generated, or file: the published data")] = "generated",

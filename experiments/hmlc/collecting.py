@@ -54,6 +54,10 @@ class Figures:
 
 EXACT = Figures("exact", ("exact",))
 KNOWN = Figures("exact", ("known",))
+EMPTY = Figures("exact", ("empty",))
+EXACT_HAMMING = Figures("exact", ("threshold", "hamming"))
+EXACT_AUPRC = Figures("exact", ("auprc",))
+"""Of the model whose settings and epoch were chosen by exact match."""
 HAMMING_MODE = Figures("hamming", ("hamming",))
 HAMMING_DECODER = Figures("hamming", ("decoder", "hamming"))
 HAMMING = Figures("hamming", ("threshold", "hamming"))
@@ -103,16 +107,16 @@ class Campaign:
 
 
 def rank_sum(first: Sequence[float], second: Sequence[float]) -> float | None:
-    """p-value of the unpaired Wilcoxon (rank-sum) test, two-sided; None with fewer than three values on a side.
+    """p-value of the unpaired Wilcoxon (rank-sum) test, two-sided; None with fewer than five values on a side.
 
     Raises:
         SemprolaError: scipy is not installed.
 
     Example:
-        >>> rank_sum([1.0, 2.0, 3.0, 4.0], [5.0, 6.0, 7.0, 8.0])
-        0.028...
+        >>> rank_sum([1.0, 2.0, 3.0, 4.0, 5.0], [6.0, 7.0, 8.0, 9.0, 10.0])
+        0.0079...
     """
-    if min(len(first), len(second)) < 3:
+    if min(len(first), len(second)) < 5:
         return None
     try:
         from scipy.stats import mannwhitneyu

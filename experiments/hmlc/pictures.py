@@ -16,12 +16,13 @@ _SERIES = (
     ("SPL + known label sets", "spl-known", "#d55e00", "D", 0.12),
     ("FIL", "fil", "#7f7f7f", "s", 0.3),
 )
-_KNOWN = ("SPL, best known set", "#e69f00", "^", -0.3)
+_KNOWN = ("SPL, best seen set", "#e69f00", "^", -0.3)
 _PANELS: tuple[tuple[str, Figures], ...] = (
     ("exact match (percentage points)", EXACT),
-    ("Hamming score (percentage points)", HAMMING),
+    ("Hamming score (percentage points; logarithmic beyond ±0.01)", HAMMING),
     ("AU(PRC)", AUPRC),
 )
+_HAMMING_TICKS = (-0.1, -0.03, -0.01, 0, 0.01, 0.03, 0.1)
 
 
 def difference_picture(campaign: Campaign, path: Path) -> None:
@@ -53,7 +54,14 @@ def difference_picture(campaign: Campaign, path: Path) -> None:
         axes.axvline(0, color="black", linewidth=0.8)
         axes.set_title(title, fontsize=10)
         axes.grid(axis="x", alpha=0.3)
-        axes.locator_params(axis="x", nbins=6)  # more would touch each other
+        if (
+            place is HAMMING
+        ):  # differences from 0.001 to 0.1: on a linear scale most sets would be dots on the zero line
+            axes.set_xscale("symlog", linthresh=0.01, linscale=2)
+            axes.set_xticks(_HAMMING_TICKS, [f"{tick:g}" for tick in _HAMMING_TICKS])
+            axes.minorticks_off()
+        else:
+            axes.locator_params(axis="x", nbins=6)  # more would touch each other
     panels[0].set_yticks(range(len(TWELVE)), TWELVE)
     panels[0].set_ylim(len(TWELVE) - 0.5, -0.5)
     # below the panels, where it hides no point

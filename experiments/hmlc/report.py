@@ -1,4 +1,4 @@
-"""The generated part of docs/hmlc.md: how far the campaign is, its aims, tables and a picture."""
+"""The generated parts of docs/hmlc.md (results in sentences and tables) and docs/record_hmlc.md (what was tried)."""
 
 from __future__ import annotations
 
@@ -9,28 +9,30 @@ from typing import Any
 from experiments.hmlc.aims import SEEDS, Aims
 from experiments.hmlc.collecting import Campaign, update_ensembles
 from experiments.hmlc.pictures import difference_picture
+from experiments.hmlc.search_tables import ablation_table, tried_table, variants
 from experiments.hmlc.sets import TWELVE
 from experiments.hmlc.settings import TITLES
 from experiments.hmlc.tables import (
-    ablation_table,
     auprc_table,
+    brief_seeds,
     brief_table,
     ensemble_table,
     exact_table,
     gene_ontology,
     hamming_table,
     markdown,
+    one_model_table,
     other_table,
     seconds_table,
+    seeds_note,
     timing_table,
-    tried_table,
-    variants,
 )
 from experiments.hmlc.tuning import ABLATION_FILE, FILE
 from semprola._files import write_atomically
 from semprola.errors import FormatError
 
 PAGE = Path("docs/hmlc.md")
+RECORD = Path("docs/record_hmlc.md")
 PICTURE = Path("docs/images/hmlc.svg")
 BEGIN, END = "<!-- results: begin -->", "<!-- results: end -->"
 _TABLES = (("Exact match (%)", exact_table), ("Hamming score (%)", hamming_table), ("AU(PRC)", auprc_table))
@@ -39,32 +41,40 @@ SUMMARY_BEGIN, SUMMARY_END = "<!-- summary: begin -->", "<!-- summary: end -->"
 
 
 def write_report(
-    folder: Path, marginals: Path, data: str | None = None, page: Path = PAGE, picture: Path = PICTURE
+    folder: Path,
+    marginals: Path,
+    data: str | None = None,
+    page: Path = PAGE,
+    record: Path = RECORD,
+    picture: Path = PICTURE,
 ) -> list[Path]:
-    """Rewrite the generated parts of the page, and the picture.
+    """Rewrite the generated parts of both pages, and the picture.
 
     Args:
         folder: of the results.
         marginals: of test rows, from which ensembles are made where they are new.
         data: the data folder, which ensembles need.
-        page: a Markdown page with both pairs of markers.
+        page: a Markdown page with the markers of a summary and of results.
+        record: a Markdown page with the markers of results.
         picture: an SVG file.
 
     Returns:
         The files that were written.
 
     Raises:
-        FormatError: the page lacks the markers.
+        FormatError: a page lacks the markers.
     """
     campaign = Campaign(folder)
     ensembles = update_ensembles(campaign, marginals, data)
     place = picture.relative_to(page.parent).as_posix()
     text = page.read_text(encoding="utf-8")
-    text = _replaced(text, page, SUMMARY_BEGIN, SUMMARY_END, summary(campaign, ensembles, place))
+    text = _replaced(text, page, SUMMARY_BEGIN, SUMMARY_END, summary(campaign, place))
     text = _replaced(text, page, BEGIN, END, sections(campaign, ensembles))
     difference_picture(campaign, picture)
     write_atomically(page, text.encode())
-    return [page, picture]
+    tried = _replaced(record.read_text(encoding="utf-8"), record, BEGIN, END, searches(campaign))
+    write_atomically(record, tried.encode())
+    return [page, record, picture]
 
 
 def _replaced(text: str, page: Path, first: str, last: str, parts: Sequence[str]) -> str:
@@ -75,40 +85,46 @@ def _replaced(text: str, page: Path, first: str, last: str, parts: Sequence[str]
     return f"{before}{first}\n\n" + "\n\n".join(parts) + f"\n\n{last}{after}"
 
 
-def summary(campaign: Campaign, ensembles: dict[str, Any], picture: str) -> list[str]:
+def summary(campaign: Campaign, picture: str) -> list[str]:
     """What the page begins with: the results in sentences, one table beside the published figures, and the picture."""
+    seeds = brief_seeds(campaign)
     return [
-        Aims(campaign, ensembles).findings(),
-        "Exact match in percent, retrained on train and validation rows:",
+        Aims(campaign).findings(),
+        f"Exact match in percent, mean ± standard deviation of {seeds} seeds. *Train rows*: trained on train rows "
+        "alone. *Retrained*: trained again on train and validation rows.",
         markdown(brief_table(campaign)),
         f"![Difference to our HMCNN on twelve sets]({picture})",
     ]
 
 
 def sections(campaign: Campaign, ensembles: dict[str, Any]) -> list[str]:
-    """The record: how far the campaign is, its aims, and all other tables, each behind a fold."""
-    aims = Aims(campaign, ensembles)
+    """The aims, and all other tables, each behind a fold."""
+    aims = Aims(campaign)
     return [
         progress(campaign),
         aims.table(),
         aims.two_circuits(),
-        Aims(campaign, ensembles, "train_only").table(),
+        Aims(campaign, "train_only").table(),
         *(
-            _fold(f"{figure}, {training}", markdown(table(campaign, column)))
+            _fold(f"{figure}, {training}", markdown(table(campaign, column)) + "\n\n" + seeds_note(campaign, column))
             for figure, table in _TABLES
             for training, column in _TRAININGS
         ),
+        _fold("All figures of the model chosen by exact match, retrained", markdown(one_model_table(campaign))),
         _fold("AU(PRC) of ensembles, retrained on train + valid", markdown(ensemble_table(ensembles))),
         _fold("Calibration and consistency", markdown(other_table(campaign))),
         _fold("Time", timing_table(campaign.folder / "timing.json") + "\n\n" + _run_times(campaign)),
         _fold("Gene Ontology: cellcycle, 4,125 labels in a DAG", gene_ontology(campaign)),
-        _fold("Variants", variants(campaign)),
         _fold(
             "Components, units and gates: exact match (%) on validation rows",
             ablation_table(campaign.folder / ABLATION_FILE),
         ),
-        _fold("What was tried on validation rows", tried_table(campaign.folder / FILE)),
     ]
+
+
+def searches(campaign: Campaign) -> list[str]:
+    """What was tried on validation rows, and runs with other settings."""
+    return ["### Variants", variants(campaign), "### Settings", tried_table(campaign.folder / FILE)]
 
 
 def _run_times(campaign: Campaign) -> str:

@@ -12,7 +12,10 @@ from experiments.hmlc.collecting import (
     AUPRC,
     CALIBRATION,
     CONSISTENT,
+    EMPTY,
     EXACT,
+    EXACT_AUPRC,
+    EXACT_HAMMING,
     HAMMING,
     HAMMING_DECODER,
     HAMMING_MODE,
@@ -25,7 +28,6 @@ from experiments.hmlc.collecting import (
 )
 from experiments.hmlc.sets import TWELVE
 from experiments.hmlc.settings import TITLES
-from experiments.hmlc.tuning import tried_settings
 from experiments.provenance import read_json
 
 _ON_ONTOLOGY = ("product-spl", "fil", "hmcnn")
@@ -35,12 +37,15 @@ Column = tuple[str, str, Figures]
 """Of a table: its title, the method, the figure."""
 
 _OTHERS = {"HMCNN": "hmcnn", "HMCNN, as published": "hmcnn-published", "FIL": "fil", "semantic loss": "semantic-loss"}
+_OURS = {"SPL": "spl", "SPL + known sets": "spl-known", "SPL, two circuits": "product-spl"}
+_SHORT = {"hmcnn": "HMCNN", "spl": "SPL"}
 _EXACT_COLUMNS: tuple[Column, ...] = (
     *((title, method, EXACT) for title, method in _OTHERS.items()),
     ("SPL, mode", "spl", EXACT),
-    ("SPL, best known set", "spl", KNOWN),
+    ("SPL, best seen set", "spl", KNOWN),
     ("SPL + known sets, mode", "spl-known", EXACT),
     ("SPL, two circuits", "product-spl", EXACT),
+    ("HMCNN predicts nothing", "hmcnn", EMPTY),
 )
 _HAMMING_COLUMNS: tuple[Column, ...] = (
     *((title, method, HAMMING) for title, method in _OTHERS.items()),
@@ -56,29 +61,39 @@ _AUPRC_COLUMNS: tuple[Column, ...] = (
     ("SPL + known sets", "spl-known", AUPRC),
     ("SPL, two circuits", "product-spl", AUPRC),
 )
-_VALID = (("exact", 2), ("auprc", 4))
-_TRIED = (("exact", 2), ("hamming", 3), ("auprc", 4))
 
 Table = tuple[Sequence[str], Sequence[Sequence[str]]]
 
 
+_BRIEF = (
+    ("train rows: HMCNN", "hmcnn", "train_only"),
+    ("train rows: SPL", "spl", "train_only"),
+    ("retrained: HMCNN", "hmcnn", "retrained"),
+    ("retrained: SPL", "spl", "retrained"),
+    ("retrained: SPL + known sets", "spl-known", "retrained"),
+)
+
+
 def brief_table(campaign: Campaign) -> Table:
     """Exact match of HMCNN and SPL, published and ours."""
-    head = ("", "paper: HMCNN", "paper: SPL", "ours: HMCNN", "ours: SPL", "ours: SPL + known sets", "seeds")
     rows = []
     for name in TWELVE:
-        runs = {method: campaign.of(name, method) for method in ("hmcnn", "spl", "spl-known")}
-        ours = [spread(EXACT.of(found, "retrained"), 2) for found in runs.values()]
+        ours = [spread(EXACT.of(campaign.of(name, method), column), 2) for _, method, column in _BRIEF]
         paper = [_published(published.EXACT[system][name]) for system in ("HMCNN", "SPL")]
-        rows.append((name, *paper, *ours, _seeds(runs)))
-    return head, rows
+        rows.append((name, *paper, *ours))
+    return ("", "paper: HMCNN", "paper: SPL", *(title for title, _, _ in _BRIEF)), rows
+
+
+def brief_seeds(campaign: Campaign) -> str:
+    """How many seeds the brief table has."""
+    return _range([campaign.seeds(name, method, column) for name in TWELVE for _, method, column in _BRIEF])
 
 
 def exact_table(campaign: Campaign, column: str) -> Table:
-    """Exact match beside the paper's."""
+    """Exact match beside the paper's, and how often HMCNN predicts no label at all."""
     first = {f"paper: {system}": system for system in ("HMCNN", "SPL")}
     parts = _present(campaign, _EXACT_COLUMNS, column)
-    head = ("", *first, *(title for title, _, _ in parts), "p: SPL's mode, HMCNN", "seeds")
+    head = ("", *first, *(title for title, _, _ in parts), "p: SPL's mode, HMCNN")
     rows = []
     for name in TWELVE:
         p = rank_sum(*(EXACT.of(campaign.of(name, method), column) for method in ("spl", "hmcnn")))
@@ -88,9 +103,37 @@ def exact_table(campaign: Campaign, column: str) -> Table:
                 *(_published(published.EXACT[system][name]) for system in first.values()),
                 *_cells(campaign, name, parts, column, 2),
                 "–" if p is None else f"{p:.4f}",
-                _seeds({method: campaign.of(name, method) for _, method, _ in parts}, column),
             )
         )
+    return head, rows
+
+
+def seeds_note(campaign: Campaign, column: str) -> str:
+    """How many seeds each method has, in a sentence; methods without runs are left out."""
+    by_method = {
+        title: [campaign.seeds(name, method, column) for name in TWELVE]
+        for title, method in (*_OTHERS.items(), *_OURS.items())
+    }
+    same: dict[str, list[str]] = {}
+    for title, counts in by_method.items():
+        if any(counts):
+            same.setdefault(_range([count for count in counts if count]), []).append(title)
+    parts = [f"{count} ({', '.join(titles)})" for count, titles in same.items()]
+    return f"Seeds per set: {'; '.join(parts)}."
+
+
+def one_model_table(campaign: Campaign) -> Table:
+    """All three figures of the model that was chosen by exact match, retrained."""
+    figures = (("exact match", EXACT, 2), ("Hamming score", EXACT_HAMMING, 3), ("AU(PRC)", EXACT_AUPRC, 3))
+    head = ("", *(f"{title}: {_SHORT[method]}" for title, _, _ in figures for method in _SHORT))
+    rows = []
+    for name in TWELVE:
+        cells = [
+            spread(figure.of(campaign.of(name, method), "retrained"), digits)
+            for _, figure, digits in figures
+            for method in _SHORT
+        ]
+        rows.append((name, *cells))
     return head, rows
 
 
@@ -211,63 +254,6 @@ def gene_ontology(campaign: Campaign, name: str = "cellcycle-go") -> str:
     return f"{table}\n\nNothing was tuned. Trainings: {', '.join(trainings)}.{more} {hint}".rstrip()
 
 
-def variants(campaign: Campaign) -> str:
-    """Runs with other settings: the best figures on validation rows, and exact match on test rows."""
-    rows = []
-    for (name, method, variant), runs in campaign.variants.items():
-        valid = [spread([run["valid"][figure] for run in runs], digits) for figure, digits in _VALID]
-        rows.append((name, TITLES[method], variant, *valid, spread(EXACT.of(runs, "retrained"), 2), str(len(runs))))
-    if not rows:
-        return "None yet. `--components`, `--units`, `--mixing`, `--gates` and `--circuit` make them."
-    head = ("", "method", "settings that differ", "valid: exact", "valid: AU(PRC)", "test: exact, retrained", "seeds")
-    return markdown((head, rows))
-
-
-def tried_table(path: Path) -> str:
-    """What was tried on validation rows, the best per figure in bold."""
-    rows = []
-    for name, method, tried in tried_settings(path):
-        best = {figure: max(one[figure]["value"] for one in tried) for figure, _ in _TRIED}
-        for one in tried:
-            what = ", ".join(f"{key.replace('_', ' ')} {_setting(value)}" for key, value in one["changes"].items())
-            cells = [_bold(f"{one[f]['value']:.{d}f}", one[f]["value"] == best[f]) for f, d in _TRIED]
-            epochs = " / ".join(str(one[figure]["epoch"]) for figure, _ in _TRIED)
-            rows.append((name, TITLES[method], what or "as above", *cells, epochs))
-    if not rows:
-        return "Nothing yet: `python -m experiments hmlc --tune`."
-    return markdown((("", "method", "settings", "exact", "Hamming", "AU(PRC)", "their epochs"), rows))
-
-
-def _setting(value: Any) -> str:
-    return " × ".join(map(str, value)) if isinstance(value, list) else f"{value:g}"
-
-
-def ablation_table(path: Path) -> str:
-    """Exact match on validation rows by components, units and gate layers, the best of a set in bold."""
-    found = {name: tried for name, _, tried in tried_settings(path)}
-    if not found:
-        return "Nothing yet: `python -m experiments hmlc --ablation`."
-    heads = list(dict.fromkeys(_ablated(one["changes"]) for tried in found.values() for one in tried))
-    heads.sort(key=lambda head: ("cross" in head, "gate" in head, "k" in head))
-    rows = []
-    for name, tried in found.items():
-        values = {_ablated(one["changes"]): one["exact"]["value"] for one in tried}
-        best = max(values.values())
-        rows.append(
-            (name, *(_bold(f"{values[head]:.2f}", values[head] == best) if head in values else "–" for head in heads))
-        )
-    return markdown((("", *heads), rows))
-
-
-def _ablated(changes: dict[str, Any]) -> str:
-    parts = [f"m = {changes['components']}"]
-    if "units" in changes:
-        parts.append(f"k = {changes['units']}" + (" (cross)" if changes.get("mixing") == "cross" else ""))
-    if "gate" in changes:
-        parts.append(f"{len(changes['gate'])} gate layers")
-    return ", ".join(parts)
-
-
 def print_summary(results: Sequence[dict[str, Any]]) -> None:
     """A table of runs in the terminal: means over seeds, retrained."""
     groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
@@ -306,11 +292,7 @@ def _ensemble(ensembles: dict[str, Any], name: str, method: str) -> str:
     return "–" if entry is None else f"{entry['auprc']:.3f} (of {len(entry['seeds'])})"
 
 
-def _bold(text: str, best: bool) -> str:
-    return f"**{text}**" if best else text
-
-
-def _seeds(runs: dict[str, list[dict[str, Any]]], column: str = "retrained") -> str:
-    """How many seeds there are, per method where they differ."""
-    counts = [len(EXACT.of(found, column)) for found in runs.values()]
-    return str(counts[0]) if len(set(counts)) == 1 else " / ".join(map(str, counts))
+def _range(counts: Sequence[int]) -> str:
+    """Counts in words: the only one, or the least and the most."""
+    least, most = min(counts), max(counts)
+    return str(least) if least == most else f"{least} to {most}"

@@ -77,7 +77,7 @@ def shares_markdown(result: Mapping[str, Any]) -> str:
     """The rows as a Markdown table."""
     lines = ["| network | layer | step (ms) | layer (ms) | share |", "|---|---|---:|---:|---:|"]
     for row in result["rows"]:
-        many = f", M = {row['components']}" if row["method"] == "product-spl" else ""
+        many = f", m = {row['components']}" if row["method"] == "product-spl" else ""
         share = 100 * row["layer"] / row["step"]
         lines.append(
             f"| {NETS[row['net']]}, {row['precision']} | {METHODS[row['method']]}{many} | {1000 * row['step']:.0f} | "

@@ -33,7 +33,7 @@ def rows_of(results: Sequence[dict[str, Any]]) -> list[tuple[str, str, list[dict
         groups.setdefault((net, model["method"], model["components"], model["biased"]), []).append(result)
     made = []
     for (net, method, components, biased), runs in sorted(groups.items(), key=lambda item: _place(item[0])):
-        title = METHODS[method] + (f", M = {components}" if components > 1 else "")
+        title = METHODS[method] + (f", m = {components}" if components > 1 else "")
         made.append((net, title + (", a bias per edge" if biased else ""), runs))
     return made
 

@@ -151,7 +151,7 @@ def test_ratios_are_those_of_the_worst() -> None:
         "1.40× (cellcycle)",
         "2.10× (cellcycle)",
         "0.50× (batch 64)",
-        "1.25× (M = 4)",
+        "1.25× (m = 4)",
         "1.00",
         "0.00",
         "1 MB",

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from experiments_hmlc_made import made_set
 
-from experiments.hmlc import campaign, report, tables
+from experiments.hmlc import campaign, report, search_tables, tables
 from experiments.hmlc.app import hmlc
 from experiments.hmlc.campaign import Job, find_result, plan_jobs, variant_name, work
 from experiments.hmlc.collecting import AUPRC, EXACT, Campaign, rank_sum, update_ensembles
@@ -78,7 +78,10 @@ def test_runs_are_done_once_and_give_tables(tmp_path: Path) -> None:
     page, picture = tmp_path / "page.md", tmp_path / "images" / "hmlc.svg"
     summary = f"{report.SUMMARY_BEGIN}\nold\n{report.SUMMARY_END}"
     page.write_text(f"before\n{summary}\nbetween\n{report.BEGIN}\nold\n{report.END}\nafter\n")
-    report.write_report(tmp_path, marginals, None, page, picture)
+    log = tmp_path / "record.md"
+    log.write_text(f"{report.BEGIN}\nold\n{report.END}\n")
+    report.write_report(tmp_path, marginals, None, page, log, picture)
+    assert "### Settings" in log.read_text()
     text = page.read_text()
     assert "old" not in text
     assert text.startswith("before")
@@ -92,11 +95,11 @@ def test_runs_are_done_once_and_give_tables(tmp_path: Path) -> None:
     drawn = picture.read_bytes()
     assert drawn.startswith(b"<?xml")
     page.write_text(text)
-    report.write_report(tmp_path, marginals, None, page, picture)
+    report.write_report(tmp_path, marginals, None, page, log, picture)
     assert (page.read_text(), picture.read_bytes()) == (text, drawn)  # nothing changes if nothing is new
     page.write_text("no markers")
     with pytest.raises(FormatError, match="expected a part between"):
-        report.write_report(tmp_path, marginals, None, page, picture)
+        report.write_report(tmp_path, marginals, None, page, log, picture)
 
 
 @pytest.mark.usefixtures("small")
@@ -130,7 +133,7 @@ def test_settings_are_chosen_once_on_validation_rows(tmp_path: Path, monkeypatch
     assert chosen_settings(tmp_path, "fil", "enron")[0].gate == (4,)
     changes["gate"] = [4, 5]
     (tmp_path / "chosen.json").write_text(json.dumps(content))
-    assert "| gate 4 × 5 |" in tables.tried_table(tmp_path / "chosen.json")
+    assert "| gate 4 × 5 |" in search_tables.tried_table(tmp_path / "chosen.json")
     changes["speed"] = 1
     (tmp_path / "chosen.json").write_text(json.dumps(content))
     with pytest.raises(FormatError, match="no setting 'speed'"):
@@ -175,12 +178,12 @@ def test_the_ablation_reads_no_test_row_and_is_done_once(tmp_path: Path, monkeyp
     raw.y[raw.file == 2] = False
     monkeypatch.setattr("experiments.hmlc.tuning.load_raw", lambda name, data=None: raw)
     path = tmp_path / "ablation.json"
-    assert "Nothing yet" in tables.ablation_table(path)
+    assert "Nothing yet" in search_tables.ablation_table(path)
     said: list[str] = []
     for _ in range(2):
         ablate(["enron"], tmp_path, cross=["enron"], say=said.append)
     assert len(said) == 12
-    head, _, row = tables.ablation_table(path).splitlines()
+    head, _, row = search_tables.ablation_table(path).splitlines()
     assert head.count("|") == 14
     assert "| m = 4, k = 2 (cross) |" in head
     assert "| m = 4, 2 gate layers |" in head
@@ -311,7 +314,7 @@ def test_variants_do_not_mix_with_the_campaign(tmp_path: Path) -> None:
     assert found.seeds("enron", "spl") == 0
     assert list(found.variants) == [("enron", "spl", "components2")]
     assert update_ensembles(found, tmp_path, None) == {}
-    assert "| enron | SPL | components2 |" in tables.variants(found)
+    assert "| enron | SPL | components2 |" in search_tables.variants(found)
 
 
 @pytest.mark.usefixtures("small")
@@ -324,8 +327,8 @@ def test_the_gene_ontology_has_a_table(tmp_path: Path) -> None:
 
 
 def test_rank_sum_needs_a_few_values() -> None:
-    assert rank_sum([1.0, 2.0], [3.0, 4.0, 5.0]) is None
-    p = rank_sum([1.0, 2.0, 3.0], [1.0, 2.0, 3.0])
+    assert rank_sum([1.0, 2.0, 3.0, 4.0], [3.0, 4.0, 5.0, 6.0, 7.0]) is None
+    p = rank_sum([1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 2.0, 3.0, 4.0, 5.0])
     assert p is not None
     assert p > 0.9
 

@@ -97,7 +97,7 @@ def test_shares_of_a_step(tmp_path: Path) -> None:
     (row,) = result["rows"]
     assert row["net"] == "costs"
     assert 0 < row["layer"] < row["step"]
-    assert "| cost net, float32 | SPL, two circuits, M = 1 | " in shares.shares_markdown(result)
+    assert "| cost net, float32 | SPL, two circuits, m = 1 | " in shares.shares_markdown(result)
 
 
 def test_larger_grids_and_the_page(tmp_path: Path) -> None:
