@@ -194,7 +194,7 @@ def test_classes_in_one_column() -> None:
 def test_labels_do_not_name_classes() -> None:
     X = np.random.default_rng(0).normal(size=(30, 4))
     column = (X[:, 0] > 0).astype(int)
-    with pytest.raises(sp.LabelError, match=r"one class per row, .* leave out labels=, or pass one column per label"):
+    with pytest.raises(sp.LabelError, match=r"one class per row, .* leave out labels=, or pass a column per label"):
         SPLClassifier(labels=["cat"], epochs=1).fit(X, column)
     assert SPLClassifier(labels=["cat"], epochs=1).fit(X, column[:, None]).labels_ == ("cat",)
     assert SPLClassifier(epochs=1).fit(X, column).labels_ == ("0", "1")

@@ -71,7 +71,7 @@ def new_targets(y: Any, constraint: Any, labels: Any, classes: Any) -> Targets:
             raise LabelError("y has one class per row, but the constraint needs one column per label")
         if labels is not None:
             raise LabelError(
-                "y has one class per row, and its classes are the labels: leave out labels=, or pass one column per label"
+                "y has one class per row, so its classes are the labels: leave out labels=, or pass a column per label"
             )
         column = _column(y, warn=False)  # `table` warns
         known = np.unique(column if classes is None else classes)
