@@ -419,3 +419,18 @@ def test_gene_ontology(shared_data):
     assert circuit.num_edges < 1_500_000
     formula = sp.And(*(sp.Bool(child) >> sp.Bool(parent) for parent, child in edges))
     assert circuit.model_count() == sp.compile(formula, backend="topdown", cache=False).model_count()
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_compiling_keeps_every_option_on_dags(seed: int) -> None:
+    """The family's own circuit is one thing, what `compile` joins of it another."""
+    chance = random.Random(seed)
+    size = chance.randint(3, 7)
+    edges = [(f"n{v}", f"n{u}") for v in range(1, size) for u in chance.sample(range(v), min(v, chance.randint(1, 3)))]
+    for options in ({"nonempty": True}, {"nonempty": True, "mandatory_leaf": True}, {"exclusive_siblings": True}):
+        rules = hierarchy(edges, **options)
+        rows = np.array(list(itertools.product([0, 1], repeat=size)))
+        allowed = rules.evaluate(rows, labels=rules.names)
+        circuit = sp.compile(rules, labels=list(rules.names), cache=False)
+        np.testing.assert_array_equal(circuit.satisfied(rows), allowed)
+        assert circuit.model_count() == allowed.sum()

@@ -117,7 +117,8 @@ def _arrays(
     kinds.append(np.full(len(values), LITERAL, dtype=np.int8))
     literals.append(np.array(values, dtype=np.int64))
     counts.append(np.zeros(len(values), dtype=np.int64))
-    if len(top) != 1:
+    last = size + len(values) - 1
+    if top != [last]:  # a single child need not be the last node, which is the root
         kinds.append(np.array([PRODUCT], dtype=np.int8))
         literals.append(np.zeros(1, dtype=np.int64))
         counts.append(np.array([len(top)], dtype=np.int64))
