@@ -47,7 +47,7 @@ def named_columns(value: Any, names: Sequence[str], what: str, *, missing: float
         Traceback (most recent call last):
         semprola.errors.LabelError: evidence names 'dgo', which is not a label: did you mean 'dog'?
     """
-    found = _columns(value, what)
+    found = columns_by_name(value, what)
     known = set(names)
     for name in found:
         if name not in known:
@@ -68,7 +68,12 @@ def named_rows(value: Any, names: Sequence[str], what: str, *, missing: float | 
         raise LabelError(f"the columns of {what} have different shapes") from None
 
 
-def _columns(value: Any, what: str) -> dict[Any, Any]:
+def columns_by_name(value: Any, what: str) -> dict[Any, Any]:
+    """All columns of named values, see :func:`named_columns`.
+
+    Raises:
+        LabelError: if a name appears twice.
+    """
     if isinstance(value, Mapping):
         return {_text(name): _plain(column, name, what) for name, column in value.items()}
     labels = value.columns if _is_frame(value) else value.index

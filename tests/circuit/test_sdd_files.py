@@ -13,6 +13,7 @@ from circuit_cases import Referee, damaged
 from pysdd.sdd import SddManager
 from pysdd.sdd import Vtree as SddVtree
 
+import semprola as sp
 from semprola.circuit import Circuit, Vtree
 from semprola.circuit.sdd_files import read_sdd, read_vtree, vtree_text, write_vtree
 from semprola.errors import FormatError, LabelError, UnsatisfiableError
@@ -253,3 +254,8 @@ def test_hierarchies_of_the_paper(shared_data: Path, name: str) -> None:
     circuit = read_sdd(folder / f"{name}.sdd", folder / f"{name}.vtree")
     # the authors add a root above all labels: the one extra model is the empty one
     assert circuit.model_count() == int(statistics[name.split("_")[0]]["hier_model_count"]) + 1
+
+
+def test_both_parts_in_one_file_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="need a file each"):
+        sp.compile("a | b").write_sdd(tmp_path / "same", tmp_path / "same")

@@ -42,3 +42,7 @@ def test_what_is_not_one() -> None:
     assert counted_literals(sp.exactly(1, [a, a, b])) is None
     assert counted_literals(sp.exactly(1, [a & b, b])) is None
     assert counted_literals(a | b) is None
+
+
+def test_a_file_without_variables_has_one_model() -> None:
+    assert sp.count(sp.from_dimacs("p cnf 0 0\n")) == 1

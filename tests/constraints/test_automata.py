@@ -132,3 +132,12 @@ def test_missing_library(monkeypatch):
     monkeypatch.setitem(sys.modules, "automata", None)
     with pytest.raises(SemprolaError, match=r"pip install 'semprola\[automata\]'"):
         regex("a", length=1)
+
+
+@pytest.mark.parametrize("times", ["{0}", "{0,0}", "{,0}", "{ 0 , 0 }"])
+def test_a_repetition_of_zero_times_is_refused(times):
+    """automata-lib 9.2 reads it as "at most once"."""
+    pytest.importorskip("automata")
+    with pytest.raises(sp.ParseError, match="repeats something zero times: leave that part of the pattern out"):
+        sp.constraints.regex(f"ba{times}", length=2, alphabet="ab")
+    assert sp.compile(sp.constraints.regex("ba{0,10}", length=2, alphabet="ab")).model_count() == 1

@@ -4,6 +4,7 @@ import math
 
 import pytest
 
+import semprola as sp
 from semprola.constraints import cardinality, one_hot
 from semprola.errors import LabelError
 
@@ -96,3 +97,12 @@ def test_one_hot_errors():
         one_hot()
     with pytest.raises(LabelError, match="group 2: there must be at least one label"):
         one_hot(["a"], [])
+
+
+@pytest.mark.parametrize("bounds", [{"exactly": 3}, {"at_least": 3}, {"at_least": 2, "at_most": 1}])
+def test_bounds_that_cannot_hold_leave_no_model(bounds):
+    rules = sp.constraints.cardinality(["a", "b"], **bounds)
+    with pytest.raises(sp.UnsatisfiableError):
+        sp.compile(rules)
+    assert sp.count(rules) == sp.count(rules & sp.Bool("c")) == 0
+    assert sp.compile(~rules).model_count() == 4

@@ -9,6 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+import semprola as sp
 from semprola.constraints import linear
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
 
@@ -106,3 +107,8 @@ def test_short_clauses_say_the_same(op):
             assert holds == rule.evaluate(rows).tolist()
     assert written > 20
     assert linear({f"x{i}": 1 for i in range(30)}, "<=", 9).as_clauses() is None
+
+
+def test_a_number_of_less_precision_is_what_it_prints_as():
+    assert sp.constraints.linear({"a": np.float32(0.1)}, "<=", 0.1).evaluate({"a": 1})
+    assert sp.constraints.linear({"a": np.float16(0.1)}, "==", np.float64(0.1)).evaluate({"a": 1})

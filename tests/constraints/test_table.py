@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 
+import semprola as sp
 from semprola.constraints import table
 from semprola.errors import LabelError
 
@@ -61,3 +62,11 @@ def test_errors(rows, error, words):
     with pytest.raises(error, match=words) as caught:
         table(rows, labels=["a", "b"])
     assert "\n" not in str(caught.value)
+
+
+def test_a_data_frame_is_matched_by_its_names():
+    pandas = pytest.importorskip("pandas")
+    rules = sp.constraints.table(pandas.DataFrame({"a": [1], "b": [0]}), labels=["b", "a"])
+    assert rules.evaluate({"a": 1, "b": 0})
+    with pytest.raises(sp.LabelError, match="table has no column 'c'"):
+        sp.constraints.table(pandas.DataFrame({"a": [1], "b": [0]}), labels=["a", "b", "c"])

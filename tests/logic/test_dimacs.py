@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import semprola as sp
 from semprola.errors import FormatError, PropertyError
 from semprola.logic import Bool, Cnf, from_dimacs, parse, to_dimacs, write_dimacs
 
@@ -276,3 +277,9 @@ def test_published_counts_by_enumeration(shared_data: Path) -> None:
     rows = ((np.arange(2**20)[:, None] >> np.arange(20)) & 1).astype(bool)
     name, path = next((name, folder / "uf20" / name) for name in counts if (folder / "uf20" / name).exists())
     assert int(from_dimacs(path).evaluate(rows).sum()) == int(counts[name])
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "a.cnf"
+    path.write_bytes(b"\xef\xbb\xbfp cnf 2 1\n1 2 0\n")
+    assert sp.compile(sp.from_dimacs(path)).model_count() == 3

@@ -163,3 +163,12 @@ def test_cnf_against_the_formula_of_its_clauses() -> None:
         expected = cnf.to_formula().evaluate(rows, labels=cnf.labels())
         assert (cnf.evaluate(rows) == expected).all()
         assert ((~cnf | Bool("3")).evaluate(rows, labels=cnf.labels()) == (~expected | (rows[:, 2] == 1))).all()
+
+
+def test_a_data_frame_is_matched_by_name_whatever_labels_say() -> None:
+    pandas = pytest.importorskip("pandas")
+    rules, frame = parse("a -> b"), pandas.DataFrame({"b": [0, 1], "a": [1, 1], "other": [5, 6]})
+    assert rules.evaluate(frame).tolist() == rules.evaluate(frame, labels=["a", "b"]).tolist() == [False, True]
+    assert not rules.evaluate(pandas.Series({"b": 0, "a": 1}))
+    with pytest.raises(LabelError, match="rows has the column 'a' twice"):
+        rules.evaluate(pandas.DataFrame([[1, 0, 1]], columns=list("aba")))

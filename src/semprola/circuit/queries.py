@@ -70,7 +70,7 @@ def enumerate_models(
     circuit: Circuit, limit: int | None = None, given: Mapping[str, Any] | None = None
 ) -> npt.NDArray[np.uint8]:
     """Models as rows of 0/1; see :meth:`Circuit.enumerate`."""
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int | np.integer) or limit < 0):
         raise ValueError(f"limit must be a whole number of models, not {limit!r}")
     if given is not None:
         try:
@@ -78,16 +78,18 @@ def enumerate_models(
         except UnsatisfiableError:
             return np.zeros((0, circuit.num_labels), np.uint8)
     width = circuit.num_variables
-    if limit is None:
+    if limit is None or int(limit) * max(1, width) > _MOST_BYTES:
         count = model_count(circuit)
-        if count * max(1, width) > _MOST_BYTES:
-            raise IntractableError(f"the circuit has {_approximately(count)} models: pass limit= to list some of them")
-        limit = count
+        wanted = count if limit is None else min(count, int(limit))
+        if wanted * max(1, width) > _MOST_BYTES:
+            less = "pass limit= to list some of them" if limit is None else "pass a smaller limit="
+            raise IntractableError(f"the circuit has {_approximately(count)} models: {less}")
+        limit = wanted
     if limit == 0:
         return np.zeros((0, width), np.uint8)
     from semprola.circuit.transforms import smooth
 
-    return _listed_models(smooth(circuit, np.ones(width, bool)), limit)
+    return _listed_models(smooth(circuit, np.ones(width, bool)), int(limit))
 
 
 def _listed_models(circuit: Circuit, limit: int) -> npt.NDArray[np.uint8]:

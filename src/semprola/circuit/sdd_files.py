@@ -101,6 +101,8 @@ def write_sdd(circuit: Circuit, sdd_path: str | Path, vtree_path: str | Path, vt
     """See :meth:`Circuit.write_sdd`."""
     if circuit.num_variables == 0:
         raise ValueError("a circuit without variables has no vtree, so it cannot be written as an SDD")
+    if Path(sdd_path).absolute() == Path(vtree_path).absolute():
+        raise ValueError(f"the diagram and the vtree need a file each, not both {str(sdd_path)!r}")
     chosen = vtree or circuit.vtree or Vtree.right_linear(circuit.order_of_appearance())
     if chosen.num_variables != circuit.num_variables:
         raise ValueError(f"the vtree has {chosen.num_variables} variables, the circuit {circuit.num_variables}")

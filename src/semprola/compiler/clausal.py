@@ -90,7 +90,7 @@ def circuit_of(made: Ddnnf, names: Sequence[str], variables: npt.NDArray[np.int6
         variables: the label of each variable; by default variable v is label v - 1.
     """
     literal = made.literal
-    if variables is not None:
+    if variables is not None and len(variables):
         literal = (np.sign(literal) * (variables[np.maximum(np.abs(literal), 1) - 1] + 1)).astype(np.int32)
     return Circuit(names, (), made.kind, literal, made.child_start, made.children)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ from semprola.errors import LabelError, ParseError, SemprolaError, Unsatisfiable
 from semprola.logic.messages import brief
 
 _ENCODINGS = ("one-hot", "binary")
+_NO_TIMES = re.compile(r"\{\s*(?:0+\s*(?:,\s*0+\s*)?|,\s*0+\s*)\}")
+"""A repetition of zero times, which automata-lib takes for "at most once"."""
 States = frozenset[int]
 Table = tuple[tuple[States, ...], ...]
 
@@ -50,6 +53,8 @@ def regex(
     """
     if not isinstance(pattern, str):
         raise ParseError(f"regex: the pattern must be a string, not {type(pattern).__name__}")
+    if never := _NO_TIMES.search(pattern):
+        raise ParseError(f"regex: {never[0]} repeats something zero times: leave that part of the pattern out")
     symbols = None if alphabet is None else label_names(list(alphabet), "regex alphabet")
     library = _library("regex")
     try:

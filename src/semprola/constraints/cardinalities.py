@@ -109,7 +109,10 @@ class Cardinality(Family):
         return f"cardinality({len(self.names)} labels, {self.lowest} to {self.highest}{layout})"
 
     def as_rules(self) -> tuple[Formula, ...]:
-        return (count(self.lowest, self.highest, self.names),)
+        if self.lowest <= self.highest:
+            return (count(self.lowest, self.highest, self.names),)
+        # bounds that cannot hold, as rules that mention the labels
+        return count(1, len(self.names), self.names), count(0, 0, self.names)
 
     def evaluate_columns(self, columns: Mapping[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
         total = np.zeros(rows, np.int64)

@@ -291,7 +291,8 @@ def _reach(weights: list[int]) -> tuple[list[int], list[int]]:
 
 def _exact(value: Any, what: str) -> Fraction:
     if hasattr(value, "item") and not isinstance(value, Rational):
-        value = value.item()  # numpy and torch scalars
+        # numpy and torch scalars; a numpy number of less precision prints as fewer digits than the float it becomes
+        value = float(str(value)) if isinstance(value, np.floating) else value.item()
     if isinstance(value, int | Rational | Decimal | float) and not isinstance(value, bool):
         try:
             return Fraction(repr(value)) if isinstance(value, float) else Fraction(value)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from semprola._names import is_named, named_rows
 from semprola.circuit import Circuit
 from semprola.compiler.budget import Budget
 from semprola.compiler.diagram import Diagram
@@ -43,6 +44,8 @@ def table(rows: Any, *, labels: Iterable[str]) -> Table:
         array([ True, False])
     """
     names = label_names(labels, "table")
+    if is_named(rows):
+        rows = named_rows(rows, names, "table")
     if hasattr(rows, "detach"):
         rows = rows.detach().cpu().numpy()
     try:

@@ -7,6 +7,7 @@ Three dialects are read: plain DIMACS, SATLIB (a ``%`` ends the clauses), and th
 from __future__ import annotations
 
 import bz2
+import codecs
 import gzip
 import io
 import lzma
@@ -112,7 +113,7 @@ def _contents(path: str) -> IO[str]:
     if len(data) > _MAX_BYTES:
         raise FormatError(f"{_one_line(path)}: more than 2 GiB of text; no compiler would finish on it")
     # Comments may be in any encoding; everything else must be ASCII, which is checked.
-    return io.StringIO(data.decode("latin-1"))
+    return io.StringIO(data.removeprefix(codecs.BOM_UTF8).decode("latin-1"))
 
 
 def _one_line(text: str) -> str:

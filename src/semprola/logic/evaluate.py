@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semprola._names import is_named, named_rows
+from semprola._names import columns_by_name, is_named, named_rows
 from semprola.errors import LabelError, SemprolaError
 from semprola.logic.formula import Formula, Kind
 from semprola.logic.leaf import Leaf
@@ -29,12 +29,13 @@ def evaluate(formula: Formula, rows: Any, labels: Sequence[str] | None = None) -
         if labels is not None:
             raise TypeError("labels= names the columns of an array; a mapping carries its own names")
         return _evaluate_mapping(formula, rows)
-    if is_named(rows) and labels is None:
-        # a data frame: find its columns by name, and leave out those that the formula does not mention
-        columns = {str(name): name for name in getattr(rows, "columns", ())}
-        wanted = [name for name in formula.labels() if name in columns]
-        labels = _column_names(formula, wanted)
-        rows = named_rows({name: rows[columns[name]] for name in wanted}, wanted, "rows")
+    if is_named(rows):
+        # a data frame or a series: entries are found by name, and those that the formula does not mention are left out
+        if labels is not None:
+            _column_names(formula, labels)
+        found = columns_by_name(rows, "rows")
+        labels = _column_names(formula, [name for name in formula.labels() if name in found])
+        rows = named_rows({name: found[name] for name in labels}, labels, "rows")
     ones = _checked_bits(rows, names := _column_names(formula, labels), labels is None)
     is_tensor = _is_tensor(ones)
     bits: Column = ones.detach().cpu().numpy() if is_tensor else ones
