@@ -251,3 +251,27 @@ def test_prediction_sets(tmp_path: Path) -> None:
     assert [len(found) for found in again.predict_sets(X[500:])] == [
         len(found) for found in fitted.predict_sets(X[500:])
     ]
+
+
+@pytest.mark.parametrize("device", ["nodev", "", "meta", 3.5])
+def test_a_device_that_is_not_there(device: Any) -> None:
+    X, y = data(30)
+    for call in (model(device=device).fit, model(device=device).partial_fit):
+        with pytest.raises(ValueError, match=r"^device .* cannot be used here: .*: try device 'cpu'$"):
+            call(X, y)
+    fitted = model(epochs=1).fit(X, y)
+    with pytest.raises(ValueError, match=r"^device .* cannot be used here"):
+        fitted.set_params(device=device).predict(X)
+
+
+def test_a_model_is_saved_whole_when_its_rules_file_is_gone(tmp_path: Path) -> None:
+    pytest.importorskip("safetensors")
+    X, y = data(30)
+    path = tmp_path / "rules.txt"
+    path.write_text(RULES)
+    fitted = SPLClassifier(str(path), LABELS, epochs=1, random_state=0).fit(X, y)
+    path.unlink()
+    sp.save(fitted, tmp_path / "model")
+    loaded = sp.load(tmp_path / "model")
+    assert loaded.constraint.model_count() == len(STATES)
+    np.testing.assert_array_equal(loaded.predict(X), fitted.predict(X))

@@ -48,7 +48,14 @@ def test_a_table_a_report_and_json(table: Path, tmp_path: Path) -> None:
         (["--rules", "cat -> (animal"], "is never closed"),
         (["--methods", "svm"], "no method 'svm'"),
         (["--hidden", "wide"], "--hidden takes widths"),
-        (["--rules", "animal -> cat"], "rows break the rules"),
+        (["--rules", "animal -> cat"], "rows break the rules: "),
+        (["--rules", "animal -> cat"], "animal -> cat (animal=1, cat=0); "),
+        (["--rules", "animal -> cat"], "(--skip-inconsistent leaves them out)"),
+        (["--rules", ""], "there is no rule in ''"),
+        (["--rules", "norules.txt"], "norules.txt: there is no such file"),
+        (["--labels", ""], "--labels names no column"),
+        (["--ignore", "zzz"], "there is no column 'zzz'"),
+        (["--seed", "-1"], "--seed"),
     ],
 )
 def test_bad_input_is_one_line(table: Path, tmp_path: Path, change: list[str], message: str) -> None:
@@ -57,3 +64,17 @@ def test_bad_input_is_one_line(table: Path, tmp_path: Path, change: list[str], m
     answer = invoke(str(table), *[word for pair in words.items() for word in pair])
     assert answer.exit_code == 2
     assert message in answer.output
+
+
+def test_rows_that_break_the_rules_are_named_by_line(table: Path, tmp_path: Path) -> None:
+    lines = table.read_text().splitlines()
+    lines.insert(3, "0.1,red,1,0")
+    table.write_text("\n".join(lines) + "\n")
+    words = [str(table), "--labels", "cat,animal", "--rules", str(tmp_path / "rules.txt"), "--methods", "fil"]
+    words += ["--folds", "2", "--epochs", "1", "--hidden", "8", "--out", str(tmp_path / "out")]
+    found = f"1 of 61 rows break the rules: {table}:4: cat -> animal (cat=1, animal=0)"
+    assert invoke(*words).stderr == f"error: {found} (--skip-inconsistent leaves them out)\n"
+    answer = invoke(*words, "--skip-inconsistent")
+    assert answer.exit_code == 0, answer.output
+    assert f"left out: {found}" in answer.stderr
+    assert json.loads(invoke(*words, "--skip-inconsistent", "--json").stdout)["about"]["rows"] == 60

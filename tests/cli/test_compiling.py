@@ -117,11 +117,19 @@ def test_cache(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         (["check", "a | b", "short.csv"], "short.csv:1: there is no column 'b'; the file has a"),
         (["check", "a | b", "nothing.csv"], "No such file"),
         (["count", "bad.csv"], "unknown kind of file"),
+        (["check", "a | b", "long.csv"], "long.csv:3: has 3 values, but line 1 names 2 columns"),
+        (["check", "a", "few.csv"], "few.csv:2: has 1 values, but line 1 names 2 columns"),
+        (["count", "rulesdir"], "rulesdir: this is a folder, not a file with rules"),
+        (["check", "."], ".: this is a folder"),
+        (["count", ""], "expected a formula"),
     ],
 )
 def test_bad_input(run: Any, words: list[str], message: str) -> None:
     Path("bad.csv").write_text("a,b\n1,x\n")
     Path("short.csv").write_text("a\n1\n")
+    Path("long.csv").write_text("a,b\n1,1\n1,1,1\n")
+    Path("few.csv").write_text("a,b\n1\n")
+    Path("rulesdir").mkdir()
     answer = run(*words)
     assert answer.exit_code == 2
     assert message in answer.stderr
@@ -185,7 +193,7 @@ _STRUCTURED = np.zeros(3, dtype=[("a", "i4"), ("b", "f8")])
         ("huge.csv", b'a,b\n1,"' + b"0" * 200_000, "huge.csv:2: not CSV: a field has more than 131072 characters"),
         ("empty.npy", b"", "empty.npy: the file is empty"),
         ("damaged.npy", b"\x93NUMPY\x01\x00\x05\x00{abc}", "damaged.npy: not a NumPy array"),
-        ("text.npy", b"a,b\n1,0\n", "text.npy: not a NumPy array"),
+        ("text.npy", b"a,b\n1,0\n", "text.npy: not a NumPy array; it looks like text, such as CSV"),
     ],
 )
 def test_files_that_are_something_else(run: Any, name: str, content: bytes, message: str) -> None:

@@ -157,6 +157,33 @@ def test_labels_that_are_not_observed(run: Any) -> None:
     assert json.loads(answer.stdout)["labels right"] > 75
 
 
+def test_figures_without_an_observed_label_are_not_known(run: Any) -> None:
+    Path("na.csv").write_text("x,y\n1,1\n2,\n3,0\n4,\n5,\n6,1\n7,\n8,\n9,\n10,\n")
+    words = ["train", "na.csv", "--labels", "y", "--epochs", "1", "--out", "m"]
+    answer = run(*words, "--json")
+    assert answer.exit_code == 0, answer.output
+    figures = json.loads(answer.stdout, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
+    assert figures["held-out rows"] == 2
+    scores = ["exact match", "labels right", "area under precision-recall", "calibration error of labels"]
+    assert [figures[name] for name in [*scores, "calibration error of predictions"]] == [None] * 5
+    assert "NaN" not in Path("m/model.json").read_text()
+    text = run(*words).stdout
+    assert text.count("not known") == 5, text
+
+
+def test_held_out_rows_without_an_observed_label_do_not_count(run: Any) -> None:
+    from semprola.cli.train_work import _figures
+
+    class Ones:
+        predict = staticmethod(lambda X: np.ones((len(X), 1), np.int64))
+        predict_proba = staticmethod(lambda X: np.ones((len(X), 1)))
+        top_k = staticmethod(lambda X, k: (np.ones((len(X), 1, 1)), np.ones((len(X), 1))))
+
+    figures = _figures(Ones(), np.zeros((4, 1)), np.array([[1], [0], [np.nan], [np.nan]], np.float32))  # type: ignore[arg-type]
+    assert (figures["held-out rows"], figures["exact match"], figures["labels right"]) == (4, 50.0, 50.0)
+    assert figures["calibration error of predictions"] == 50.0
+
+
 def test_evidence_and_explanations(run: Any) -> None:
     write_csv("animals.csv", table(300))
     assert train(run, "animals.csv").exit_code == 0
@@ -223,10 +250,22 @@ def test_explanations_are_what_the_distribution_says(run: Any) -> None:
         (["--layer", "triple"], "layer must be 'single' or 'product'"),
         (["--rules", "cat -> -> dog"], "expected"),
         (["--rules", "cat & ~cat"], "no model"),
+        (["--rules", ""], "there is no rule in ''"),
+        (["--rules", "empty.txt"], "empty.txt: there is no rule in it"),
+        (["--rules", "comments.txt"], "comments.txt: there is no rule in it, only comments"),
+        (["--rules", "norules.txt"], "norules.txt: there is no such file"),
+        (["--rules", "rulesdir"], "rulesdir: this is a folder"),
+        (["--device", "nodev"], "device 'nodev' cannot be used"),
+        (["--device", ""], "device '' cannot be used"),
+        (["--seed", "-1"], "--seed"),
+        (["--seed", "4294967296"], "--seed"),
     ],
 )
 def test_bad_options(run: Any, words: list[str], message: str) -> None:
     write_csv("animals.csv", table(30))
+    Path("empty.txt").write_text("")
+    Path("comments.txt").write_text("# cat -> animal\n")
+    Path("rulesdir").mkdir()
     answer = train(run, "animals.csv", *words)
     assert answer.exit_code == 2, answer.output
     assert message in answer.stderr
@@ -262,6 +301,8 @@ def test_bad_tables(run: Any) -> None:
         answer = train(run, "missing-" + name)
         assert answer.exit_code == 2
         assert "No such file" in answer.stderr
+    Path("text.npz").write_text("a,cat\n1,0\n")
+    assert train(run, "text.npz").stderr == "error: text.npz: not an npz archive; it looks like text, such as CSV\n"
 
 
 def test_rows_that_break_the_rules_can_be_left_out(run: Any) -> None:

@@ -136,3 +136,11 @@ def test_hmcnn_wants_a_hierarchy_over_all_labels() -> None:
     rules = sp.parse("a -> b")
     with pytest.raises(PropertyError, match="'c' is in none of its rules"):
         build_method("hmcnn", torch.nn.Identity(), 2, rules, sp.compile(rules, labels=["a", "b", "c"]))
+
+
+def test_an_area_without_a_positive_label_is_not_known(tmp_path: Path) -> None:
+    x, _ = data(20)
+    result = sp.compare_methods(x, np.zeros((20, 2)), "cat -> animal", methods=["fil"], folds=2, epochs=1)
+    assert [fold["auprc"] for fold in result.rows[0]["folds"]] == [None, None]
+    write_report(result, tmp_path / "report.html")
+    assert "NaN" not in (tmp_path / "report.json").read_text()

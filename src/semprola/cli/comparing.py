@@ -21,7 +21,9 @@ def compare_command(
     folds: Annotated[int, typer.Option(help="number of folds; each is held out once", min=2)] = 3,
     epochs: Annotated[int, typer.Option(help="largest number of passes over the rows", min=1)] = 60,
     components: Annotated[int, typer.Option(help="mixture components of the SPLs", min=1)] = 1,
-    seed: Annotated[int, typer.Option(help="random seed for folds, parameters and the order of rows")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="random seed for folds, parameters and the order of rows", min=0, max=2**32 - 1)
+    ] = 0,
     out: Annotated[Path, typer.Option("--out", "-o", help="folder for the report and finished folds")] = Path(
         "compare"
     ),
@@ -39,17 +41,21 @@ def compare_command(
     """
     import numpy as np
 
+    from semprola.cli.breaking import without_broken
     from semprola.cli.features import Features
     from semprola.cli.frames import read_frame
     from semprola.comparison import compare_methods
     from semprola.comparison.report import write_report
-    from semprola.errors import FormatError
+    from semprola.errors import FormatError, LabelError
     from semprola.logic import And, Formula
     from semprola.training.rules import read_rules
 
     names = _words(labels)
+    if not names:
+        raise LabelError("--labels names no column")
     frame = read_frame(data)
     frame.require(names)
+    frame.require(_words(ignore))
     read = read_rules(rules)
     formulas = [rule for rule in read if isinstance(rule, Formula)]
     if len(formulas) < len(read):
@@ -57,12 +63,15 @@ def compare_command(
     y = np.stack([frame.binary(name) for name in names], axis=1)
     if np.isnan(y).any():
         raise FormatError(f"{data}: labels are missing; a comparison needs all of them")
+    formula = formulas[0] if len(formulas) == 1 else And(formulas)
+    wrong = ~np.asarray(formula.evaluate(y, names), bool)
+    frame, y = without_broken(frame, y, wrong, names, formulas, skip=skip_inconsistent, quiet=as_json)
     used = [name for name in frame.columns if name not in {*names, *_words(ignore)}]
     keep(f"finished folds are in {out / 'folds'}; repeat the command to continue")
     result = compare_methods(
         Features.of(frame, used).table(frame),
         y,
-        formulas[0] if len(formulas) == 1 else And(formulas),
+        formula,
         labels=names,
         methods=_words(methods) or None,
         hidden=[_whole(word) for word in _words(hidden)],
@@ -70,7 +79,6 @@ def compare_command(
         epochs=epochs,
         components=components,
         seed=seed,
-        skip_inconsistent=skip_inconsistent,
         out=out / "folds",
         say=None if as_json else lambda line: print(line, file=sys.stderr, flush=True),
     )

@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semprola.cli.arff import read_arff
-from semprola.cli.tables import find_columns, read_csv
+from semprola.cli.guessing import guess_beginning, read_beginning
+from semprola.cli.tables import find_columns, read_csv, require_width
 from semprola.errors import FormatError, SemprolaError
 
 MISSING = ("", "?", "na", "nan", "null", "none")
@@ -108,9 +109,7 @@ def _read_csv(path: Path) -> Frame:
     unnamed = [i + 1 for i, name in enumerate(header) if not name]
     if unnamed:
         raise FormatError(f"{path}:1: column {unnamed[0]} has no name; the first line must name the columns")
-    for number, line in lines:
-        if len(line) != len(header):
-            raise FormatError(f"{path}:{number}: has {len(line)} values, but line 1 names {len(header)} columns")
+    require_width(path, len(header), lines)
     columns = {name: _texts([line[i] for _, line in lines]) for i, name in enumerate(header)}
     return Frame(path, columns, [number for number, _ in lines], "line")
 
@@ -138,6 +137,9 @@ def _read_parquet(path: Path) -> Frame:
 
 
 def _read_npz(path: Path) -> Frame:
+    beginning = read_beginning(path)
+    if beginning and not beginning.startswith((b"PK", b"\x93NUMPY")):
+        raise FormatError(f"{path}: not an npz archive; {guess_beginning(beginning)}")
     try:
         with np.load(path, allow_pickle=False) as archive:
             arrays = {name: archive[name] for name in archive.files}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from pathlib import Path
 
 from semprola.errors import FormatError
@@ -22,6 +23,8 @@ _BEGINNINGS = (
     (b"\xff\xfe", "UTF-16 text: save it as UTF-8"),
     (b"\xfe\xff", "UTF-16 text: save it as UTF-8"),
 )
+_ENOUGH = 4096
+"""Number of bytes at the beginning of a file that tell what it is."""
 
 
 def read_text(path: str | Path) -> str:
@@ -47,6 +50,26 @@ def read_text(path: str | Path) -> str:
     return text
 
 
+def read_beginning(path: Path) -> bytes:
+    """The first bytes of a file, which tell what it is.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    with open(path, "rb") as file:
+        return file.read(_ENOUGH)
+
+
+def guess_beginning(beginning: bytes) -> str:
+    """What a file that should not be text seems to be, from its first bytes.
+
+    Example:
+        >>> guess_beginning(b"a,b\\n1,0\\n")
+        'it looks like text, such as CSV'
+    """
+    return "it looks like text, such as CSV" if _is_text(beginning) else guess(beginning)
+
+
 def guess(content: bytes) -> str:
     """What a file that is not text seems to be.
 
@@ -59,8 +82,8 @@ def guess(content: bytes) -> str:
             return f"it looks like {kind}"
     if content[1:2] == b"\0" or content[:1] == b"\0":
         return "it looks like UTF-16 text without a mark, or like binary data"
-    high = sum(byte >= 0x80 for byte in content[:4096])
-    if b"\0" not in content[:4096] and high < 0.3 * len(content[:4096]):
+    high = sum(byte >= 0x80 for byte in content[:_ENOUGH])
+    if b"\0" not in content[:_ENOUGH] and high < 0.3 * len(content[:_ENOUGH]):
         return "it looks like Latin-1 or Windows text: save it as UTF-8"
     return "it looks like binary data"
 
@@ -75,6 +98,14 @@ def guess_separator(line: str) -> str | None:
     counts = {separator: line.count(separator) for separator in (";", "\t", "|", " ")}
     best = max(counts, key=lambda separator: counts[separator])
     return best if counts[best] > line.count(",") else None
+
+
+def _is_text(content: bytes) -> bool:
+    try:
+        codecs.getincrementaldecoder("utf-8")().decode(content)  # the last character may be cut off
+    except UnicodeDecodeError:
+        return False
+    return b"\0" not in content
 
 
 def _at(content: bytes, place: int) -> str:

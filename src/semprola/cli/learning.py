@@ -10,6 +10,7 @@ import typer
 from semprola.cli.output import emit, keep
 
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
+JsonLines = Annotated[bool, typer.Option("--json", help="print one JSON object per row, each on its own line")]
 Skip = Annotated[bool, typer.Option("--skip-inconsistent", help="leave out rows that break the rules")]
 
 
@@ -30,7 +31,9 @@ def train_command(
     dropout: Annotated[float, typer.Option(help="share of hidden units left out in training")] = 0.0,
     patience: Annotated[int, typer.Option(help="epochs without progress before training stops", min=1)] = 15,
     held_out: Annotated[float, typer.Option(help="share of the rows kept for the final scores")] = 0.2,
-    seed: Annotated[int, typer.Option(help="random seed for parameters and the order of rows")] = 0,
+    seed: Annotated[
+        int, typer.Option(help="random seed for parameters and the order of rows", min=0, max=2**32 - 1)
+    ] = 0,
     device: Annotated[str | None, typer.Option(help="device to train on, such as cuda")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="continue where an interrupted call stopped")] = False,
     skip_inconsistent: Skip = False,
@@ -83,7 +86,7 @@ def predict_command(
     evidence: Annotated[str, typer.Option(help="comma-separated: label columns whose values are known")] = "",
     explain: Annotated[bool, typer.Option("--explain", help="say what follows if each label is flipped")] = False,
     skip_inconsistent: Skip = False,
-    as_json: Json = False,
+    as_json: JsonLines = False,
 ) -> None:
     """Predict labels with their probabilities; every prediction obeys the rules.
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,17 +15,18 @@ _kept = ["nothing was written"]
 def emit(result: Mapping[str, Any], as_json: bool) -> None:
     """Print a result: one JSON object for machines, or one line per entry.
 
+    What is not known (None or NaN) is null in JSON, which has no NaN and no infinity, and "not known" in a line.
+
     Args:
         result: names and values.
         as_json: whether to print JSON.
     """
     if as_json:
-        typer.echo(json.dumps(dict(result), default=str))
+        typer.echo(json.dumps(_finite(dict(result)), default=str, allow_nan=False))
         return
     width = max(map(len, result), default=0)
     for name, value in result.items():
-        shown = f"{value:.3g} s" if name == "seconds" else value
-        typer.echo(f"{name:<{width}}  {shown}")
+        typer.echo(f"{name:<{width}}  {_shown(name, value)}")
 
 
 def keep(text: str) -> None:
@@ -35,3 +37,18 @@ def keep(text: str) -> None:
 def kept() -> str:
     """What has been written so far, in words."""
     return _kept[0]
+
+
+def _finite(value: Any) -> Any:
+    """The value with None in place of every NaN and infinity in it."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {name: _finite(part) for name, part in value.items()}
+    return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
+
+
+def _shown(name: str, value: Any) -> Any:
+    if value is None or (isinstance(value, float) and math.isnan(value)):
+        return "not known"
+    return f"{value:.3g} s" if name == "seconds" else value

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from semprola._sources import CLAUSES, TEXTS, file_kind, find_file
 from semprola.circuit import Circuit
 from semprola.circuit.nnf_files import read_nnf
 from semprola.circuit.sdd_files import read_sdd
@@ -12,9 +13,7 @@ from semprola.errors import FormatError, ParseError
 from semprola.logic import And, Formula, from_dimacs, parse
 from semprola.logic.rules import parse_rules
 
-_TEXTS = (".txt", ".formula")
-_CLAUSES = (".cnf", ".dimacs", ".wcnf")
-_PACKED = (".gz", ".xz", ".bz2")
+_KNOWN = (*CLAUSES, *TEXTS, ".sp", ".nnf", ".sdd")
 
 
 def read_constraint(source: str, vtree: Path | None = None) -> Formula | Circuit:
@@ -26,22 +25,14 @@ def read_constraint(source: str, vtree: Path | None = None) -> Formula | Circuit
         vtree: the vtree of an .sdd file; by default the file of the same name with suffix .vtree.
 
     Raises:
-        FormatError: the file does not exist, or does not have the format of its suffix.
+        FormatError: the file does not exist, is a folder, or does not have the format of its suffix.
         ParseError: the text is not a formula.
     """
-    path = Path(source)
-    suffixes = [suffix.lower() for suffix in path.suffixes]
-    kind = next((s for s in reversed(suffixes) if s not in _PACKED), "")
-    known = (*_CLAUSES, *_TEXTS, ".sp", ".nnf", ".sdd")
-    try:
-        is_file = path.is_file()
-    except (OSError, ValueError):
-        is_file = False
-    if not is_file:
-        if kind in known and " " not in source:
-            raise FormatError(f"{source}: there is no such file")
+    path = find_file(source, _KNOWN)
+    if path is None:
         return parse(source)
-    if kind in _CLAUSES:
+    kind = file_kind(path)
+    if kind in CLAUSES:
         return from_dimacs(path)
     if kind == ".sp":
         return Circuit.load(path)
@@ -49,9 +40,9 @@ def read_constraint(source: str, vtree: Path | None = None) -> Formula | Circuit
         return read_nnf(path)
     if kind == ".sdd":
         return read_sdd(path, vtree or path.with_suffix(".vtree"))
-    if kind in _TEXTS:
+    if kind in TEXTS:
         return _parse_file(path)
-    raise FormatError(f"{source}: unknown kind of file; give one of {', '.join(known)}")
+    raise FormatError(f"{source}: unknown kind of file; give one of {', '.join(_KNOWN)}")
 
 
 def _parse_file(path: Path) -> Formula:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semprola.cli.guessing import guess_separator, read_text
+from semprola.cli.guessing import guess_beginning, guess_separator, read_beginning, read_text
 from semprola.errors import FormatError
 
 
@@ -26,17 +26,19 @@ def read_binary_rows(path: Path, names: Sequence[str]) -> NDArray[np.uint8]:
         0/1 [rows, names]
 
     Raises:
-        FormatError: the file has another format, a column is missing or occurs twice, or a value is not 0 or 1.
+        FormatError: the file has another format, a column is missing or occurs twice, a line has too many or too few
+            values, or a value is not 0 or 1.
         OSError: the file cannot be read.
     """
     if path.suffix.lower() == ".npy":
         return _binary(read_array(path, len(names)), path, names)
     header, lines = read_csv(path)
     place = find_columns(path, header, names)
+    require_width(path, len(header), lines)
     table = np.zeros((len(lines), len(names)), dtype=np.uint8)
     for row, (number, line) in enumerate(lines):
         for column, (name, at) in enumerate(zip(names, place, strict=True)):
-            word = line[at].strip() if at < len(line) else ""
+            word = line[at].strip()
             if word not in ("0", "1"):
                 raise FormatError(f"{path}:{number}: column {name!r} must be 0 or 1, not {word[:24]!r}")
             table[row, column] = word == "1"
@@ -85,6 +87,17 @@ def find_columns(path: Path, header: Sequence[str], names: Sequence[str]) -> lis
     raise FormatError(f"{path}:1: there is no column {missing[0]!r}; the file has {has[:120]}")
 
 
+def require_width(path: Path, width: int, lines: Sequence[tuple[int, Sequence[str]]]) -> None:
+    """Refuse lines that have more or fewer values than the first line has names.
+
+    Raises:
+        FormatError: there is such a line; the message names it.
+    """
+    for number, line in lines:
+        if len(line) != width:
+            raise FormatError(f"{path}:{number}: has {len(line)} values, but line 1 names {width} columns")
+
+
 def read_array(path: Path, columns: int) -> NDArray[Any]:
     """A .npy array of numbers [rows, columns].
 
@@ -94,6 +107,9 @@ def read_array(path: Path, columns: int) -> NDArray[Any]:
     """
     if path.stat().st_size == 0:
         raise FormatError(f"{path}: the file is empty")
+    beginning = read_beginning(path)
+    if not beginning.startswith((b"\x93NUMPY", b"PK")):
+        raise FormatError(f"{path}: not a NumPy array; {guess_beginning(beginning)}")
     try:
         # a memory map, so that a header that promises terabytes is noticed before memory is allocated
         table = np.load(path, mmap_mode="r", allow_pickle=False)

@@ -11,17 +11,23 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from semprola.cli.breaking import without_broken
 from semprola.cli.features import Features
 from semprola.cli.frames import Frame, read_frame
-from semprola.distributions import violations
-from semprola.errors import FormatError, LabelError, SemprolaError
+from semprola.errors import FormatError, LabelError
 from semprola.logic import Formula
 from semprola.saving import save
 from semprola.sklearn import SPLClassifier
 from semprola.training.metrics import auprc, calibration_error, hamming, observed_exact
 from semprola.training.rules import compile_rules, read_rules
 
-_SHOWN = 3
+_SCORES = (
+    "exact match",
+    "labels right",
+    "area under precision-recall",
+    "calibration error of labels",
+    "calibration error of predictions",
+)
 
 
 @dataclass(frozen=True)
@@ -110,32 +116,7 @@ def _consistent(
     model = SPLClassifier(circuit, request.labels)
     model.circuit_ = circuit
     wrong = model.broken_rows(y)
-    if not wrong.any():
-        return frame, y
-    first = np.flatnonzero(wrong)
-    shown = "; ".join(_why(frame, int(row), y, request.labels, rules) for row in first[:_SHOWN])
-    more = "; …" if len(first) > _SHOWN else ""
-    message = f"{len(first)} of {len(frame)} rows break the rules: {shown}{more}"
-    if not request.skip_inconsistent:
-        raise SemprolaError(f"{message} (--skip-inconsistent leaves them out)")
-    if wrong.all():
-        raise SemprolaError(f"{request.data}: every row breaks the rules")
-    if not request.quiet:
-        print(f"left out: {message}", file=sys.stderr)
-    return frame.take(np.flatnonzero(~wrong)), y[~wrong]
-
-
-def _why(frame: Frame, row: int, y: NDArray[np.float32], labels: tuple[str, ...], rules: list[Any]) -> str:
-    values = y[row]
-    if np.isnan(values).any():
-        return f"{frame.place(row)}: no completion is allowed"
-    for rule in rules:
-        if isinstance(rule, Formula):
-            mentioned = [name for name in rule.labels() if name in labels]
-            found = violations(rule, values[[labels.index(name) for name in mentioned]][None], mentioned)
-            if found:
-                return f"{frame.place(row)}: {str(found[0]).partition(': ')[2]}"
-    return f"{frame.place(row)}"
+    return without_broken(frame, y, wrong, request.labels, rules, skip=request.skip_inconsistent, quiet=request.quiet)
 
 
 def _held_out(rows: int, share: float, seed: int) -> NDArray[np.bool_]:
@@ -148,19 +129,27 @@ def _held_out(rows: int, share: float, seed: int) -> NDArray[np.bool_]:
 
 
 def _figures(model: SPLClassifier, X: NDArray[np.float64], y: NDArray[np.float32]) -> dict[str, Any]:
-    """Scores of the predictions and of the probabilities on held-out rows, in percent."""
-    truth = torch.from_numpy(y)
+    """Scores of the predictions and of the probabilities on held-out rows, in percent; None where nothing is observed.
+
+    A row without any observed label says nothing about a prediction, so it is left out of the scores.
+    """
+    told = ~np.isnan(y).all(1)
+    figures: dict[str, Any] = {"held-out rows": len(X), **dict.fromkeys(_SCORES)}
+    if not told.any():
+        return figures
+    X, truth = X[told], torch.from_numpy(y[told])
     states = torch.from_numpy(model.predict(X)).float()
     marginals = torch.from_numpy(model.predict_proba(X))
     seen = ~truth.isnan()
     _, best = model.top_k(X, 1)
     right = ((states == truth) | ~seen).all(1)
-    area = auprc(marginals, truth)
-    return {
-        "held-out rows": len(X),
-        "exact match": round(observed_exact(states, truth), 2),
-        "labels right": round(hamming(states[seen], truth[seen]), 2),
-        "area under precision-recall": None if area != area else round(area, 2),
-        "calibration error of labels": round(100 * calibration_error(marginals[seen], truth[seen]), 2),
-        "calibration error of predictions": round(100 * calibration_error(best[:, 0], right), 2),
+    scores = (
+        observed_exact(states, truth),
+        hamming(states[seen], truth[seen]),
+        auprc(marginals, truth),
+        100 * calibration_error(marginals[seen], truth[seen]),
+        100 * calibration_error(best[:, 0], right),
+    )
+    return figures | {
+        name: None if score != score else round(score, 2) for name, score in zip(_SCORES, scores, strict=True)
     }

@@ -137,13 +137,14 @@ def _measured(model: MethodModel, task: Task, x: Tensor, y: Tensor) -> dict[str,
         nll: float | None = float(-p.log_prob(y).mean())
     except IntractableError:
         nll = None
+    area = auprc(marginals, y)
     return {
         "exact": exact(mode, y),
         "hamming": hamming(mode, y),
         "consistent": consistent(task.formula, task.circuit.labels, mode),
         "nll": nll,
         "ece": calibration_error(marginals.numpy(), y.numpy() > 0.5),
-        "auprc": auprc(marginals, y),
+        "auprc": None if area != area else area,  # without a positive label there is no area
     }
 
 

@@ -149,6 +149,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
         Raises:
             LabelError: if the columns of y do not match the labels.
+            ValueError: if a parameter is wrong, such as a device that this machine does not have.
             SemprolaError: if rows of y violate the constraint; the message names the first few.
         """
         self._check_parameters()
@@ -326,6 +327,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError(f"validation_fraction must be from 0 to below 1, not {self.validation_fraction!r}")
         if self.layer == "product" and self.units != 1:
             raise ValueError("units= is for layer='single': use components= instead")
+        _check_device(self.device)
 
     def _rows(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool, classes: Any = None
@@ -400,6 +402,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _inputs(self, X: Any) -> Tensor:
         check_is_fitted(self, "network_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
+        _check_device(self.device)
         return torch.tensor(X, device=self.device)
 
     def _distributions(self, X: Any) -> Iterator[Any]:
@@ -411,6 +414,16 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _classes_of(self, states: NDArray[Any]) -> NDArray[Any]:
         return states if self.is_multilabel_ else self.classes_[states.argmax(1)]
+
+
+def _check_device(device: Any) -> None:
+    if device is None:
+        return
+    try:
+        torch.zeros(1, device=device).item()
+    except Exception as error:  # torch raises many kinds of errors, one per device
+        reason = (str(error).splitlines() or [type(error).__name__])[0].partition(". ")[0].rstrip(".")
+        raise ValueError(f"device {device!r} cannot be used here: {reason[:240]}: try device 'cpu'") from None
 
 
 def _take(rows: tuple[Tensor | None, ...], which: Tensor) -> Any:

@@ -17,14 +17,13 @@ from semprola.training.rules import read_rules
 def state_of(estimator: Any) -> dict[str, Any]:
     """Everything about a fitted estimator except the network, ready for JSON."""
     parameters = estimator.get_params()
-    rules = read_rules(parameters.pop("constraint"))
-    texts = [str(rule) for rule in rules if isinstance(rule, Formula) and _has_text(rule)]
+    rules = _rules_of(parameters.pop("constraint"))
     if not isinstance(parameters["random_state"], int):
         parameters["random_state"] = None
     classes = None if estimator.is_multilabel_ else np.asarray(estimator.classes_)
     return {
         "parameters": {name: _plain(value) for name, value in parameters.items()},
-        "rules": texts if len(texts) == len(rules) else None,
+        "rules": rules,
         "labels": list(estimator.labels_),
         "classes": None if classes is None else {"dtype": classes.dtype.str, "values": _plain(classes.tolist())},
         "features": int(estimator.n_features_in_),
@@ -51,6 +50,16 @@ def restored(kind: Any, state: Mapping[str, Any], network: nn.Module, circuit: C
     if state["feature_names"] is not None:
         model.feature_names_in_ = np.array(state["feature_names"], dtype=object)
     return model
+
+
+def _rules_of(constraint: Any) -> list[str] | None:
+    """The rules as texts; None if the circuit must do, because texts do not define them or their file is gone."""
+    try:
+        rules = read_rules(constraint)
+    except (SemprolaError, OSError):
+        return None
+    texts = [str(rule) for rule in rules if isinstance(rule, Formula) and _has_text(rule)]
+    return texts if len(texts) == len(rules) else None
 
 
 def _has_text(rule: Formula) -> bool:

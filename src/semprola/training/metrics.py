@@ -25,6 +25,9 @@ def exact(predicted: Tensor, y: Tensor) -> float:
 def observed_exact(predicted: Tensor, y: Tensor) -> float:
     """Percentage of rows with every observed label right; labels that are NaN are not observed.
 
+    A row without any observed label counts as right, so that scores of the same rows can be compared in training. Leave
+    such rows out of a figure that people read.
+
     Example:
         >>> observed_exact(torch.tensor([[0, 1], [1, 1]]), torch.tensor([[0, float("nan")], [1, 0]]))
         50.0

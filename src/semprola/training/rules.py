@@ -7,14 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from semprola._sources import CLAUSES, PACKED, TEXTS, find_file
 from semprola.circuit import Circuit
 from semprola.compiler import compile
 from semprola.constraints import hierarchy
-from semprola.errors import FormatError
+from semprola.errors import FormatError, ParseError
 from semprola.logic import TRUE, And, Formula, from_dimacs
 from semprola.logic.rules import parse_rules
 
-_CLAUSES = (".cnf", ".dimacs", ".gz", ".xz", ".bz2")
+_KNOWN = (*CLAUSES, *TEXTS, ".sp")
 
 
 def read_rules(source: Any) -> list[Formula | Circuit]:
@@ -26,8 +27,8 @@ def read_rules(source: Any) -> list[Formula | Circuit]:
             None for no rules.
 
     Raises:
-        ParseError: if the text is not a formula; the message names the file and the line.
-        FormatError: if the file's contents do not match its name.
+        ParseError: if the text is not a formula, or has no rule; the message names the file and the line.
+        FormatError: if there is no such file, it is a folder, or its contents do not match its name.
         TypeError: if the source is something else.
 
     Example:
@@ -38,10 +39,11 @@ def read_rules(source: Any) -> list[Formula | Circuit]:
         return []
     if isinstance(source, Formula | Circuit):
         return [source]
-    if isinstance(source, os.PathLike) or (isinstance(source, str) and _is_file(source)):
-        return _read_file(Path(source))
-    if isinstance(source, str):
-        return list(parse_rules(source))
+    if isinstance(source, str | os.PathLike):
+        path = find_file(os.fspath(source), _KNOWN)
+        if path is not None or isinstance(source, os.PathLike):
+            return _read_file(Path(source) if path is None else path)
+        return _read_text(source)
     if isinstance(source, Sequence) and all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in source):
         return [hierarchy([tuple(pair) for pair in source])]
     raise TypeError(
@@ -69,21 +71,25 @@ def compile_rules(rules: Sequence[Formula | Circuit], labels: Sequence[str] | No
     return compile(whole, labels=labels, **limits)
 
 
-def _is_file(text: str) -> bool:
-    try:
-        return "\n" not in text and Path(text).is_file()
-    except (OSError, ValueError):
-        return False
+def _read_text(text: str) -> list[Formula | Circuit]:
+    rules = parse_rules(text)
+    if not rules:
+        raise ParseError(f"there is no rule in {text[:40]!r}: write one, such as cat -> animal")
+    return list(rules)
 
 
 def _read_file(path: Path) -> list[Formula | Circuit]:
     suffix = path.suffix.lower()
     if suffix == ".sp":
         return [Circuit.load(path)]
-    if suffix in _CLAUSES:
+    if suffix in (*CLAUSES, *PACKED):
         return [from_dimacs(path)]
     try:
         text = path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError:
         raise FormatError(f"{path}: not UTF-8 text: rules are a text file with one rule per line") from None
-    return list(parse_rules(text, f"{path}: "))
+    rules = parse_rules(text, f"{path}: ")
+    if not rules:
+        found = "only comments" if text.strip() else "the file is empty"
+        raise ParseError(f"{path}: there is no rule in it, {found}")
+    return list(rules)
