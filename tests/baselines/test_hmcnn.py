@@ -114,6 +114,9 @@ def test_it_can_start_at_the_frequencies_of_labels() -> None:
     assert torch.allclose(layer(torch.zeros(1, 2)).mean[0], expected)
     with pytest.raises(ValueError, match="rows of 7 labels"):
         layer.start_at(models[:, :2])
+    for smoothing in (0, float("nan"), float("inf")):
+        with pytest.raises(ValueError, match=f"^smoothing must be a finite number above 0, not {smoothing}$"):
+            layer.start_at(models, smoothing=smoothing)
 
 
 def test_no_likelihood_and_the_error_says_why() -> None:

@@ -94,8 +94,23 @@ def test_bad_input() -> None:
         sp.losses.DL2("a & b", labels=["a"])
     with pytest.raises(TypeError, match="how a formula is written, so it needs a formula, not Circuit"):
         sp.losses.DL2(sp.compile("a"))  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match=r"expected logits of shape \[\*batch, 2\], got \(3, 4\)"):
-        sp.losses.DL2("a & b")(torch.zeros(3, 4))
+    with pytest.raises(LabelError, match=r"labels: expected a list of names, not 'ab'"):
+        sp.losses.DL2("a & b", labels="ab")
+
+
+@pytest.mark.parametrize("call", ["forward", "values"])
+@pytest.mark.parametrize("logic", LOGICS)
+def test_bad_logits(logic: str, call: str) -> None:
+    loss = getattr(sp.losses.DL2("a & b", logic=logic), call)
+    with pytest.raises(ValueError, match=r"logits must be \[\*batch, 2\], one column for each of a, b; not \(3, 4\)"):
+        loss(torch.zeros(3, 4))
+    with pytest.raises(TypeError, match=r"logits must be a tensor \[\*batch, 2\], not list: use torch.as_tensor"):
+        loss([1.0, 2.0])
+    for wrong in (math.nan, math.inf, -math.inf):
+        logits = torch.zeros(3, 2)
+        logits[1, 0] = wrong
+        with pytest.raises(ValueError, match=r"^logits must be finite: found NaN or infinite values in row 1$"):
+            loss(logits)
 
 
 def test_learns() -> None:

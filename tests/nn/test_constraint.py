@@ -205,7 +205,7 @@ def test_half_precision_logits() -> None:
         (
             lambda: sp.constrain(np.zeros((5, 3)), PETS),  # type: ignore[arg-type]
             TypeError,
-            "logits must be a tensor [*batch, 3], not ndarray",
+            "logits must be a tensor [*batch, 3], not ndarray: use torch.as_tensor",
         ),
         (
             lambda: sp.constrain(torch.zeros(5, 3, dtype=torch.int64), PETS),
@@ -213,6 +213,26 @@ def test_half_precision_logits() -> None:
             "logits must be floating point, not torch.int64",
         ),
         (lambda: sp.constrain(torch.zeros(1), "a & ~a"), sp.UnsatisfiableError, None),
+        (
+            lambda: sp.ConstraintLayer("(night -> ~a) & (a | b)", given="night"),
+            sp.LabelError,
+            "given: expected a list of names, not 'night'",
+        ),
+        (
+            lambda: sp.ConstraintLayer("a | b", given=None),  # type: ignore[arg-type]
+            sp.LabelError,
+            "given: expected a list of names, not None",
+        ),
+        (
+            lambda: sp.ConstraintLayer("a | b", labels="ab"),
+            sp.LabelError,
+            "labels: expected a list of names, not 'ab'",
+        ),
+        (
+            lambda: sp.constrain(torch.zeros(2), "a | b", labels="ab"),
+            sp.LabelError,
+            "labels: expected a list of names, not 'ab'",
+        ),
         (
             lambda: sp.constrain(torch.zeros(2, 1), "a <-> x", given={"y": 1}),
             sp.LabelError,

@@ -2,6 +2,7 @@
 
 import inspect
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -56,6 +57,18 @@ class TestNames:
     def test_refusals(self, kind, options, message):
         with pytest.raises(ValueError, match=f"^{message}"):
             kind(4, PETS, **options)
+
+    @pytest.mark.parametrize("gate", [None, 5.0, "wide", b"8", object])
+    def test_a_gate_is_widths_or_a_module(self, make, gate):
+        given = {object: object()}.get(gate, gate)
+        message = r"^gate must be a width, a list of widths, a module or a function that makes one, not .{1,40}$"
+        with pytest.raises(TypeError, match=message):
+            make(gate=given)
+
+    @pytest.mark.parametrize("kind", [sp.SPL, sp.ProductSPL])
+    def test_labels_are_a_list_of_names(self, kind):
+        with pytest.raises(sp.LabelError, match=r"^labels: expected a list of names, not 'abc'$"):
+            kind(4, "a & (b | c)", labels="abc")
 
     def test_labels_fix_the_column_order(self):
         for layer in (
@@ -112,6 +125,19 @@ class TestGate:
             ValueError, match=rf"^the gate returned \(2, 99\), but the layer needs \(2, {layer.num_gate_outputs}\)"
         ):
             layer(torch.zeros(2, 99))
+
+    @pytest.mark.parametrize("gate", [(), (8,), nn.Linear])
+    @pytest.mark.parametrize("z", [[1.0] * 6, np.zeros((2, 6), np.float32), None])
+    def test_features_that_are_no_tensor(self, make, gate, z):
+        layer, name = make(gate=gate), type(z).__name__
+        message = (
+            rf"^z must be a tensor of features \[\*batch, 6\], not {name}: "
+            r"use torch.as_tensor\(z, dtype=torch.float32\)$"
+        )
+        with pytest.raises(TypeError, match=message):
+            layer(z)
+        with pytest.raises(TypeError, match=message), sp.nn.scoring(torch.zeros(1, 3)):
+            layer(z)
 
     def test_a_function_of_both_widths(self, make):
         layer = make(components=2, gate=nn.Linear)

@@ -3,6 +3,7 @@
 import math
 
 import networkx as nx
+import numpy as np
 import pytest
 import torch
 
@@ -170,14 +171,48 @@ def test_features_are_learned_from_there():
         (torch.zeros(0, 3), {}, r"y: expected rows of 3 labels, got shape \(0, 3\)"),
         (torch.zeros(2, 4), {}, r"y: expected rows of 3 labels, got shape \(2, 4\)"),
         (torch.full((1, 3), 0.5), {}, "y must hold 0 and 1 only"),
-        (torch.eye(3), {"smoothing": 0}, "smoothing must be a positive number, not 0"),
-        (torch.eye(3), {"smoothing": math.nan}, "smoothing must be a positive number, not nan"),
+        (torch.eye(3), {"smoothing": 0}, "smoothing must be a finite number above 0, not 0"),
+        (torch.eye(3), {"smoothing": math.nan}, "smoothing must be a finite number above 0, not nan"),
+        (torch.eye(3), {"smoothing": math.inf}, "smoothing must be a finite number above 0, not inf"),
+        (torch.eye(3), {"smoothing": "1"}, "smoothing must be a finite number above 0, not '1'"),
+        (torch.eye(3), {"smoothing": None}, "smoothing must be a finite number above 0, not None"),
+        (torch.eye(3), {"scale": math.nan}, "scale must be a finite number from 0, not nan"),
+        (torch.eye(3), {"scale": math.inf}, "scale must be a finite number from 0, not inf"),
+        (torch.eye(3), {"scale": -1}, "scale must be a finite number from 0, not -1"),
+        (torch.eye(3), {"noise": math.nan}, "noise must be a finite number from 0, not nan"),
+        (torch.eye(3), {"noise": math.inf}, "noise must be a finite number from 0, not inf"),
+        (torch.eye(3), {"noise": -0.1}, "noise must be a finite number from 0, not -0.1"),
+        (torch.eye(3), {"noise": [1.0, 2.0]}, r"noise must be a finite number from 0, not \[1.0, 2.0\]"),
     ],
 )
 def test_refusals(y, options, message):
     for kind in (sp.SPL, sp.ProductSPL):
+        layer = kind(4, sp.one_hot(["a", "b", "c"]))
         with pytest.raises(ValueError, match=f"^{message}$"):
-            kind(4, sp.one_hot(["a", "b", "c"])).start_at(y, **options)
+            layer.start_at(y, **options)
+        assert layer.is_new
+
+
+def test_numbers_of_numpy_and_torch():
+    y = torch.eye(3)
+    for number in (np.float32(0.5), np.int64(1), torch.tensor(0.5), 1):
+        sp.SPL(4, sp.one_hot(["a", "b", "c"])).start_at(y, smoothing=number, noise=number, scale=number)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_one_row_of_inputs_is_for_all_rows(kind):
+    circuit = sp.compile("(x -> ~a) & exactly(1, a, b, c)", labels=list("abc"), given=["x"])
+    y = torch.tensor([[0, 1, 0], [0, 0, 1], [0, 0, 1]])
+    started = []
+    for given in (torch.ones(3, 1), torch.ones(1, 1), torch.ones(1), {"x": 1}, {"x": [1]}, [[1]]):
+        torch.manual_seed(0)
+        started.append(KINDS[kind](circuit).start_at(y, given).gate.output.bias.detach())
+    for bias in started[1:]:
+        torch.testing.assert_close(bias, started[0])
+    with pytest.raises(ValueError, match=r"given has rows of shape \(2,\), y of shape \(3,\)"):
+        KINDS[kind](circuit).start_at(y, torch.ones(2, 1))
+    with pytest.raises(ValueError, match="y violates the constraint in row 0"):
+        KINDS[kind](circuit).start_at(torch.eye(3), torch.ones(1))
 
 
 def test_a_gate_without_a_bias_to_set():

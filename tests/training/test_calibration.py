@@ -147,8 +147,10 @@ def test_bad_rows_are_named() -> None:
         sp.calibrate(layer, (x, y), PETS)
     with pytest.raises(ValueError, match=r"must both be \[rows, labels\]"):
         sp.calibrate(torch.zeros(3, 2), torch.zeros(3, 3))
-    with pytest.raises(TypeError, match="must return a distribution of semprola, not Tensor"):
+    with pytest.raises(TypeError, match=r"must return a distribution, not Tensor: end it in a layer such as sp.SPL"):
         sp.calibrate(nn.Linear(2, 3), (x, y))
+    with pytest.raises(TypeError, match="must return a distribution of semprola, not MultiplexDistribution"):
+        sp.calibrate(sp.baselines.MultiplexNet(2, PETS), (x, y))
 
 
 def test_report() -> None:

@@ -260,6 +260,35 @@ def test_rows_that_make_no_sense() -> None:
         fit(nn.Identity(), (x, y))
 
 
+@pytest.mark.parametrize("model", [None, "spl", sp.SPL, lambda x: x])
+def test_what_is_no_model(model: Any) -> None:
+    with pytest.raises(TypeError, match=r"^model must be an nn.Module that returns a distribution, not \w+: end it in"):
+        fit(model, data(10))
+
+
+class _Returns(nn.Module):
+    def __init__(self, wrap: Any) -> None:
+        super().__init__()
+        self.net, self.wrap = nn.Linear(6, 3), wrap
+
+    def forward(self, x: Tensor) -> Any:
+        return self.wrap(self.net(x))
+
+
+@pytest.mark.parametrize("valid", [None, data(5, 1)], ids=["without", "with validation rows"])
+@pytest.mark.parametrize("choose", ["likelihood", "exact"])
+def test_models_that_return_no_distribution(valid: Any, choose: str) -> None:
+    for model, returned in (
+        (nn.Linear(6, 3), "Tensor"),
+        (_Returns(lambda logits: (logits, None)), "tuple"),
+        (_Returns(lambda logits: {"logits": logits}), "dict"),
+        (_Returns(lambda logits: None), "NoneType"),
+    ):
+        message = rf"^the model must return a distribution, not {returned}: end it in a layer such as sp.SPL$"
+        with pytest.raises(TypeError, match=message):
+            fit(model, data(10), valid, choose=choose)
+
+
 def test_rows_that_break_the_rules_are_named() -> None:
     x, y = data(10)
     y[3] = torch.tensor([1.0, 1.0, 1.0])

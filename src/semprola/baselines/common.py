@@ -10,9 +10,10 @@ import torch
 from torch import Tensor, nn
 
 from semprola.distributions import ConstrainedDistribution
+from semprola.distributions.arguments import check_finite
 from semprola.errors import IntractableError
 from semprola.logic.label_names import checked_names
-from semprola.nn.gate import hidden_sizes, positive
+from semprola.nn.gate import hidden_sizes, positive, require_tensor
 
 
 class ScoringLayer(nn.Module):
@@ -34,10 +35,18 @@ class ScoringLayer(nn.Module):
         self.gate = nn.Sequential(*layers, nn.Linear(width, outputs))
 
     def scores(self, z: Tensor) -> Tensor:
-        """Scores [*batch, outputs] of features z [*batch, in_features], in at least float32."""
+        """Scores [*batch, outputs] of features z [*batch, in_features], in at least float32.
+
+        Raises:
+            TypeError: if z is no tensor.
+            ValueError: if z has the wrong width, or gives scores that are NaN or infinite; the message names the rows.
+        """
+        require_tensor(z, self.in_features)
         if z.shape[-1:] != (self.in_features,):
             raise ValueError(f"expected features of shape [*batch, {self.in_features}], got {tuple(z.shape)}")
-        return upcast(self.gate(z))
+        outputs = upcast(self.gate(z))
+        check_finite(outputs, z.shape[:-1], "logits")
+        return outputs
 
 
 class LabelScores:

@@ -12,6 +12,7 @@ from torch.nn import functional as F
 from semprola.baselines.common import ScoringLayer, ThresholdScores, binary
 from semprola.constraints.hierarchies import OPTIONS, Hierarchy
 from semprola.constraints.hierarchies import hierarchy as make_hierarchy
+from semprola.nn.starting import checked_number
 
 _OFF = float("-inf")
 
@@ -69,8 +70,9 @@ class HMCNN(ScoringLayer):
             smoothing: how many extra rows to count in which a label is on or off with equal probability.
 
         Raises:
-            ValueError: if y has the wrong number of labels, or no rows.
+            ValueError: if y has the wrong number of labels, or no rows, or if smoothing is not a positive number.
         """
+        smoothing = checked_number(smoothing, "smoothing", positive=True)
         last = self.gate[-1]
         if y.dim() != 2 or not len(y) or y.shape[1] != len(self.labels) or not isinstance(last, nn.Linear):
             raise ValueError(f"expected rows of {len(self.labels)} labels to start at, got shape {tuple(y.shape)}")

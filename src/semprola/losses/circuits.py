@@ -11,6 +11,7 @@ from semprola.distributions import ProductDistribution
 from semprola.engine import CircuitPlans
 from semprola.logic import Formula
 from semprola.nn.base import as_circuit
+from semprola.nn.constraint import check_logits
 
 _REDUCTIONS = ("mean", "sum", "none")
 
@@ -33,6 +34,7 @@ class _CircuitLoss(nn.Module):
 
     def distribution(self, logits: Tensor, given: Any = None) -> ProductDistribution:
         """Independent labels with these log-odds [*batch, labels], conditioned on the constraint."""
+        check_logits(logits, self.circuit.labels)
         return ProductDistribution(self.plans, logits.unsqueeze(-2), given=given)
 
     def forward(self, logits: Tensor, given: Any = None) -> Tensor:

@@ -10,9 +10,12 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semprola.compiler.reading import FamilyReader
+from semprola.distributions.arguments import check_finite
 from semprola.errors import LabelError
 from semprola.logic import Formula, parse
+from semprola.logic.label_names import checked_names
 from semprola.logic.reading import read
+from semprola.nn.constraint import check_logits
 
 _REDUCTIONS = ("mean", "sum", "none")
 _ALMOST = -1e-12
@@ -44,7 +47,7 @@ class DL2(nn.Module):
         reduction: "mean", "sum" or "none" over the batch.
 
     Raises:
-        LabelError: if the constraint mentions a label that has no column.
+        LabelError: if the constraint mentions a label that has no column, or `labels` is no list of names.
 
     Example:
         >>> import torch, semprola as sp
@@ -75,7 +78,7 @@ class DL2(nn.Module):
         if reduction not in _REDUCTIONS:
             raise ValueError(f"reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
         self.constraint, self.logic, self.reduction = formula, logic, reduction
-        self.labels = tuple(formula.labels() if labels is None else labels)
+        self.labels = formula.labels() if labels is None else checked_names(labels, "labels")
         unknown = [name for name in formula.labels() if name not in set(self.labels)]
         if unknown:
             raise LabelError(f"the constraint mentions {unknown[0]!r}, which is not among the labels")
@@ -83,15 +86,20 @@ class DL2(nn.Module):
 
     def forward(self, logits: Tensor) -> Tensor:
         """The loss of label log-odds [*batch, labels]."""
-        if logits.shape[-1:] != (len(self.labels),):
-            raise ValueError(f"expected logits of shape [*batch, {len(self.labels)}], got {tuple(logits.shape)}")
         values = self.values(logits)
         if self.reduction == "none":
             return values
         return values.mean() if self.reduction == "mean" else values.sum()
 
     def values(self, logits: Tensor) -> Tensor:
-        """The loss of each row of label log-odds: [*batch] from [*batch, labels]."""
+        """The loss of each row of label log-odds: [*batch] from [*batch, labels].
+
+        Raises:
+            TypeError: if logits are no tensor.
+            ValueError: if logits have the wrong width, or are NaN or infinite; the message names the rows.
+        """
+        check_logits(logits, self.labels)
+        check_finite(logits, logits.shape[:-1], "logits")
         if logits.dtype in (torch.float16, torch.bfloat16):
             logits = logits.float()
         columns = dict(zip(self.labels, logits.unbind(-1), strict=True))

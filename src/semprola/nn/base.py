@@ -13,11 +13,20 @@ from semprola.compiler import compile
 from semprola.engine import CircuitPlans
 from semprola.errors import FormatError, LabelError, PropertyError
 from semprola.logic import Formula
-from semprola.nn.gate import Gate, hidden_sizes, last_linear, positive, shares_memory, split_outputs
-from semprola.nn.starting import checked_rows, checked_weight
+from semprola.nn.gate import (
+    Gate,
+    hidden_sizes,
+    last_linear,
+    positive,
+    require_tensor,
+    shares_memory,
+    split_outputs,
+)
+from semprola.nn.starting import checked_number, checked_rows, checked_weight
 
 GateLike = Iterable[int] | int | nn.Module | Callable[[int, int], nn.Module]
 """What `gate=` takes: widths of hidden layers, a module, or a function of its input and output widths."""
+_GATES = "a width, a list of widths, a module or a function that makes one"
 
 
 class ConstrainedLayer(nn.Module):
@@ -67,7 +76,7 @@ class ConstrainedLayer(nn.Module):
             self.gate = made.to(device=device, dtype=dtype)
             return
         options = {"dropout": dropout, "device": device, "dtype": dtype}
-        self.gate = Gate(in_features, self.num_gate_outputs, hidden_sizes(gate), **options)
+        self.gate = Gate(in_features, self.num_gate_outputs, hidden_sizes(gate, _GATES), **options)
         self._begin_uniform()
 
     @property
@@ -126,7 +135,7 @@ class ConstrainedLayer(nn.Module):
 
         Args:
             y: label vectors, all within the constraint [rows, labels], or by name.
-            given: their inputs [rows, given], or by name, if the constraint has any.
+            given: their inputs [rows, given], or by name, if the constraint has any; one row counts for all.
             weight: how often each row counts [rows]; once by default.
             smoothing: how many observations the uniform distribution over models counts for. It must be positive, since
                 a state of probability zero would never be learned.
@@ -138,7 +147,8 @@ class ConstrainedLayer(nn.Module):
             The layer.
 
         Raises:
-            ValueError: if rows violate the constraint; the message names them. Or if a weight is negative.
+            ValueError: if rows violate the constraint; the message names them. Or if a weight is negative, or a number
+                is negative or not finite.
             PropertyError: if the gate is your own and does not end in an `nn.Linear` with a bias.
 
         Example:
@@ -148,8 +158,8 @@ class ConstrainedLayer(nn.Module):
             >>> layer(torch.randn(8)).mean.round(decimals=2)
             tensor([0.7500, 0.2500, 0.0000], grad_fn=<RoundBackward1>)
         """
-        if not smoothing > 0:
-            raise ValueError(f"smoothing must be a positive number, not {smoothing!r}")
+        smoothing = checked_number(smoothing, "smoothing", positive=True)
+        noise, scale = checked_number(noise, "noise"), checked_number(scale, "scale")
         labels, inputs = checked_rows(self.plans, y, given)
         start = self._fitted(labels, inputs, checked_weight(weight, len(labels)), smoothing)
         # the uniform start has noise only if there are components or units to make different
@@ -188,6 +198,7 @@ class ConstrainedLayer(nn.Module):
 
     def _outputs(self, z: Tensor) -> Tensor:
         """The gate's output for features z [*batch, num_gate_outputs]."""
+        require_tensor(z, self.in_features)
         outputs = self.gate(z)
         if not isinstance(outputs, Tensor) or outputs.shape != (*z.shape[:-1], self.num_gate_outputs):
             got = tuple(outputs.shape) if isinstance(outputs, Tensor) else type(outputs).__name__

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import torch
@@ -16,6 +16,7 @@ from semprola.distributions.cached import plans_of
 from semprola.engine import CircuitPlans
 from semprola.errors import FormatError, LabelError
 from semprola.logic import Formula, parse
+from semprola.logic.label_names import checked_names
 from semprola.nn.base import as_circuit
 
 
@@ -62,6 +63,9 @@ class ConstraintLayer(nn.Module):
         labels: names of the columns of the logits; see :func:`constrain`.
         given: names of the input variables, if any.
 
+    Raises:
+        LabelError: if a name is unknown or missing, or `given` or `labels` is no list of names.
+
     Example:
         >>> import torch, semprola as sp
         >>> net = torch.nn.Sequential(torch.nn.Linear(8, 2), sp.ConstraintLayer("cat -> animal"))
@@ -77,7 +81,7 @@ class ConstraintLayer(nn.Module):
         given: Iterable[str] = (),
     ) -> None:
         super().__init__()
-        names = tuple(given)
+        names = checked_names(given, "given")
         if labels is not None or names:
             constraint = compile(constraint, labels=labels, given=names)
         self.plans = plans_of(as_circuit(constraint))
@@ -111,6 +115,21 @@ class ConstraintLayer(nn.Module):
         return repr(self.circuit)
 
 
+def check_logits(logits: Any, labels: Sequence[str]) -> None:
+    """Refuse logits that are no tensor [*batch, labels].
+
+    Raises:
+        TypeError: if they are no tensor.
+        LabelError: if they have another number of columns.
+    """
+    count = len(labels)
+    if not isinstance(logits, Tensor):
+        raise TypeError(f"logits must be a tensor [*batch, {count}], not {type(logits).__name__}: use torch.as_tensor")
+    if logits.dim() == 0 or logits.shape[-1] != count:
+        names = ", ".join(labels[:4]) + (", …" if count > 4 else "")
+        raise LabelError(f"logits must be [*batch, {count}], one column for each of {names}; not {tuple(logits.shape)}")
+
+
 def _compiled(constraint: Circuit | Formula | str, labels: Iterable[str] | None, given: Any) -> Circuit:
     if isinstance(constraint, Circuit) and labels is None:
         return as_circuit(constraint)
@@ -130,13 +149,6 @@ def _names(given: Any) -> list[str]:
 
 
 def _distribution(plans: CircuitPlans, logits: Tensor, given: Any) -> ProductDistribution:
-    labels = plans.circuit.num_labels
-    if not isinstance(logits, Tensor):
-        raise TypeError(f"logits must be a tensor [*batch, {labels}], not {type(logits).__name__}")
-    if logits.dim() == 0 or logits.shape[-1] != labels:
-        names = ", ".join(plans.circuit.labels[:4]) + (", …" if labels > 4 else "")
-        raise LabelError(
-            f"logits must be [*batch, {labels}], one column for each of {names}; not {tuple(logits.shape)}"
-        )
+    check_logits(logits, plans.circuit.labels)
     # a distribution is a value: later changes of the caller's tensor must not affect it
     return ProductDistribution(plans, logits.unsqueeze(-2).clone(), given=given)

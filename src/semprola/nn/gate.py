@@ -59,6 +59,7 @@ class Gate(nn.Module):
 
     def forward(self, z: Tensor) -> Tensor:
         """Parameters [*batch, out_features] for features z [*batch, in_features]."""
+        require_tensor(z, self.in_features)
         if z.shape[-1:] != (self.in_features,):
             raise ValueError(f"expected features of shape [*batch, {self.in_features}], got {tuple(z.shape)}")
         parameters: Tensor = self.output(self.hidden(z))
@@ -112,8 +113,10 @@ def split_columns(outputs: Tensor, widths: Sequence[int]) -> tuple[Tensor, ...]:
     return tuple(part.T.reshape(*batch_shape, len(part)) for part in parts)
 
 
-def hidden_sizes(gate: Iterable[int] | int) -> tuple[int, ...]:
-    """Widths of the gate's hidden layers, checked."""
+def hidden_sizes(gate: Iterable[int] | int, expected: str = "a width or a list of widths") -> tuple[int, ...]:
+    """Widths of the gate's hidden layers, checked; `expected` says in errors what `gate=` takes."""
+    if isinstance(gate, str | bytes) or not isinstance(gate, int | Iterable):
+        raise TypeError(f"gate must be {expected}, not {gate!r:.40}")
     sizes = (gate,) if isinstance(gate, int) else tuple(gate)
     for size in sizes:
         positive(size, "a hidden size of the gate")
@@ -139,6 +142,15 @@ def shares_memory(gate: nn.Module, z: Tensor, outputs: Tensor) -> bool:
     own = outputs.untyped_storage().data_ptr()
     others = (z, *gate.parameters(), *gate.buffers())
     return any(t.layout == torch.strided and t.untyped_storage().data_ptr() == own for t in others)
+
+
+def require_tensor(z: Any, width: int) -> None:
+    """Refuse features z [*batch, width] that are no tensor."""
+    if not isinstance(z, Tensor):
+        raise TypeError(
+            f"z must be a tensor of features [*batch, {width}], not {type(z).__name__}: "
+            "use torch.as_tensor(z, dtype=torch.float32)"
+        )
 
 
 def positive(value: int, what: str) -> int:

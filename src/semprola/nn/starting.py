@@ -6,6 +6,7 @@ which a row has ten. The parameters for `start_at` have a closed form, or take a
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -114,6 +115,7 @@ def checked_rows(plans: CircuitPlans, y: Any, given: Any) -> tuple[Tensor, Tenso
     Raises:
         LabelError: if y or given is by name, and a name is unknown or missing.
         ValueError: if there are no rows, values are not 0 or 1, or rows violate the constraint; the message names them.
+            Or if the numbers of rows differ; a single row of inputs counts for all rows of y.
     """
     circuit = plans.circuit
     labels = label_rows(circuit, y)
@@ -122,7 +124,7 @@ def checked_rows(plans: CircuitPlans, y: Any, given: Any) -> tuple[Tensor, Tenso
     if given is not None:
         inputs = torch.as_tensor(np.asarray(given)) if not isinstance(given, Tensor) else given.detach().cpu()
     refuse_violations(plans, labels, inputs)
-    return labels, inputs
+    return labels, None if inputs is None else inputs.expand(len(labels), len(circuit.given))
 
 
 def checked_weight(weight: Any, count: int) -> Tensor:
@@ -139,6 +141,17 @@ def checked_weight(weight: Any, count: int) -> Tensor:
     if not bool((times >= 0).all()) or not 0 < float(times.sum()) < float("inf"):
         raise ValueError("weight must hold finite numbers from 0, and not only zeros")
     return times
+
+
+def checked_number(value: Any, name: str, *, positive: bool = False) -> float:
+    """The value as a float, if it is a finite number from 0, or above 0; otherwise raises an error with the name."""
+    try:
+        number = math.nan if isinstance(value, str) else float(value)
+    except (TypeError, ValueError, RuntimeError):
+        number = math.nan
+    if not 0 <= number < math.inf or (positive and number == 0):
+        raise ValueError(f"{name} must be a finite number {'above' if positive else 'from'} 0, not {value!r:.40}")
+    return number
 
 
 def label_rows(circuit: Circuit, y: Any, name: str = "y") -> Tensor:

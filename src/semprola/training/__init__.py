@@ -1,11 +1,12 @@
 """Training: one trainer, metrics and a progress bar, shared by the estimator, the command line and the experiments."""
 
 from semprola.training.calibration import Calibrated, Temperature, calibrate, calibration_report
-from semprola.training.fitting import evaluate, fit
+from semprola.training.fitting import fit
 from semprola.training.progress import Progress
 from semprola.training.sets import PredictionSet, conformal_threshold, prediction_sets
 from semprola.training.settings import FitSettings, History, Look
 from semprola.training.trainer import TrainSettings, train
+from semprola.training.validation import evaluate
 
 __all__ = [
     "Calibrated",

@@ -36,17 +36,21 @@ class Source(Protocol):
         """The batches of this step and all later ones, endlessly."""
 
 
-def as_batch(rows: Any) -> Batch:
+def as_batch(rows: Any, name: str = "rows") -> Batch:
     """The batch of a tuple (x, y), (x, y, given) or (x, y, given, weight) of tensors or arrays, checked.
+
+    Args:
+        rows: the tuple.
+        name: what errors call it.
 
     Raises:
         ValueError: if it is something else, or the parts have different numbers of rows.
     """
     if not isinstance(rows, tuple | list) or not 2 <= len(rows) <= 4:
-        raise ValueError("rows must be a tuple (x, y), (x, y, given) or (x, y, given, weight)")
+        raise ValueError(f"{name} must be a tuple (x, y), (x, y, given) or (x, y, given, weight)")
     parts = [None if part is None else torch.as_tensor(part) for part in rows]
     if parts[0] is None or parts[1] is None:
-        raise ValueError("rows must have inputs x and labels y")
+        raise ValueError(f"{name} must have inputs x and labels y")
     batch = Batch(*parts)  # type: ignore[arg-type]
     sizes = {name: len(part) for name, part in batch._asdict().items() if part is not None}
     if len(set(sizes.values())) > 1:

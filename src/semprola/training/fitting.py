@@ -11,20 +11,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from semprola.errors import IntractableError, SemprolaError
+from semprola.errors import SemprolaError
 from semprola.training.checkpoints import load_checkpoint, save_checkpoint
 from semprola.training.data import Batch, as_batch, as_source, mixed
-from semprola.training.metrics import observed_exact
 from semprola.training.naming import by_name
-from semprola.training.objective import Objective, log_likelihood, predict
+from semprola.training.objective import Objective
 from semprola.training.parallel import Team, started
 from semprola.training.progress import Progress
 from semprola.training.settings import FitSettings, History, Look
 from semprola.training.starting import start_new_layer
-
-_MOST_ROWS = 4096
-"""Number of validation rows that are evaluated at once."""
-_SHOWN = 5
+from semprola.training.validation import evaluate, has_likelihood, violating
 
 Callback = Callable[[Look], bool | None]
 
@@ -57,7 +53,9 @@ def fit(
             and given also as dicts or data frames, whose columns are matched by name), or a DataLoader that yields such
             tuples of tensors. Under torchrun, tensors are divided among the processes; a DataLoader must divide them
             itself (``DistributedSampler``).
-        valid: the rows for choosing the best parameters, as a tuple; None to keep the last parameters.
+        valid: the rows for choosing the best parameters, as a tuple; None to keep the last parameters. If the best
+            are chosen by likelihood, all these rows must satisfy the constraint; if they are chosen by exact match, a
+            row that violates it counts as wrong.
         settings: how to train; by default ``FitSettings()``.
         seed: seed of the order of rows and of dropout. The model's current parameters are the initial ones, except as
             follows.
@@ -74,8 +72,11 @@ def fit(
 
     Raises:
         FormatError: if the checkpoint is damaged or belongs to other settings.
+        ViolationError: if validation rows violate the constraint and parameters are chosen by the likelihood; the
+            message names the rows.
         SemprolaError: if the loss becomes NaN or infinite; the message names the rows of the batch that violate the
             constraint.
+        TypeError: if the model is no module, or returns no distribution.
         ValueError: if a setting or the rows are invalid.
 
     Example:
@@ -106,11 +107,18 @@ class _Run:
     def __init__(
         self, model: nn.Module, train: Any, valid: Any, settings: FitSettings, seed: int, team: Team, begins: bool
     ) -> None:
+        if not isinstance(model, nn.Module):
+            raise TypeError(
+                f"model must be an nn.Module that returns a distribution, not {type(model).__name__}: "
+                "end it in a layer such as sp.SPL"
+            )
         self.model, self.settings, self.seed, self.team = model, settings, seed, team
         train, valid = by_name(model, train), by_name(model, valid)
         self.source = as_source(train, settings.batch_size, seed)
         self.divided = not isinstance(train, tuple | list)
-        self.valid = None if valid is None else as_batch(valid)
+        self.valid = None if valid is None else as_batch(valid, "validation rows")
+        if self.valid is not None and len(self.valid.x) == 0:
+            raise ValueError("there are no validation rows: pass valid=None to keep the last parameters")
         each = self.source.batches_per_epoch()
         self.steps = settings.steps or settings.epochs * each
         self.every = settings.evaluate_every or each
@@ -118,6 +126,7 @@ class _Run:
         if not parameters:
             raise ValueError("the model has no parameters to train")
         self.device = parameters[0].device
+        self.by_likelihood = settings.choose == "likelihood" and self._has_likelihood()
         if begins and not self.divided:
             torch.default_generator.manual_seed(seed)  # the same noise in every process
             start_new_layer(model, as_batch(train))
@@ -192,11 +201,10 @@ class _Run:
         if circuit is None or bool(batch.y.isnan().any()):
             return "labels violate the constraint, or lr is too large"
         given = None if batch.given is None else batch.given.cpu().numpy()
-        wrong = (~torch.as_tensor(circuit.satisfied(batch.y.cpu().numpy(), given))).nonzero().flatten().tolist()
-        if not wrong:
+        wrong = ~torch.as_tensor(circuit.satisfied(batch.y.cpu().numpy(), given))
+        if not bool(wrong.any()):
             return "lr is too large"
-        shown = "; ".join(_ones(batch.y[row], circuit.labels) for row in wrong[:_SHOWN])
-        return f"labels violate the constraint in {len(wrong)} of {len(batch.y)} rows of the batch ({shown})"
+        return violating(batch.y, wrong, circuit.labels, "rows of the batch")
 
     @torch.no_grad()
     def _look(self, step: int, loss: float) -> None:
@@ -212,44 +220,25 @@ class _Run:
         score, log_prob = evaluate(self.model, self.valid, self.device)
         history.valid_exact.append(score)
         history.valid_log_prob.append(log_prob)
+        if self.by_likelihood and not log_prob > float("-inf"):
+            self._has_likelihood()  # raises an error that names the rows
         old = history.best_exact, history.best_log_prob
-        if log_prob > old[1] if self.settings.choose == "likelihood" else (score, log_prob) > old:
+        if log_prob > old[1] if self.by_likelihood else (score, log_prob) > old:
             history.best_step, history.best_exact, history.best_log_prob = step, score, log_prob
             self.best.update(_copy(self.model.state_dict()))
+
+    def _has_likelihood(self) -> bool:
+        """Whether the validation rows can choose by likelihood; rows that are impossible are an error."""
+        if self.valid is None:
+            return True
+        self.model.eval()
+        return has_likelihood(self.model, self.valid, self.device)
 
     def _gives_up(self) -> bool:
         patience = self.settings.patience
         if patience is None or self.valid is None:
             return False
         return self.history.stale(self.settings.penalty_from) >= patience
-
-
-@torch.no_grad()
-def evaluate(model: Any, rows: Batch, device: torch.device | None = None) -> tuple[float, float]:
-    """Exact match in percent, and mean log-likelihood, on some rows; labels that are NaN are ignored."""
-    scores, log_probs, sizes = [], [], []
-    for first in range(0, max(1, len(rows.x)), _MOST_ROWS):
-        part = rows if len(rows.x) <= _MOST_ROWS else rows.take(slice(first, first + _MOST_ROWS))
-        part = part if device is None else part.to(device)
-        p = predict(model, part)
-        scores.append(observed_exact(p.mode, part.y))
-        log_probs.append(_mean_log_likelihood(p, part.y))
-        sizes.append(len(part.x))
-    if len(sizes) == 1:
-        return scores[0], log_probs[0]
-    total = sum(sizes)
-    return (
-        sum(score * size for score, size in zip(scores, sizes, strict=True)) / total,
-        sum(value * size for value, size in zip(log_probs, sizes, strict=True)) / total,
-    )
-
-
-def _mean_log_likelihood(p: Any, y: Tensor) -> float:
-    """The mean log-likelihood; NaN for a model without a likelihood, which is chosen by its exact match."""
-    try:
-        return float(log_likelihood(p, y).mean())
-    except IntractableError:
-        return float("nan")
 
 
 def _changed(settings: FitSettings, changes: dict[str, Any]) -> FitSettings:
@@ -280,8 +269,3 @@ def _key(model: Any, settings: FitSettings, seed: int) -> str:
 
 def _copy(state: dict[str, Any]) -> dict[str, Any]:
     return {name: value.clone() if isinstance(value, Tensor) else value for name, value in state.items()}
-
-
-def _ones(y: Tensor, labels: tuple[str, ...]) -> str:
-    names = [label for label, value in zip(labels, y.tolist(), strict=True) if value == 1]
-    return ", ".join(names[:6]) + (", …" if len(names) > 6 else "") if names else "no label"

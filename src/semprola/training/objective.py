@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from semprola.errors import SemprolaError
 from semprola.nn import scoring
 from semprola.training.data import Batch
 
@@ -48,8 +49,17 @@ class Objective(nn.Module):
 
 
 def predict(model: Any, batch: Batch) -> Any:
-    """The distribution that a model returns for a batch."""
-    return model(batch.x) if batch.given is None else model(batch.x, batch.given)
+    """The distribution that a model returns for a batch.
+
+    Raises:
+        TypeError: if it returns something else.
+    """
+    p = model(batch.x) if batch.given is None else model(batch.x, batch.given)
+    if not _has_queries(p):
+        raise TypeError(
+            f"the model must return a distribution, not {type(p).__name__}: end it in a layer such as sp.SPL"
+        )
+    return p
 
 
 def log_likelihood(p: Any, y: Tensor) -> Tensor:
@@ -59,6 +69,13 @@ def log_likelihood(p: Any, y: Tensor) -> Tensor:
         return value
     value = p.log_prob(y)
     return value
+
+
+def _has_queries(p: Any) -> bool:
+    try:
+        return hasattr(p, "log_prob")
+    except SemprolaError:  # a baseline without a likelihood says so itself
+        return True
 
 
 def _label_losses(p: Any, y: Tensor) -> Tensor:

@@ -30,7 +30,8 @@ class FitSettings:
         evaluate_every: steps between two evaluations on the validation rows; None for once per epoch.
         patience: evaluations without improvement before training stops; None to train to the end.
         choose: which parameters are best on the validation rows: those with the highest "likelihood", or with the
-            highest "exact" match (ties are broken by likelihood).
+            highest "exact" match (ties are broken by likelihood). A model without a likelihood is always chosen by its
+            exact match.
         penalty_from: first step at which losses that a model adds to its likelihood count.
         label_weight: weight of the individual labels' log losses, which are added to the joint one: one number for all
             labels, one per label, or None for no such losses.

@@ -92,7 +92,8 @@ def train(
 
     Raises:
         FormatError: if the checkpoint is damaged or belongs to other settings.
-        SemprolaError: if the loss becomes NaN or infinite.
+        SemprolaError: if the loss becomes NaN or infinite, or validation rows violate the constraint and parameters are
+            chosen by the likelihood.
     """
     if settings.choose not in CHOICES:
         raise SemprolaError(f"choose must be {' or '.join(map(repr, CHOICES))}, not {settings.choose!r}")
