@@ -60,6 +60,23 @@ CASES = {
         ValueError,
         "y must hold 0 and 1 only, but has NaN: log_marginal takes NaN where nothing is observed",
     ),
+    **{
+        f"{value} to {name}": (
+            lambda query=query, value=value: query(torch.full((3,), value)),
+            ValueError,
+            "y must hold 0 and 1 only"
+            + (", but has NaN: log_marginal takes NaN where nothing is observed" if value != value else ""),
+        )
+        for value in (2.0, 0.5, NAN)
+        for name, query in {
+            "expected_f1": lambda y: single().expected_f1(y),
+            "expected_jaccard": lambda y: single().expected_jaccard(y),
+            "project": lambda y: single().project(y),
+            "log_prob of the nearest": lambda y: single().log_prob(y, on_violation="project"),
+            "log_prob or an error": lambda y: single().log_prob(y, on_violation="raise"),
+            "log_prob or nothing": lambda y: single().log_prob(y, on_violation="ignore"),
+        }.items()
+    },
     "evidence values": (
         lambda: single().log_marginal(torch.full((2, 3), 2.0)),
         ValueError,
@@ -137,6 +154,63 @@ CASES = {
         lambda: kl_divergence(single(), mixture()),
         ValueError,
         "kl_divergence needs two distributions over the same circuit",
+    ),
+    "divergence of different batches": (
+        lambda: kl_divergence(single(), sp.SPL(4, CIRCUIT)(torch.zeros(3, 4))),
+        ValueError,
+        "kl_divergence needs batches that broadcast, not (2,) and (3,): use the same number of rows, or one row",
+    ),
+    "mixture of different batches": (
+        lambda: sp.mixture([single(), single(), sp.SPL(4, CIRCUIT)(torch.zeros(3, 4))]),
+        ValueError,
+        "a mixture needs batches that broadcast, not (2,) and (3,): use the same number of rows, or one row",
+    ),
+    "encoded batch": (
+        lambda: single().log_prob(sp.SPL(4, CIRCUIT).encode(torch.zeros(3, 3))),
+        ValueError,
+        "a tensor of shape (3, 3) does not fit batch (2,) of 3 labels",
+    ),
+    "more encoded rows than features": (
+        lambda: sp.SPL(4, CIRCUIT)(torch.zeros(2, 1, 4)).log_prob(sp.SPL(4, CIRCUIT).encode(torch.zeros(2, 5, 3))),
+        ValueError,
+        "a tensor of shape (2, 5, 3) has more rows than batch (2, 1) of 3 labels: repeat the features, or put the "
+        "extra rows into dimensions before the batch",
+    ),
+    "candidates by name": (
+        lambda: single().rescore({"cat": [1]}, torch.zeros(1)),
+        TypeError,
+        "states must be numbers [*batch, n, 3], not dict",
+    ),
+    "candidates of different widths": (
+        lambda: single().rescore([[1, 0, 0], [1]], torch.zeros(2)),
+        TypeError,
+        "states must be numbers [*batch, n, 3], not list",
+    ),
+    "priors by name": (
+        lambda: single().rescore(torch.eye(3), {"cat": 1}),
+        TypeError,
+        "log_prior must be numbers [*batch, n], not dict",
+    ),
+    **{
+        f"a prior of {value}": (
+            lambda value=value: single().rescore(torch.eye(3), torch.tensor([0.0, value, 0.0])),
+            ValueError,
+            "log_prior must hold finite numbers, or -inf to leave a candidate out, but has NaN or inf",
+        )
+        for value in (NAN, torch.inf)
+    },
+    **{
+        f"a weight of {weight}": (
+            lambda weight=weight: single().rescore(torch.eye(3), torch.zeros(3), weight),
+            ValueError,
+            f"weight must be a finite number, not {weight}",
+        )
+        for weight in (NAN, torch.inf)
+    },
+    "a weight that is no number": (
+        lambda: single().rescore(torch.eye(3), torch.zeros(3), "1"),
+        TypeError,
+        "weight must be a finite number, not str",
     ),
     "large support": (
         lambda: mixture().enumerate_support(),

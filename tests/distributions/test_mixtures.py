@@ -229,6 +229,14 @@ class TestRescore:
             assert (scores[:, 2:] == -torch.inf).all()
             torch.testing.assert_close(p.log_prob(ordered[:, 0]).gt(-torch.inf), torch.ones(6, dtype=torch.bool))
 
+    def test_candidates_that_violate_the_constraint_stay_last(self):
+        p = sp.constrain(torch.zeros(2, 3), "(cat -> animal) & (dog -> animal)")
+        states = torch.tensor([[1, 0, 0], [0, 0, 0]])
+        for prior, weight in ((3e38, 1.0), (3e38, 10.0), (-3e38, -10.0)):
+            ordered, scores = p.rescore(states, torch.tensor([prior, 0.0]), weight)
+            assert torch.equal(ordered[:, 0], torch.zeros(2, 3))
+            assert (scores[:, 1] == -torch.inf).all()
+
     def test_refusals(self):
         p = sp.SPL(3, "a | b")(torch.zeros(2, 3))
         with pytest.raises(ValueError, match=r"^expected candidates \[\*batch, n, 2\], got shape \(3, 3\)$"):
@@ -257,6 +265,40 @@ class TestMixtureOf:
         torch.testing.assert_close(
             kl_divergence(p, parts[0]), torch.tensor(0.0, dtype=torch.float64), atol=1e-9, rtol=0
         )
+
+    @pytest.mark.parametrize("kinds", [("spl", "spl"), ("spl-m2", "product"), ("spl-k2", "spl")], ids="+".join)
+    @pytest.mark.parametrize("query", ["log_prob", "mean", "entropy"])
+    @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
+    def test_gradient_by_a_weight_of_zero(self, kinds, query, dtype):
+        circuit, step = sp.compile("a | b"), 1e-6
+        layers = {
+            each: [layer_of(kind, circuit, i).to(each) for i, kind in enumerate(kinds)]
+            for each in (torch.float64, dtype)
+        }
+
+        def answer(weights):
+            z = torch.ones(2, 3, dtype=weights.dtype)
+            p = sp.mixture([layer(z) for layer in layers[weights.dtype]], weights)
+            asked = {"log_prob": lambda: p.log_prob(torch.ones(2)), "mean": lambda: p.mean, "entropy": p.entropy}
+            return asked[query]().sum()
+
+        near = [answer(torch.tensor([i * step, 2.0], dtype=torch.float64)).detach() for i in range(3)]
+        expected = torch.stack([(4 * near[1] - 3 * near[0] - near[2]) / (2 * step), torch.zeros_like(near[0])])
+        close = {"atol": 1e-6, "rtol": 1e-6} if dtype == torch.float64 else {"atol": 1e-4, "rtol": 1e-4}
+        weights = torch.tensor([0.0, 2.0], dtype=dtype, requires_grad=True)
+        torch.testing.assert_close(answer(weights).double(), near[0], **close)
+        (slope,) = torch.autograd.grad(answer(weights), weights)
+        torch.testing.assert_close(slope.double(), expected, **close)
+        torch.testing.assert_close(torch.func.grad(answer)(weights.detach()), slope)
+        (of_mean,) = torch.autograd.grad(answer(weights) / 10**6, weights)
+        torch.testing.assert_close(of_mean * 10**6, slope, **close)
+
+    @pytest.mark.parametrize(("dtype", "size"), [(torch.float32, 50), (torch.float64, 600)])
+    @pytest.mark.parametrize("learnt", [True, False])
+    def test_a_part_of_weight_zero_adds_nothing_to_small_probabilities(self, dtype, size, learnt):
+        parts = [sp.constrain(torch.full((2,), value, dtype=dtype), "a | b") for value in (size, -size)]
+        p = sp.mixture(parts, torch.tensor([0.0, 1.0], dtype=dtype, requires_grad=learnt))
+        torch.testing.assert_close(p.log_prob(torch.ones(2)), parts[1].log_prob(torch.ones(2)))
 
     def test_conditioned_mixtures_weigh_by_the_evidence(self):
         circuit = sp.compile(sp.at_least(1, list("abc")))

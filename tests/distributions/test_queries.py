@@ -178,3 +178,16 @@ def test_many_rows_for_one_distribution() -> None:
     assert layer(torch.randn(1, 1, 3)).log_prob(torch.ones(2, 5, 2)).shape == (2, 5)
     with pytest.raises(ValueError, match=r"has more rows than batch \(2, 1\) of 2 labels: repeat the features"):
         layer(torch.randn(2, 1, 3)).log_prob(torch.ones(2, 5, 2))
+
+
+@pytest.mark.parametrize("size", [100.0, 2000.0, 8000.0])
+def test_large_log_odds_of_many_labels_keep_probabilities_below_one(size: float) -> None:
+    names = [f"x{i}" for i in range(200)]
+    rules = sp.constraints.hierarchy([(names[i], names[(i - 1) // 2]) for i in range(1, 200)])
+    torch.manual_seed(0)
+    logits = size * (2 * torch.rand(4, 200) - 1)
+    p, exact = (sp.constrain(values, rules) for values in (logits, logits.double()))
+    assert (p.log_prob(p.mode) <= 1e-3).all()
+    torch.testing.assert_close(p.log_prob(p.mode).double(), exact.log_prob(p.mode.double()), rtol=1e-4, atol=2e-2)
+    lower, upper = p.entropy_bounds()
+    assert (lower <= upper).all()

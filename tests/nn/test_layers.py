@@ -267,6 +267,10 @@ class TestGiven:
             (None, r"the constraint has inputs \(x, u\): pass given="),
             (torch.zeros(3, 1), r"given has shape \(3, 1\), expected \(3, 2\): one column for each given variable"),
             (torch.zeros(2, 2), r"given has shape \(2, 2\), expected \(3, 2\)"),
+            ("1", r"given must be numbers of shape \(3, 2\), or values by name, not str"),
+            (sp.parse("x"), r"given must be numbers of shape \(3, 2\), or values by name, not \w+"),
+            ([["1", "0"]] * 3, r"given must be numbers of shape \(3, 2\), or values by name, not list"),
+            ([[1, 0], [1]], r"given must be numbers of shape \(3, 2\), or values by name, not list"),
         ],
     )
     def test_bad_given(self, circuit, given, message):

@@ -263,3 +263,22 @@ def test_training_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
         results.append((history.loss[-1], net(x).log_prob(y).detach()))
     assert results[0][0] == pytest.approx(results[1][0], rel=1e-4)
     torch.testing.assert_close(results[0][1], results[1][1], rtol=1e-3, atol=1e-3)
+
+
+def test_an_answer_is_a_copy() -> None:
+    layer, y = sp.SPL(4, sp.constraints.permutation(10)), torch.eye(10).flatten()[None]
+    with sp.nn.scoring(y), torch.no_grad():
+        p = layer(torch.ones(1, 4))
+        before = p.log_prob(y).clone()
+        p.log_prob(y).neg_()
+        torch.testing.assert_close(p.log_prob(y), before)
+
+
+def test_labels_that_are_changed_in_inference_mode_are_scored_anew() -> None:
+    layer, z = sp.SPL(4, sp.constraints.permutation(10)), torch.ones(1, 4)
+    with torch.inference_mode():
+        y = torch.eye(10).flatten()[None].clone()
+        with sp.nn.scoring(y):
+            p = layer(z)
+            y.copy_(torch.eye(10).flip(0).flatten())
+            torch.testing.assert_close(p.log_prob(y), layer(z).log_prob(y.clone()))

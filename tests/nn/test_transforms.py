@@ -20,6 +20,17 @@ KINDS = {
     "product": lambda: sp.ProductSPL(8, CONSTRAINT, mixtures=2),
     "hmm": lambda: sp.ProductSPL(8, CONSTRAINT, q="hmm"),
 }
+LARGE = sp.at_least(1, [f"y{i}" for i in range(12)])
+MAPPED = {
+    **{f"{kind}-small": make for kind, make in KINDS.items()},
+    "known-small": lambda: sp.SPL(8, CONSTRAINT, known_states=torch.eye(3).reshape(1, 9)),
+    "vtree-small": lambda: sp.ProductSPL(8, CONSTRAINT, q="vtree", units=2),
+    "mixture-large": lambda: sp.SPL(8, LARGE, replicas=2),
+    "units-large": lambda: sp.SPL(8, LARGE, units=2),
+    "known-large": lambda: sp.SPL(8, LARGE, known_states=torch.eye(12)),
+    "product-large": lambda: sp.ProductSPL(8, LARGE, mixtures=2),
+    "hmm-large": lambda: sp.ProductSPL(8, LARGE, q="hmm", units=2),
+}
 QUERIES = {
     "log_prob": lambda p, y: p.log_prob(y),
     "mode": lambda p, y: p.mode,
@@ -123,6 +134,19 @@ class TestFunctionTransforms:
 
         expected = torch.autograd.functional.hessian(value, x)
         torch.testing.assert_close(torch.func.hessian(value)(x), expected)
+
+    @pytest.mark.parametrize("kind", MAPPED)
+    def test_mode_mapped_over_rows(self, kind: str) -> None:
+        torch.manual_seed(0)
+        layer = MAPPED[kind]()
+        for weight in layer.parameters():
+            nn.init.normal_(weight)
+        z = torch.randn(6, 8)
+        mode, proven = torch.vmap(lambda z: (layer(z).mode, layer(z).mode_is_exact))(z)
+        p = layer(z)
+        torch.testing.assert_close(p.log_prob(mode)[proven], p.log_prob(p.mode)[proven])
+        assert p.support.check(mode).all()
+        assert proven.all() or kind.endswith("large")
 
 
 class TestAutocast:

@@ -32,8 +32,13 @@ def given_rows(circuit: Circuit, given: Any, batch_shape: Sequence[int], like: T
         return None
     if given is None:
         raise LabelError(f"the constraint has inputs ({', '.join(circuit.given[:4])}): pass given=")
-    rows = torch.as_tensor(as_rows(given, circuit.given, "given", like), device=like.device)
     expected = (*batch_shape, len(circuit.given))
+    rows = as_rows(given, circuit.given, "given", like)
+    try:
+        rows = torch.as_tensor(rows, device=like.device)
+    except (TypeError, ValueError, RuntimeError):
+        kind = type(given).__name__
+        raise LabelError(f"given must be numbers of shape {expected}, or values by name, not {kind}") from None
     if rows.dim() == 0 or rows.shape[-1] != len(circuit.given):
         raise LabelError(
             f"given has shape {tuple(rows.shape)}, expected {expected}: one column for each given variable"
@@ -102,25 +107,49 @@ def flat_rows(value: Tensor, labels: int, batch_shape: torch.Size, like: Tensor)
     _check_real(value, f"a tensor of {labels} labels")
     if value.dim() == 0 or value.shape[-1] != labels:
         raise ValueError(f"expected rows of {labels} labels, got a tensor of shape {tuple(value.shape)}")
-    shape = batch_shape
-    if value.shape[:-1] != batch_shape:
+    shape, samples, batch = flat_sizes(value.shape, batch_shape)
+    rows = value.to(like).expand(*shape, labels)
+    return rows.reshape(samples, batch, labels).permute(2, 0, 1), shape
+
+
+def flat_sizes(value_shape: torch.Size, batch_shape: torch.Size) -> tuple[torch.Size, int, int]:
+    """The shape [*sample, *batch] of label vectors [*sample, *batch, labels], and its numbers of samples and rows.
+
+    Raises:
+        ValueError: if the label vectors do not fit the batch.
+    """
+    shape, labels = batch_shape, value_shape[-1]
+    if value_shape[:-1] != batch_shape:
         try:
-            shape = torch.broadcast_shapes(value.shape[:-1], batch_shape)
+            shape = torch.broadcast_shapes(value_shape[:-1], batch_shape)
         except RuntimeError:
             raise ValueError(
-                f"a tensor of shape {tuple(value.shape)} does not fit batch {tuple(batch_shape)} of {labels} labels"
+                f"a tensor of shape {tuple(value_shape)} does not fit batch {tuple(batch_shape)} of {labels} labels"
             ) from None
-    rows = value.to(like).expand(*shape, labels)
     if shape[len(shape) - len(batch_shape) :] != batch_shape:
         if math.prod(batch_shape) != 1:
             raise ValueError(
-                f"a tensor of shape {tuple(value.shape)} has more rows than batch {tuple(batch_shape)} of {labels} "
+                f"a tensor of shape {tuple(value_shape)} has more rows than batch {tuple(batch_shape)} of {labels} "
                 "labels: repeat the features, or put the extra rows into dimensions before the batch"
             )
-        return rows.reshape(math.prod(shape), 1, labels).permute(2, 0, 1), shape
+        return shape, math.prod(shape), 1
     # not numel(): math.prod keeps sizes symbolic while a network is exported
-    samples = math.prod(shape[: len(shape) - len(batch_shape)])
-    return rows.reshape(samples, math.prod(batch_shape), labels).permute(2, 0, 1), shape
+    return shape, math.prod(shape[: len(shape) - len(batch_shape)]), math.prod(batch_shape)
+
+
+def common_batch(batch_shapes: Sequence[torch.Size], what: str) -> torch.Size:
+    """The shape that batches broadcast to; `what` is the name of the operation, for errors.
+
+    Raises:
+        ValueError: if they do not broadcast.
+    """
+    try:
+        shape: torch.Size = torch.broadcast_shapes(*batch_shapes)
+    except RuntimeError:
+        shown = " and ".join(str(tuple(shape)) for shape in dict.fromkeys(batch_shapes))
+        hint = "use the same number of rows, or one row"
+        raise ValueError(f"{what} needs batches that broadcast, not {shown}: {hint}") from None
+    return shape
 
 
 def is_hidden(value: Tensor) -> bool:

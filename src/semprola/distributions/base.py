@@ -61,7 +61,8 @@ class ConstrainedDistribution(FurtherQueries):
     @property
     def log_mixing(self) -> Tensor:
         """Normalised log-weights of the mixture components [*batch, components]."""
-        return self.evaluator.log_mixing.T.reshape(*self.batch_shape, self.evaluator.count)
+        # here and below, a copy: what is changed in place must not change the distribution
+        return self.evaluator.log_mixing.T.reshape(*self.batch_shape, self.evaluator.count).clone()
 
     @property
     def support(self) -> Satisfies:
@@ -116,7 +117,7 @@ class ConstrainedDistribution(FurtherQueries):
     @property
     def log_partition(self) -> Tensor:
         """log Z [*batch]: 0 for a single normalised circuit, the log-probability of the constraint for a product."""
-        return self.evaluator.log_partition.reshape(self.batch_shape)
+        return self.evaluator.log_partition.reshape(self.batch_shape).clone()
 
     @property
     def mean(self) -> Tensor:
@@ -157,12 +158,12 @@ class ConstrainedDistribution(FurtherQueries):
             LabelError: if a name is not a label.
         """
         evidence = as_rows(evidence, self.labels, "evidence", self.evaluator.log_mixing, missing=float("nan"))
+        rows, shape = self._flat(evidence)
         if self._validate_args:
             check_evidence(evidence)
-        rows, shape = self._flat(evidence)
         if shape != self.batch_shape:
             raise ValueError(f"evidence of shape {tuple(evidence.shape)} does not fit batch {tuple(self.batch_shape)}")
-        domain, conflict = self.evaluator.domain.observe(rows[:, 0])
+        domain, conflict = self.evaluator.domain.observe(rows[:, 0].clone())
         observed = self.evaluator.within(domain)
         impossible = conflict | (observed.log_partition == _NEGATIVE_INFINITY)
         if impossible.any():
@@ -193,12 +194,12 @@ class ConstrainedDistribution(FurtherQueries):
     @property
     def mode(self) -> Tensor:
         """The most probable y [*batch, labels]; exact where `mode_is_exact` is true, else the best candidate found."""
-        return self._shaped(self.evaluator.best[0])
+        return self._shaped(self.evaluator.best[0]).clone()
 
     @property
     def mode_is_exact(self) -> Tensor:
         """Whether `mode` is proven to be the most probable y, bool [*batch]."""
-        return self.evaluator.best[1].reshape(self.batch_shape)
+        return self.evaluator.best[1].reshape(self.batch_shape).clone()
 
     def decode(self, utility: Any = "mode") -> Tensor:
         """The y in the constraint that maximises an expected utility.

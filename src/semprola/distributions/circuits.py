@@ -178,7 +178,10 @@ class CircuitComponents(Components):
         return edge_flows, literals.probability_of_one(leaf_flows)
 
     def _expected(self, other: CircuitComponents) -> Tensor:
-        """E[log f'(y)] under each component [components, batch]; f' is the component itself, or another's only one."""
+        """E[log f'(y)] under each component [components, batch]; f' is the component itself, or another's only one.
+
+        f' must be positive wherever the component is.
+        """
         zeros, ones = other.observed_scores()
         weights, explicit = other._own_weights, self.domain.needs_explicit
         plan = self.plan(explicit=explicit) if weights is None else other.plan(explicit=explicit)
@@ -197,7 +200,7 @@ class CircuitComponents(Components):
         if not torch.compiler.is_compiling():
             step = max(1, _MOST_NUMBERS // max(1, plan.num_edges * self.count * self.batch))
         parts = []
-        for first in range(0, samples, step):
+        for first in range(0, max(1, samples), step):
             part = leaves[:, first : first + step, None].expand(-1, -1, self.count, -1)
             repeated = weights if part.shape[1] == 1 else weights.repeat(1, part.shape[1])
             parts.append(log_value(plan, repeated, part.flatten(1)))
@@ -247,6 +250,5 @@ class CircuitComponents(Components):
 
 
 def _expectation(probability: Tensor, score: Tensor) -> Tensor:
-    """Σ probability · score, with 0 · (-inf) = 0; probabilities of the size of rounding errors count as 0."""
-    impossible = (score == float("-inf")) & (probability <= 64 * torch.finfo(score.dtype).eps)
-    return (probability * score.masked_fill(impossible, 0.0)).sum(0)
+    """Σ probability · score over the terms with a finite score; the others must have probability zero."""
+    return (probability * score.masked_fill(score == float("-inf"), 0.0)).sum(0)

@@ -15,7 +15,7 @@ def decode(p: Evaluator, utility: str | Tensor) -> Tensor:
         if isinstance(utility, Tensor):
             return p.domain.best_total(utility)
         if utility == "mode":
-            return p.best[0]
+            return p.best[0].clone()
         if utility == "hamming":
             # the expected number of right labels is Σ_j P(Y_j = y_j)
             return p.domain.best_total(2 * p.marginals() - 1)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from semprola.circuit import PRODUCT, Circuit
+from semprola.distributions.arguments import is_hidden
 from semprola.engine import CircuitPlans, Literals, Plan, choices, indicators, supported
 
 
@@ -74,6 +75,23 @@ class Domain:
             return None
         seen = self.observed[: len(y), None]
         return ((y != seen) & ~seen.isnan()).any(0)
+
+    def has_givens_of(self, other: Domain) -> bool:
+        """Whether the given variables have the same values as another domain's; false if that cannot be told."""
+        if not self.circuit.given or self.observed is None or other.observed is None:
+            return True
+        labels = self.circuit.num_labels
+        ours, theirs = self.observed[labels:], other.observed[labels:]
+        return not is_hidden(ours) and not is_hidden(theirs) and torch.equal(ours, theirs)
+
+    def may_contradict(self, other: Domain) -> Tensor:
+        """Whether some state of this domain contradicts the evidence of another one with the same inputs [batch]."""
+        if not other.has_evidence or other.observed is None:
+            return torch.zeros(self.batch, dtype=torch.bool, device=self.device)
+        seen = other.observed[: self.circuit.num_labels]
+        with torch.no_grad():  # the state with the most contradictions
+            worst = self.best_total((1 - 2 * seen).nan_to_num(0.0).to(self.dtype))
+        return ((worst != seen) & ~seen.isnan()).any(0)
 
     def satisfied(self, y: Tensor) -> Tensor:
         """Whether y [labels, samples, batch] satisfies the constraint for the given inputs: bool [samples, batch]."""

@@ -7,7 +7,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from semprola.distributions.arguments import check_labels
+from semprola.distributions.arguments import check_labels, flat_sizes
 from semprola.distributions.names import as_rows
 from semprola.engine import CircuitPlans, encode
 from semprola.errors import LabelError
@@ -80,12 +80,12 @@ class EncodedStates:
 
         Raises:
             LabelError: if they were encoded for another circuit.
+            ValueError: if they do not fit the batch.
         """
         if not self.is_of(plans):
             raise LabelError("these label vectors were encoded for another circuit: use this layer's own encode")
         if self.codes is None:
             return self.states, None
-        shape = torch.broadcast_shapes(self.states.shape[:-1], batch_shape)
-        samples = shape[: len(shape) - len(batch_shape)].numel()
-        codes = self.codes.expand(*shape, -1).reshape(samples, batch_shape.numel(), self.codes.shape[-1])
+        shape, samples, batch = flat_sizes(self.states.shape, batch_shape)
+        codes = self.codes.expand(*shape, -1).reshape(samples, batch, self.codes.shape[-1])
         return self.states, codes

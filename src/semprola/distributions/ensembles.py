@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from semprola.distributions.arguments import flat_columns, normalized_mixing
+from semprola.distributions.arguments import common_batch, flat_columns, normalized_mixing
 from semprola.distributions.base import ConstrainedDistribution
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.joined import Joined
@@ -32,12 +32,15 @@ def mixture(distributions: Sequence[Any], weights: Any = None) -> MixtureDistrib
         distributions: distributions that layers return, of any kind, over the same circuit, given inputs and evidence;
             their batch shapes are broadcast.
         weights: non-negative weights of the distributions [n] or [*batch, n]; equal by default. They are normalised.
+            If they require gradients, a weight of zero counts as about 1e-31 (1e-292 in double precision), so that
+            it has its true gradient.
 
     Returns:
         The mixture, itself a distribution over the same circuit.
 
     Raises:
-        ValueError: if there are no distributions, their circuits or observations differ, or the weights do not fit.
+        ValueError: if there are no distributions, their circuits or observations differ, or batches or weights do not
+            fit.
 
     Example:
         >>> import torch, semprola as sp
@@ -55,7 +58,7 @@ def mixture(distributions: Sequence[Any], weights: Any = None) -> MixtureDistrib
             raise TypeError(f"expected distributions that layers return, not {type(part).__name__}")
         if part.circuit != parts[0].circuit:
             raise ValueError("a mixture needs distributions over the same circuit")
-    shape = torch.broadcast_shapes(*(part.batch_shape for part in parts))
+    shape = common_batch([part.batch_shape for part in parts], "a mixture")
     evaluators = [part.expand(shape).evaluator for part in parts]
     for evaluator in evaluators[1:]:
         _check_alike(evaluators[0], evaluator)
@@ -119,4 +122,16 @@ def _log_weights(weights: Any, count: int, shape: torch.Size, like: Evaluator) -
         rows = given.div(total).expand(*shape, count)
     except RuntimeError:
         raise ValueError(f"weights of shape {tuple(given.shape)} do not fit batch {tuple(shape)}") from None
-    return rows.reshape(like.batch, count).T.log()
+    return _with_gradient(rows).reshape(like.batch, count).T.log()
+
+
+def _with_gradient(weights: Tensor) -> Tensor:
+    """The weights; if they require gradients, those of about zero are raised, since log(0) has no finite derivative.
+
+    The factor 1 / eps leaves room for small gradients, as those of a mean over many rows.
+    """
+    if not weights.requires_grad:
+        return weights
+    info = torch.finfo(weights.dtype)
+    least = info.tiny / info.eps
+    return torch.where(weights < least, weights + least, weights)

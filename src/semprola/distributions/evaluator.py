@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from semprola.distributions.arguments import is_hidden
 from semprola.distributions.components import Components
 from semprola.distributions.domain import Domain
 from semprola.distributions.numeric import log_sum_exp, remembered
@@ -78,8 +79,8 @@ class Evaluator:
                 return candidates[:, 0], torch.ones(self.batch, dtype=torch.bool, device=candidates.device)
             states, log_probs = self.best_of(candidates)
             proven = self._reaches(log_probs, bounds)
-            # a traced program cannot branch on computed values
-            traced = torch.compiler.is_compiling()
+            # a program that is traced or mapped over a batch cannot branch on computed values
+            traced = is_hidden(proven)
             if self.domain.can_be_listed(_LISTED) and (traced or not bool(proven.all())):
                 return self.best_of(self.domain.candidates())[0], torch.ones_like(proven)
             if self.components.is_deterministic and not traced:
@@ -114,13 +115,13 @@ class Evaluator:
         # a traced program must not depend on the batch size that it was traced with
         if not torch.compiler.is_compiling():
             step = max(1, _MOST_NUMBERS // max(1, self.components.size * batch))
-        parts = [evidence.new_zeros((0, batch))]
-        for some in evidence.split(step, dim=1) if samples else []:
+        parts = []
+        for some in evidence.split(step, dim=1):
             repeated = torch.arange(batch, device=evidence.device).repeat(some.shape[1])
             many = self if some.shape[1] == 1 else self.select(repeated)
             domain, conflict = many.domain.observe(some.reshape(labels, repeated.numel()))
             log_z = many.within(domain).log_partition.masked_fill(conflict, _NEGATIVE_INFINITY)
-            parts.append(log_z.unflatten(0, (-1, batch)) - self.log_partition)
+            parts.append(log_z.unflatten(0, (some.shape[1], batch)) - self.log_partition)
         return torch.cat(parts)
 
     def marginals(self) -> Tensor:

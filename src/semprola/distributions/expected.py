@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from semprola.distributions.arguments import flat_rows
+from semprola.distributions.arguments import check_labels, flat_rows
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.names import as_rows
 from semprola.distributions.ranking import top_k
@@ -142,7 +142,7 @@ def _jaccard(p: Evaluator, y: Tensor) -> Tensor:
     size = y.sum(0)
     # |Y \ y| counts only the labels outside y
     tilt = (1 - y)[:, :, None] * nodes.log()[:, None].to(y)
-    inside = (_tilted(p, tilt.flatten(1, 2)).unflatten(1, (count, -1)) * y[:, :, None]).sum(0)
+    inside = (_tilted(p, tilt.flatten(1, 2)).unflatten(1, (count, len(nodes))) * y[:, :, None]).sum(0)
     powers = nodes[:, None].to(y) ** (size - 1).clamp(min=0)[:, None]
     total = (inside * powers * weights[:, None].to(y)).sum(1)
     return torch.where(size == 0, empty_probability(p), total)
@@ -151,8 +151,8 @@ def _jaccard(p: Evaluator, y: Tensor) -> Tensor:
 def _tilted(p: Evaluator, tilt: Tensor) -> Tensor:
     """E[Y_j Π_i exp(tilt_i)^Y_i] for each label j [labels, n, batch], for tilts [labels, n, batch or 1]."""
     labels, count, _ = tilt.shape
-    if p.batch == 0:
-        return tilt.new_zeros((labels, count, 0))
+    if p.batch == 0 or count == 0:
+        return tilt.new_zeros((labels, count, p.batch))
     share = p.log_mixing.double() - p.log_partition.double()
     step = max(1, _MOST_NUMBERS // max(1, p.components.size * p.batch))
     every = torch.arange(p.batch, device=tilt.device)
@@ -170,7 +170,11 @@ def _tilted(p: Evaluator, tilt: Tensor) -> Tensor:
 def _label_rows(p: ConstrainedDistribution, value: Any) -> tuple[Tensor, torch.Size]:
     """Label vectors [labels, samples, batch] from a user's argument, and the shape [*sample, *batch]."""
     like = p.evaluator.log_mixing
-    return flat_rows(as_rows(value, p.labels, "y", like), len(p.labels), p.batch_shape, like)
+    y = as_rows(value, p.labels, "y", like)
+    found = flat_rows(y, len(p.labels), p.batch_shape, like)
+    if p._validate_args:
+        check_labels(y)
+    return found
 
 
 def _quadrature(nodes: int) -> tuple[Tensor, Tensor]:

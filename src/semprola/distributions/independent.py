@@ -85,10 +85,11 @@ class IndependentLabels(CircuitComponents):
 
     @remembered  # torch.compile cannot follow functools.cached_property
     def _is_extreme(self) -> bool:
-        """Whether log-odds are so large that their rounding errors are too large."""
+        """Whether log-odds are so large that the rounding errors of their sum over labels are too large."""
         if is_hidden(self.odds) or not self.odds.numel():
             return False
-        return float(self.odds.detach().abs().max()) * torch.finfo(self.odds.dtype).eps > _LARGEST_ERROR
+        size = torch.linalg.vector_norm(self.odds.detach(), dim=0).max()
+        return float(size) * torch.finfo(self.odds.dtype).eps > _LARGEST_ERROR
 
     def _through_the_circuit(self, y: Tensor) -> Tensor:
         """The result of `log_scores`, evaluated like log Z, so that the rounding errors of both cancel."""

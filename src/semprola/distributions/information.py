@@ -26,25 +26,26 @@ def entropy_bounds(p: Evaluator) -> tuple[Tensor, Tensor]:
     joint = torch.special.entr(share).sum(0) + (share * entropies).sum(0)
     upper = torch.minimum(joint, independent)
     if p.components.is_deterministic:
-        return (share * entropies).sum(0), upper
+        return torch.minimum((share * entropies).sum(0), upper), upper
     # paths through several units are not states, so bound from below by the probability of the best state, which has
     # no derivative
     _, bounds = p.components.best()
     best = log_sum_exp(p.log_mixing + bounds, 0) - p.log_partition
-    return (-best.detach()).clamp(min=0.0), upper
+    return torch.minimum((-best.detach()).clamp(min=0.0), upper), upper
 
 
 def divergence(p: Evaluator, q: Evaluator) -> Tensor:
     """KL(p || q) [batch], exact; +inf where q excludes what p allows."""
-    if p.is_single and q.is_single:
+    if p.is_single and q.is_single and p.domain.has_givens_of(q.domain):
         cross = p.components.expected_log_scores(q.components)
         if cross is not None:
-            return -p.components.entropies()[0] - (cross[0] - q.log_partition)
+            gap = -p.components.entropies()[0] - (cross[0] - q.log_partition)
+            return gap.masked_fill(p.domain.may_contradict(q.domain), float("inf"))
     if p.domain.can_be_listed():
         of_p, of_q = listed(p), listed(q)
-        impossible = of_p == float("-inf")
-        gap = of_p.masked_fill(impossible, 0.0) - of_q.masked_fill(impossible, 0.0)
-        return (of_p.exp() * gap).sum(0)
+        impossible, excluded = of_p == float("-inf"), of_q == float("-inf")
+        gap = of_p.masked_fill(impossible, 0.0) - of_q.masked_fill(excluded, 0.0)
+        return (of_p.exp() * gap).sum(0).masked_fill((excluded & ~impossible).any(0), float("inf"))
     raise intractable("kl_divergence", "the mean of p.log_prob(y) - q.log_prob(y) over samples y of p")
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 from torch.distributions import register_kl
 
+from semprola.distributions.arguments import common_batch
 from semprola.distributions.base import ConstrainedDistribution
 from semprola.distributions.information import divergence
 
@@ -14,12 +14,12 @@ def kl_divergence(p: ConstrainedDistribution, q: ConstrainedDistribution) -> Ten
     """KL(p || q) [*batch], exact; +inf where q excludes what p allows.
 
     Raises:
-        ValueError: if the two circuits differ.
+        ValueError: if the two circuits differ, or the batches do not broadcast.
         IntractableError: for mixtures with a large support.
     """
     if p.circuit != q.circuit:
         raise ValueError("kl_divergence needs two distributions over the same circuit")
-    shape = torch.broadcast_shapes(p.batch_shape, q.batch_shape)
+    shape = common_batch([p.batch_shape, q.batch_shape], "kl_divergence")
     return divergence(p.expand(shape).evaluator, q.expand(shape).evaluator).reshape(shape)
 
 

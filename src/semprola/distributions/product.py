@@ -55,7 +55,7 @@ class ProductDistribution(ConstrainedDistribution):
         if not isinstance(components, IndependentLabels):
             raise TypeError(f"a product has independent labels, not {type(components).__name__}")
         rows: Tensor = components.odds.unflatten(1, (components.count, components.batch)).permute(2, 1, 0)
-        return rows.reshape(*self.batch_shape, components.count, len(components.odds))
+        return rows.reshape(*self.batch_shape, components.count, len(components.odds)).clone()
 
 
 def product_evaluator(

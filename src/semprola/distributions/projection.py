@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from semprola.distributions.arguments import flat_rows
+from semprola.distributions.arguments import check_labels, flat_rows
 from semprola.distributions.encoding import EncodedStates
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.names import as_rows
@@ -33,6 +33,8 @@ def log_prob(p: ConstrainedDistribution, value: Any, on_violation: str) -> Tenso
     if on_violation == "project":
         return p.log_prob(project(p, y))
     wrong = ~p.support.check(y)
+    if p._validate_args:
+        check_labels(y)
     if on_violation == "raise" and bool(wrong.any()):
         raise ViolationError(_message(p, y, wrong))
     return p.log_prob(value).masked_fill(wrong, 0.0)
@@ -42,6 +44,8 @@ def project(p: ConstrainedDistribution, value: Any) -> Tensor:
     """See :meth:`ConstrainedDistribution.project`."""
     y = as_rows(value, p.labels, "y", p.log_mixing)
     rows, shape = flat_rows(y, len(p.labels), p.batch_shape, p.evaluator.log_mixing)
+    if p._validate_args:
+        check_labels(y)
     wrong = ~p.support.check(y).reshape(rows.shape[1:])
     if not bool(wrong.any()):
         unchanged: Tensor = y.to(rows.dtype).expand(*shape, len(rows))

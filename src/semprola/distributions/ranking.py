@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
 
-from semprola.distributions.arguments import check_binary
+from semprola.distributions.arguments import check_binary, is_hidden
 from semprola.distributions.evaluator import Evaluator
 
 if TYPE_CHECKING:
@@ -35,12 +36,13 @@ def top_k(p: Evaluator, k: int) -> tuple[Tensor, Tensor]:
 def rescore(p: ConstrainedDistribution, states: Any, log_prior: Any, weight: float) -> tuple[Tensor, Tensor]:
     """See :meth:`ConstrainedDistribution.rescore`."""
     like, labels = p.evaluator.log_mixing, len(p.labels)
-    rows = states if isinstance(states, Tensor) else torch.as_tensor(states)
+    rows = _as_tensor(states, f"states must be numbers [*batch, n, {labels}]")
     if rows.dim() < 2 or rows.shape[-1] != labels:
         raise ValueError(f"expected candidates [*batch, n, {labels}], got shape {tuple(rows.shape)}")
     check_binary(rows, "states")
     shape, count = p.batch_shape, rows.shape[-2]
-    prior = torch.as_tensor(log_prior, device=like.device).to(like)
+    prior = _as_tensor(log_prior, "log_prior must be numbers [*batch, n]").to(like)
+    _check_prior(prior, weight)
     try:
         rows = rows.to(like).expand(*shape, count, labels)
         prior = prior.expand(*shape, count)
@@ -49,11 +51,27 @@ def rescore(p: ConstrainedDistribution, states: Any, log_prior: Any, weight: flo
         raise ValueError(f"states {tuple(rows.shape)} or log_prior {tuple(prior.shape)} do not fit {fits}") from None
     own = p.log_prob(rows.movedim(-2, 0)).movedim(0, -1)
     # a prior of -inf excludes a state even if the weight is zero; states that violate the constraint stay excluded
-    scores = (own + weight * prior.masked_fill(prior == _NEGATIVE_INFINITY, 0.0)).masked_fill(
-        prior == _NEGATIVE_INFINITY, _NEGATIVE_INFINITY
-    )
+    excluded = prior == _NEGATIVE_INFINITY
+    scores = own + weight * prior.masked_fill(excluded, 0.0)
+    scores = scores.masked_fill(excluded | (own == _NEGATIVE_INFINITY), _NEGATIVE_INFINITY)
     scores, order = scores.sort(dim=-1, descending=True, stable=True)
     return rows.gather(-2, order.unsqueeze(-1).expand(rows.shape)), scores
+
+
+def _as_tensor(value: Any, wanted: str) -> Tensor:
+    try:
+        return torch.as_tensor(value)
+    except (TypeError, ValueError, RuntimeError):
+        raise TypeError(f"{wanted}, not {type(value).__name__}") from None
+
+
+def _check_prior(prior: Tensor, weight: Any) -> None:
+    """Refuse priors and weights that would rank a candidate first whatever its probability."""
+    factor = _as_tensor(weight, "weight must be a finite number")
+    if not is_hidden(factor) and not bool(torch.isfinite(factor).all()):
+        raise ValueError(f"weight must be a finite number, not {weight}")
+    if not is_hidden(prior) and not bool((prior < math.inf).all()):
+        raise ValueError("log_prior must hold finite numbers, or -inf to leave a candidate out, but has NaN or inf")
 
 
 def _score(p: Evaluator, candidates: Tensor) -> tuple[Tensor, Tensor]:

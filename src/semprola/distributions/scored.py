@@ -33,7 +33,7 @@ class Announced:
 
     def _current(self) -> int:
         y = self.y.states if isinstance(self.y, EncodedStates) else self.y
-        return 0 if y.is_inference() else y._version
+        return 0 if y.is_inference() else y._version  # a layer does not use labels of inference mode
 
 
 class ScoredDistribution(SPLDistribution):
@@ -69,5 +69,5 @@ class ScoredDistribution(SPLDistribution):
     def log_prob(self, value: Any, on_violation: str | None = None) -> Tensor:
         """See :meth:`SPLDistribution.log_prob`."""
         if on_violation is None and self._announced.is_still(value):
-            return self._log_probs
+            return self._log_probs.clone()
         return super().log_prob(value, on_violation)

@@ -144,7 +144,7 @@ def _from_lengths(lengths: Any, batch_shape: torch.Size, device: torch.device) -
     if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
         raise TypeError(f"lengths must be whole numbers, not {value.dtype}")
     try:
-        return value.to(torch.int64).expand(batch_shape)
+        return value.to(torch.int64).expand(batch_shape).clone()
     except RuntimeError:
         raise ValueError(f"lengths of shape {tuple(value.shape)} do not fit batch {tuple(batch_shape)}") from None
 

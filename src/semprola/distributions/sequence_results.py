@@ -99,12 +99,13 @@ def all_sequences(p: SequenceDistribution) -> Tensor:
     rows_differ = trellis.active is not None and bool((trellis.active != trellis.active[:, :1]).any())
     if rows_differ or bool((alive != alive[..., :1]).any()):
         raise ValueError("the rows of the batch have different lengths or evidence: enumerate them one by one")
-    count = trellis.positions if trellis.active is None else int(trellis.active[:, 0].sum())
+    # all rows are alike; if there are none, every sequence that obeys the rules is listed
+    count = trellis.positions if trellis.active is None else int(trellis.active.all(-1).sum())
     device = trellis.emissions.device
     found = torch.zeros((1, 0), dtype=torch.int64, device=device)
     node = torch.full((1,), chain.num_nodes, dtype=torch.int64, device=device)
     for position in range(count):
-        rows, tag = torch.nonzero(chain.allowed[node] & alive[position, :, 0], as_tuple=True)
+        rows, tag = torch.nonzero(chain.allowed[node] & alive[position].all(-1), as_tuple=True)
         if len(rows) > _MOST_LISTED:
             raise IntractableError(f"there are more than {_MOST_LISTED:,} sequences: use top_k(k) or sample()")
         found = torch.cat([found[rows], tag[:, None]], 1)

@@ -129,7 +129,7 @@ class SequenceDistribution(Distribution):
     @property
     def mean(self) -> Tensor:
         """Marginals of the tags [*batch, positions, tags], that is, the mean of one-hot tags; differentiable."""
-        return self._rows(self.posterior.marginals)
+        return self._rows(self.posterior.marginals).clone()
 
     @property
     def marginals(self) -> Tensor:

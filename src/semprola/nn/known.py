@@ -52,10 +52,9 @@ class KnownTable(nn.Module):
         return (self.counts.double() / self.counts.sum()).log()
 
     def resize(self, count: int) -> None:
-        """Make room for another number of states, which a state dict will fill in."""
-        if count != len(self.states):
-            self.states = self.states.new_zeros((count, self.states.shape[1]))
-            self.counts = self.counts.new_ones(count)
+        """Make room for states that a state dict will fill in; distributions that were made keep the old ones."""
+        self.states = self.states.new_zeros((count, self.states.shape[1]))
+        self.counts = self.counts.new_ones(count)
         self._kept = None
 
     def extra_repr(self) -> str:

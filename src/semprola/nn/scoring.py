@@ -35,7 +35,10 @@ def scoring(y: Any) -> Iterator[None]:
     Inside the block, the distribution answers every query, though queries other than ``log_prob(y)`` need the whole
     gate. After the block, it still knows the log-probabilities of y and refuses other queries: call the layer again.
     Layers work as usual if the gate is your own module other than an `nn.Linear`, if it has hooks, parametrizations or
-    pruned weights, and under autocast, compilers and function transforms.
+    pruned weights, in inference mode, and under autocast, compilers and function transforms.
+
+    A change of parameters or labels through ``.data`` is not noticed, because torch does not count it: do not make one
+    inside the block.
 
     :func:`semprola.training.fit` uses this automatically.
 
@@ -68,7 +71,7 @@ def scored(layer: ConstrainedLayer, z: Tensor) -> ScoredDistribution | None:
         layer: the single-circuit layer that is called.
         z: features [*batch, in_features].
     """
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or not isinstance(z, Tensor):
         return None
     announced, plans = _announced.get(), layer.plans
     if announced is None or _is_observed(z) or plans.circuit.given or not plans.is_deterministic:
@@ -77,6 +80,8 @@ def scored(layer: ConstrainedLayer, z: Tensor) -> ScoredDistribution | None:
     if last is None or z.shape[-1:] != (layer.in_features,) or not uses_few_rows(plan):
         return None
     if z.dtype != last.weight.dtype or z.device != last.weight.device:
+        return None
+    if _is_untracked(z, last.weight, last.bias, announced.y):
         return None
     codes = _codes(plan, plans, announced.y, z)
     if codes is None:
@@ -126,7 +131,7 @@ class _Rows:
 
     def _current(self) -> list[tuple[int, int]]:
         tensors = (self.weight, self.bias, self.features)
-        return [(0 if t.is_inference() else t._version, t.data_ptr()) for t in tensors]
+        return [(t._version, t.data_ptr()) for t in tensors]
 
 
 def _last_layer(layer: ConstrainedLayer) -> nn.Linear | None:
@@ -152,6 +157,11 @@ def _is_observed(z: Tensor) -> bool:
         return True
     # checkpoints run a layer twice, the second time outside the block
     return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
+
+
+def _is_untracked(*tensors: Tensor | EncodedStates) -> bool:
+    """Whether torch does not count the changes of a tensor, because it was made in inference mode."""
+    return any((t.states if isinstance(t, EncodedStates) else t).is_inference() for t in tensors)
 
 
 def _codes(plan: Plan, plans: CircuitPlans, y: Tensor | EncodedStates, z: Tensor) -> Tensor | None:

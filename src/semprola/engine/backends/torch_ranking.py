@@ -28,7 +28,7 @@ def merge_lists(plan: Plan, weights: Tensor | None, leaves: Tensor, k: int) -> t
     step = max(1, _MOST_NUMBERS // max(1, plan.num_edges * k * k))
     parts = [
         _Lists(plan, None if weights is None else weights[:, i : i + step], leaves[:, i : i + step], k).run()
-        for i in range(0, leaves.shape[1], step)
+        for i in range(0, max(1, leaves.shape[1]), step)
     ]
     return torch.cat([part[0] for part in parts], dim=2), torch.cat([part[1] for part in parts], dim=1)
 

@@ -43,9 +43,11 @@ class Sweeps:
 
 
 def sweep(trellis: Trellis) -> Sweeps | None:
-    """Both passes; None if the chain or its scores do not suit linear space."""
+    """Both passes; None if the chain or its scores do not suit linear space, or there are no sequences."""
     chain = trellis.chain
     if not chain.simple or not chain.mixes or trellis.is_masked or trellis.emissions.dtype not in _LEAST:
+        return None
+    if trellis.batch == 0:
         return None
     top, top_end = trellis.scores.amax(), trellis.final.amax()
     weights, ends = (trellis.scores - top).exp(), (trellis.final - top_end).exp()
