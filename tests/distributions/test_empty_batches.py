@@ -48,6 +48,18 @@ class Ensemble(nn.Module):
         return sp.mixture([part(z) for part in self.parts])
 
 
+class Given(nn.Module):
+    """A layer over the same rules and one more, with a given variable."""
+
+    def __init__(self, circuit: sp.Circuit) -> None:
+        super().__init__()
+        rules = sp.compile(circuit.source & sp.parse("night -> animal"), labels=circuit.labels, given=["night"])
+        self.layer = sp.SPL(FEATURES, rules)
+
+    def forward(self, z: Tensor) -> Any:
+        return self.layer(z, given=torch.ones(*z.shape[:-1], 1))
+
+
 def named(name: str) -> Callable[[sp.Circuit], nn.Module]:
     kind = sp.SPL if name.startswith("spl") else sp.ProductSPL
     return lambda circuit: kind(FEATURES, circuit, **worlds.LAYERS[name])
@@ -66,6 +78,7 @@ LAYERS: dict[str, Callable[[sp.Circuit], nn.Module]] = {
     "known": with_known_states,
     "constrain": Constrained,
     "ensemble": Ensemble,
+    "given": Given,
 }
 
 Query = Callable[[Any], Any]
@@ -145,7 +158,16 @@ ZERO_SAMPLES: dict[str, Query] = {
 def test_every_query_of_an_empty_batch(name: str, rules: str, batch: tuple[int, ...]) -> None:
     layer = LAYERS[name](sp.compile(RULES[rules]))
     full = (*batch[:-1], ROWS)
-    compare(QUERIES, layer, features(full), features(batch), lambda shape: _without_rows(shape, full, batch))
+    # the number of states depends on the given values of the rows
+    queries = {what: query for what, query in QUERIES.items() if name != "given" or what != "enumerate_support"}
+    compare(queries, layer, features(full), features(batch), lambda shape: _without_rows(shape, full, batch))
+
+
+@pytest.mark.parametrize("batch", [(0,), (2, 0)], ids=str)
+def test_without_rows_nothing_narrows_the_support(batch: tuple[int, ...]) -> None:
+    p = sp.SPL(FEATURES, PETS)(features(batch)).condition({"cat": 1})
+    assert p.enumerate_support().shape == (5, *batch, 3)
+    assert Given(sp.compile(PETS))(features(batch)).enumerate_support().shape == (5, *batch, 3)
 
 
 @pytest.mark.parametrize("batch", [(), (2,), (0,)], ids=str)

@@ -102,6 +102,11 @@ CASES = {
         TypeError,
         "a tensor of 3 labels must hold real numbers, not torch.complex64",
     ),
+    "evidence in a list": (
+        lambda: single().condition([1, 1, 0]),
+        TypeError,
+        "evidence must be a tensor, a dict or a data frame, not list",
+    ),
     "complex evidence": (
         lambda: single().condition(torch.zeros(2, 3, dtype=torch.complex64)),
         TypeError,
@@ -116,6 +121,11 @@ CASES = {
         lambda: single().sample((2, -1)),
         ValueError,
         "sample_shape must hold sizes of 0 or more, not (2, -1)",
+    ),
+    "no samples for an estimate": (
+        lambda: single().entropy_estimate(0),
+        ValueError,
+        "samples must be a positive whole number, not 0",
     ),
     "k": (lambda: single().top_k(0), ValueError, "k must be a positive whole number, not 0"),
     "decoder": (

@@ -74,6 +74,8 @@ def check_binary(value: Tensor, what: str, if_nan: str = "") -> None:
 
 def check_evidence(value: Tensor) -> None:
     """Refuse anything but zeros, ones and NaN."""
+    if not isinstance(value, Tensor):
+        raise TypeError(f"evidence must be a tensor, a dict or a data frame, not {type(value).__name__}")
     _check_real(value, "evidence")
     if is_hidden(value):
         return

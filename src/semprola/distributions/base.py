@@ -158,9 +158,9 @@ class ConstrainedDistribution(FurtherQueries):
             LabelError: if a name is not a label.
         """
         evidence = as_rows(evidence, self.labels, "evidence", self.evaluator.log_mixing, missing=float("nan"))
-        rows, shape = self._flat(evidence)
         if self._validate_args:
             check_evidence(evidence)
+        rows, shape = self._flat(evidence)
         if shape != self.batch_shape:
             raise ValueError(f"evidence of shape {tuple(evidence.shape)} does not fit batch {tuple(self.batch_shape)}")
         domain, conflict = self.evaluator.domain.observe(rows[:, 0].clone())
@@ -184,7 +184,14 @@ class ConstrainedDistribution(FurtherQueries):
         return lower.reshape(self.batch_shape), upper.reshape(self.batch_shape)
 
     def entropy_estimate(self, samples: int = 1000, generator: torch.Generator | None = None) -> Tensor:
-        """A Monte-Carlo estimate of the entropy [*batch]."""
+        """A Monte-Carlo estimate of the entropy [*batch].
+
+        Args:
+            samples: number of samples; at least one.
+            generator: source of randomness; see :meth:`sample`.
+        """
+        if isinstance(samples, bool) or not isinstance(samples, int) or samples < 1:
+            raise ValueError(f"samples must be a positive whole number, not {samples!r}")
         with torch.no_grad():
             drawn = self.sample(torch.Size([samples]), generator=generator)
             return -self.log_prob(drawn).mean(0)
@@ -268,7 +275,8 @@ class ConstrainedDistribution(FurtherQueries):
             allowed = allowed.reshape(len(states), domain.batch)
             if bool((allowed != allowed[:, :1]).any()):
                 raise ValueError("the rows of the batch have different supports: enumerate them one by one")
-            states = states[allowed[:, 0]]
+            # all rows are alike; if there are none, every state of the constraint is listed
+            states = states[allowed.all(1)]
         states = states.reshape(-1, *[1] * len(self.batch_shape), states.shape[1])
         return states.expand(-1, *self.batch_shape, -1) if expand else states
 

@@ -33,7 +33,7 @@ def mixture(distributions: Sequence[Any], weights: Any = None) -> MixtureDistrib
             their batch shapes are broadcast.
         weights: non-negative weights of the distributions [n] or [*batch, n]; equal by default. They are normalised.
             If they require gradients, a weight of zero counts as about 1e-31 (1e-292 in double precision), so that
-            it has its true gradient.
+            it has its true gradient; this is noticed only where its part is e^55 times as probable as the others.
 
     Returns:
         The mixture, itself a distribution over the same circuit.

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.distributions import Distribution, constraints, register_kl
 
 from semprola.distributions import sequence_results as results
-from semprola.distributions.arguments import rows_named
+from semprola.distributions.arguments import common_batch, rows_named
 from semprola.distributions.numeric import remembered
 from semprola.distributions.sequence_arguments import allowed_tags, check_tags, flat_positions, tag_rows
 from semprola.engine import chains
@@ -358,7 +358,7 @@ def kl_divergence(p: SequenceDistribution, q: SequenceDistribution) -> Tensor:
     same = p.tags == q.tags and p.event_shape == q.event_shape and results.same_chain(p.chain, q.chain)
     if not same:
         raise ValueError("kl_divergence needs two distributions over the same tags, rules and positions")
-    shape = torch.broadcast_shapes(p.batch_shape, q.batch_shape)
+    shape = common_batch([p.batch_shape, q.batch_shape], "kl_divergence")
     p, q = p.expand(shape), q.expand(shape)
     if not torch.equal(p.mask, q.mask):
         raise ValueError("kl_divergence needs sequences of the same lengths")

@@ -160,8 +160,11 @@ def _used(plan: Plan, rows: Tensor, codes: Tensor, like: Tensor, support: Suppor
 
 
 def _alive(plan: Plan, logits: Tensor, rows: Tensor, labels: int, support: Support) -> Tensor | None:
-    """Which weights the given variables leave possible, bool [W, components * batch]; None if nothing is given."""
-    if len(rows) <= labels:
+    """Which weights the given variables leave possible, bool [W, components * batch].
+
+    None if nothing is given, or there are no states.
+    """
+    if len(rows) <= labels or rows.shape[1] == 0:
         return None
     with torch.no_grad():
         given = rows[:, 0].clone()
