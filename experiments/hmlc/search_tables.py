@@ -7,6 +7,7 @@ from typing import Any
 
 from experiments.hmlc.campaign import BY_COST
 from experiments.hmlc.collecting import EXACT, Campaign, spread
+from experiments.hmlc.run import COLUMNS
 from experiments.hmlc.settings import TITLES
 from experiments.hmlc.tables import markdown
 from experiments.hmlc.tuning import tried_settings
@@ -20,10 +21,13 @@ def variants(campaign: Campaign) -> str:
     rows = []
     for (name, method, variant), runs in campaign.variants.items():
         valid = [spread([run["valid"][figure] for run in runs], digits) for figure, digits in _VALID]
-        rows.append((name, TITLES[method], variant, *valid, spread(EXACT.of(runs, "retrained"), 2), str(len(runs))))
+        test = [spread(EXACT.of(runs, column), 2) for column in COLUMNS]
+        what = "hierarchy only" if variant == "optionsFalse" else variant
+        rows.append((name, TITLES[method], what, *valid, *test, str(len(runs))))
     if not rows:
         return "None yet. `--components`, `--units`, `--mixing`, `--gates` and `--circuit` make them."
-    head = ("", "method", "settings that differ", "valid: exact", "valid: AU(PRC)", "test: exact, retrained", "seeds")
+    tests = ("test: exact, train rows", "test: exact, retrained")
+    head = ("", "method", "settings that differ", "valid: exact", "valid: AU(PRC)", *tests, "seeds")
     return markdown((head, rows))
 
 
