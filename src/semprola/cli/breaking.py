@@ -47,13 +47,30 @@ def without_broken(
     shown = "; ".join(_why(frame, int(row), y, labels, rules) for row in first[:_SHOWN])
     more = "; …" if len(first) > _SHOWN else ""
     message = f"{len(first)} of {len(frame)} rows break the rules: {shown}{more}"
+    kept = kept_rows(wrong, message, f"{frame.path}: every row breaks the rules", skip=skip, quiet=quiet)
+    return frame.take(kept), y[kept]
+
+
+def kept_rows(wrong: NDArray[np.bool_], some: str, every: str, *, skip: bool, quiet: bool) -> NDArray[np.int64]:
+    """The numbers of the rows that are not wrong; wrong rows are an error, unless they should be left out.
+
+    Args:
+        wrong: which rows are wrong [rows]; at least one.
+        some: says which rows these are.
+        every: says that all rows are wrong.
+        skip: leave out rows instead of raising an error.
+        quiet: do not say which rows are left out.
+
+    Raises:
+        SemprolaError: rows are wrong and should not be left out, or none is left.
+    """
     if not skip:
-        raise SemprolaError(f"{message} (--skip-inconsistent leaves them out)")
+        raise SemprolaError(f"{some} (--skip-inconsistent leaves them out)")
     if wrong.all():
-        raise SemprolaError(f"{frame.path}: every row breaks the rules")
+        raise SemprolaError(every)
     if not quiet:
-        print(f"left out: {message}", file=sys.stderr)
-    return frame.take(np.flatnonzero(~wrong)), y[~wrong]
+        print(f"left out: {some}", file=sys.stderr)
+    return np.flatnonzero(~wrong)
 
 
 def _why(frame: Frame, row: int, y: NDArray[np.float32], labels: Sequence[str], rules: Sequence[Any]) -> str:

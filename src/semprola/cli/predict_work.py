@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from semprola._files import write_atomically
+from semprola.cli.breaking import kept_rows
 from semprola.cli.features import Features
 from semprola.cli.frames import Frame, read_frame
 from semprola.cli.output import keep
-from semprola.errors import FormatError, LabelError, ParseError, SemprolaError
+from semprola.errors import FormatError, LabelError, ParseError
 from semprola.logic import Formula, parse
 from semprola.saving import load
 from semprola.saving.folders import read_metadata
@@ -100,13 +100,8 @@ def _possible(
     first = np.flatnonzero(wrong)
     shown = ", ".join(frame.place(int(row)) for row in first[:_SHOWN]) + (", …" if len(first) > _SHOWN else "")
     message = f"{len(first)} of {len(frame)} rows have evidence that breaks the rules: {shown}"
-    if not skip:
-        raise SemprolaError(f"{message} (--skip-inconsistent leaves them out)")
-    if wrong.all():
-        raise SemprolaError(f"{frame.path}: the evidence of every row breaks the rules")
-    if not quiet:
-        print(f"left out: {message}", file=sys.stderr)
-    rows = np.flatnonzero(~wrong)
+    every = f"{frame.path}: the evidence of every row breaks the rules"
+    rows = kept_rows(wrong, message, every, skip=skip, quiet=quiet)
     return frame.take(rows), X[rows], known[torch.from_numpy(rows)]
 
 
