@@ -6,7 +6,10 @@ import random
 from collections.abc import Iterable, Sequence
 from itertools import product
 
+import numpy as np
+
 from semprola.circuit import FALSE, LITERAL, PRODUCT, SUM, Circuit, CircuitBuilder
+from semprola.circuit.levels import pruned
 
 Model = tuple[int, ...]
 Partial = frozenset[tuple[int, int]]
@@ -56,7 +59,8 @@ def random_circuit(rng: random.Random, variables: int, nodes: int, *, suppress: 
         start.append(start[-1] + len(below))
     flags = [suppress and rng.random() < 0.5 for _ in range(variables)]
     flat = [c for below in children for c in below]
-    return Circuit(names(variables), [], kind, literal, start, flat, zero_suppressed=flags)
+    arrays = pruned(*(np.array(part, np.int64) for part in (kind, literal, start, flat)))
+    return Circuit(names(variables), [], *arrays, zero_suppressed=flags)
 
 
 class Referee:

@@ -43,7 +43,7 @@ def test_circuit_agrees_with_the_formula(case: Case) -> None:
 def test_circuit_has_the_properties_that_inference_needs(case: Case) -> None:
     assert case.circuit.is_decomposable
     assert case.circuit.is_deterministic
-    assert case.circuit.is_structured
+    assert case.circuit.is_structured or not case.structured
 
 
 @every_case

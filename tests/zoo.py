@@ -27,6 +27,7 @@ class Case:
         labels: column order of y; empty for the constraint's own order.
         given: names of the inputs x.
         large: more than six labels, so tried with some of the layers only.
+        structured: whether the products of its circuit follow a vtree.
     """
 
     name: str
@@ -34,6 +35,7 @@ class Case:
     labels: tuple[str, ...] = ()
     given: tuple[str, ...] = ()
     large: bool = False
+    structured: bool = True
 
     @property
     def formula(self) -> Any:
@@ -186,6 +188,7 @@ def given_paths() -> Any:
 _GRID_LABELS, _GRID_ROWS = grid_path_rows(2, 3)
 _TREE = [("cat", "mammal"), ("dog", "mammal"), ("mammal", "animal"), ("bird", "animal")]
 _TRIANGLE_INPUTS = ("end 0", "end 1", "end 2", "has 0-1", "has 0-2", "has 1-2")
+_DAG = [("c", "a"), ("c", "b"), ("d", "a"), ("d", "b")]
 _TREE_ORDER = ("bird", "free", "animal", "mammal", "cat", "dog")
 
 HAND_WRITTEN = [
@@ -261,6 +264,7 @@ FAMILIES = [
     Case("family_table", lambda: sp.constraints.table(_GRID_ROWS, labels=_GRID_LABELS), large=True),
     Case("family_linear", lambda: sp.constraints.linear({"a": 3, "b": -2, "c": 1, "d": 2, "e": -1}, "<=", 2)),
     Case("family_balanced", lambda: sp.constraints.cardinality(names(6), exactly=3, balanced=True)),
+    Case("family_nonempty_dag", lambda: sp.constraints.hierarchy(_DAG, nonempty=True), structured=False),
     Case("family_strict_tree", lambda: sp.constraints.hierarchy(_TREE, mandatory_leaf=True, exclusive_siblings=True)),
     Case("family_matchings", lambda: sp.constraints.matchings(nx.cycle_graph(5))),
     Case("family_spanning_trees", lambda: sp.constraints.spanning_trees(nx.cycle_graph(4))),

@@ -59,6 +59,7 @@ def test_what_it_is() -> None:
         ({"kind": [0, 0, 0, 1, -1]}, "unknown node kind"),
         ({"children": [1, 3, 0, 3]}, "comes before one of its children"),
         ({"children": [1, -1, 0, 3]}, "comes before one of its children"),
+        ({"children": [1, 1, 0, 3]}, "node 2 is not below the root"),
         ({"literal": [1, -1, 3, 0, 0]}, "node 2 is not a valid"),
         ({"literal": [1, -1, 0, 0, 0]}, "node 2 is not a valid"),
         ({"literal": [1, -1, -(2**31), 0, 0]}, "node 2 is not a valid"),

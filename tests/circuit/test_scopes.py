@@ -44,10 +44,3 @@ def test_members_are_listed_in_row_order() -> None:
     found = list(zip(*(part.tolist() for part in members(sets)), strict=True))
     assert found == [pair for pair in itertools.product(range(50), range(192)) if rows[pair]]
     assert [len(part) for part in members(np.zeros((3, 2), np.uint64))] == [0, 0]
-
-
-def test_a_node_that_nothing_uses_is_not_mentioned() -> None:
-    literal = np.array([1, 2, 0], np.int32)
-    kind = np.array([0, 0, 1], np.int8)
-    circuit = sp.Circuit(["a", "b"], (), kind, literal, np.array([0, 0, 0, 1]), np.array([1], np.int32))
-    assert root_scope(circuit).tolist() == [False, True]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import threading
+from dataclasses import replace
 
+import numpy as np
 import pytest
 import torch
 import zoo
@@ -14,6 +16,7 @@ import semprola as sp
 from semprola.engine import Literals, Plan
 from semprola.engine.backends import BACKENDS, select
 from semprola.engine.backends.base import Backend
+from semprola.engine.skeleton import Skeleton
 
 REFEREE = PlainBackend()
 TYPES = pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
@@ -28,9 +31,25 @@ def backend(request: pytest.FixtureRequest) -> Backend:
     return found
 
 
-@pytest.fixture(params=NAMES)
+@pytest.fixture(params=[*NAMES, "a dead sum"])
 def plan(request: pytest.FixtureRequest) -> Plan:
+    if request.param == "a dead sum":
+        return Plan(with_root_twice(plans(NAMES[0]).layer_explicit.shape))
     return plans(request.param).layer_explicit
+
+
+def with_root_twice(shape: Skeleton) -> Skeleton:
+    """The skeleton with a second sum like the root, which nothing needs."""
+    first, last = shape.edge_start[shape.root], shape.edge_start[shape.root + 1]
+    start, end = shape.factor_start[first], shape.factor_start[last]
+    return replace(
+        shape,
+        edge_start=np.append(shape.edge_start, shape.edge_start[-1] + last - first),
+        factor_start=np.append(
+            shape.factor_start, shape.factor_start[first + 1 : last + 1] - start + len(shape.factors)
+        ),
+        factors=np.append(shape.factors, shape.factors[start:end]),
+    )
 
 
 def some_leaves(plan: Plan, dtype: torch.dtype) -> torch.Tensor:

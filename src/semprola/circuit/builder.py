@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semprola.circuit.circuit import LITERAL, PRODUCT, SUM, Circuit
+from semprola.circuit.levels import below_root
 from semprola.circuit.vtree import Vtree
 from semprola.errors import UnsatisfiableError
 
@@ -121,7 +122,8 @@ class CircuitBuilder:
         look = check or (lambda: None)
         look()
         above = np.repeat(np.arange(count), arity)
-        reached = self._reached(root, flat, check)
+        reached = below_root(np.concatenate([[0], np.cumsum(arity)]), flat)
+        look()
         live = reached[above]
         parents = np.bincount(flat[live], minlength=count)
         taken = live & (kind[above] == PRODUCT) & (kind[flat] == PRODUCT) & (parents[flat] == 1)
@@ -163,22 +165,6 @@ class CircuitBuilder:
             self._literal.append(literal)
             self._children.append(children)
         return known
-
-    def _reached(
-        self, root: int, flat: npt.NDArray[np.int64], check: Callable[[], None] | None
-    ) -> npt.NDArray[np.bool_]:
-        """Which nodes up to the root lie below it."""
-        reached = np.zeros(root + 1, bool)
-        reached[flat] = reached[root] = True
-        if reached.all():
-            return reached  # every node but the root has a parent, and the chain of parents ends at the root
-        found = bytearray(root + 1)
-        found[root] = 1
-        for node in watched(range(root, -1, -1), check):
-            if found[node]:
-                for child in self._children[node]:
-                    found[child] = 1
-        return np.frombuffer(found, np.bool_)
 
     def _expand(self, node: int, inlined: set[int]) -> list[int]:
         parts: list[int] = []

@@ -29,9 +29,10 @@ class Circuit:
     - ``literal[n]`` is ``+(v + 1)`` or ``-(v + 1)`` for a literal of variable ``v``, 0 elsewhere;
     - ``children[child_start[n] : child_start[n + 1]]`` are the children of ``n``.
 
-    A product with no children is true; there is no false node, since an unsatisfiable constraint is refused when
-    it is compiled. The variables are the labels, then the given ones. A variable that a branch of a sum does not
-    mention is free there or, if ``zero_suppressed[v]``, false there, as in a zero-suppressed decision diagram.
+    A product with no children is true; there is no false node, since an unsatisfiable constraint is refused when it
+    is compiled. Every node lies below the root. The variables are the labels, then the given ones. A variable that
+    a branch of a sum does not mention is free there or, if ``zero_suppressed[v]``, false there, as in a zero-
+    suppressed decision diagram.
 
     Users get circuits from :func:`semprola.compile`; the constructor checks the arrays.
 
@@ -306,6 +307,10 @@ class Circuit:
         parents = np.repeat(np.arange(n), counts)
         if np.any(self.children < 0) or np.any(self.children >= parents):
             raise FormatError(f"node {_first(parents, self.children >= parents)} comes before one of its children")
+        has_parent = np.zeros(n, bool)
+        has_parent[self.children] = has_parent[-1] = True
+        if not has_parent.all():
+            raise FormatError(f"node {int(np.argmin(has_parent))} is not below the root, which is the last node")
         is_literal = self.kind == LITERAL
         variable = np.abs(self.literal.astype(np.int64))
         bad = is_literal & ((counts > 0) | (variable == 0) | (variable > self.num_variables))

@@ -48,6 +48,30 @@ def heights(child_start: npt.NDArray[np.int64], children: npt.NDArray[np.int32])
     return height
 
 
+def below_root(child_start: npt.NDArray[np.int64], children: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+    """Which nodes lie below the last one, the root, or are the root itself; children come before their parents."""
+    parents = np.bincount(children, minlength=len(child_start) - 1)
+    parents[-1] += 1
+    dead = np.flatnonzero(parents == 0)
+    while len(dead):
+        orphans, lost = np.unique(children[spans(child_start, dead)], return_counts=True)
+        parents[orphans] -= lost
+        dead = orphans[parents[orphans] == 0]
+    alive: npt.NDArray[np.bool_] = parents > 0
+    return alive
+
+
+def pruned(
+    kind: npt.NDArray[np.int8], literal: npt.NDArray[np.int32], child_start: Index, children: Index
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], Index, Index]:
+    """The arrays of a circuit without the nodes that do not lie below the last one."""
+    kept = below_root(child_start, children)
+    counts = np.diff(child_start)
+    number = np.cumsum(kept) - 1
+    start = np.concatenate([[0], np.cumsum(counts[kept])])
+    return kind[kept], literal[kept], start, number[children[np.repeat(kept, counts)]]
+
+
 def levels(circuit: Circuit) -> Iterator[Level]:
     """The inner nodes with children, lowest level first."""
     height = heights(circuit.child_start, circuit.children)

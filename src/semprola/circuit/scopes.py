@@ -37,16 +37,7 @@ def scope_blocks(circuit: Circuit) -> Iterator[tuple[int, npt.NDArray[np.uint64]
 def root_scope(circuit: Circuit) -> npt.NDArray[np.bool_]:
     """The variables mentioned below the root, one bool each."""
     mentioned = np.zeros(circuit.num_variables, dtype=bool)
-    used = np.zeros(circuit.num_nodes, dtype=bool)
-    used[circuit.children] = True
-    used[circuit.root] = True
-    if used.all():
-        # children come before parents, so every node with a parent is below the root
-        mentioned[np.abs(circuit.literal[circuit.literal != 0]) - 1] = True
-        return mentioned
-    for first, block in scope_blocks(circuit):
-        row = np.unpackbits(block[circuit.root].view(np.uint8), bitorder="little")
-        mentioned[64 * first : 64 * first + len(row)] = row[: circuit.num_variables - 64 * first]
+    mentioned[np.abs(circuit.literal[circuit.literal != 0]) - 1] = True
     return mentioned
 
 

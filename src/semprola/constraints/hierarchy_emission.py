@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semprola.circuit import LITERAL, PRODUCT, SUM, Circuit
+from semprola.circuit.levels import pruned
 from semprola.constraints.hierarchy_ideals import Ideals
 
 Ints = npt.NDArray[np.int64]
@@ -134,9 +135,9 @@ class Emission:
         arity = [np.array([len(children) for children in part], np.int64) for part in lists]
         start = np.concatenate([[0], np.cumsum(np.concatenate([arity[0], states.arity, arity[1]]))])
         children = np.concatenate([flat[0], states.children, flat[1]])
-        return Circuit(
-            self.names, (), kind, literal, start, children, zero_suppressed=np.ones(len(self.names), np.bool_)
-        )
+        # without the empty assignment, some states and products are not needed
+        arrays = pruned(kind, literal, start, children)
+        return Circuit(self.names, (), *arrays, zero_suppressed=np.ones(len(self.names), np.bool_))
 
 
 class _States:

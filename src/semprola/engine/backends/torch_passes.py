@@ -270,7 +270,8 @@ def _first_of(scores: Tensor, largest: Tensor) -> Tensor:
 
 
 def _arriving(plan: Plan, flows: Tensor, step: Step, root: Tensor | None = None) -> Tensor:
-    if step.rows.stop - 1 == plan.root_row:
-        ones = flows.new_ones((step.sums, flows.shape[1]))
-        return ones if root is None else ones.mul_(root)
-    return gather_sum(flows, step.parents, step.parent_offsets)
+    """What the parents hand down to the sums of a step and, at the root, what it hands out (one if None)."""
+    arriving = gather_sum(flows, step.parents, step.parent_offsets)
+    if step.rows.start <= plan.root_row < step.rows.stop:
+        arriving[plan.root_row - step.rows.start] = 1.0 if root is None else root
+    return arriving
