@@ -312,6 +312,19 @@ class TestMixtureOf:
             sum(part.condition(evidence).mean for part in parts) / 2,
         )
 
+    @pytest.mark.parametrize("observed", [False, True])
+    def test_a_mixture_of_one_part_is_that_part(self, observed):
+        part = sp.constrain(torch.tensor([[0.4, -1.0, 2.0]], dtype=torch.float64), sp.at_least(1, list("abc")))
+        part = part.condition(torch.tensor([[NAN, NAN, 1.0]], dtype=torch.float64)) if observed else part
+        p, y = sp.mixture([part]), torch.tensor([[1.0, 0, 1]], dtype=torch.float64)
+        torch.testing.assert_close(p.log_partition, torch.zeros(1, dtype=torch.float64))
+        torch.testing.assert_close(p.log_prob(y), part.log_prob(y))
+        torch.testing.assert_close(p.expected_f1(y), part.expected_f1(y))
+        torch.testing.assert_close(p.mean, part.mean)
+        torch.testing.assert_close(p.entropy(), part.entropy())
+        torch.testing.assert_close(p.decode_with_bound("f1"), part.decode_with_bound("f1"))
+        torch.testing.assert_close(p.log_marginal(y), part.log_prob(y))
+
     def test_f1_and_projection_work_on_mixtures(self, monkeypatch):
         circuit = sp.compile(sp.at_least(1, list("abc")))
         p = sp.mixture(

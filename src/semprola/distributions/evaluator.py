@@ -56,7 +56,7 @@ class Evaluator:
         if self.components.is_normalized:
             return self.log_mixing.new_zeros(self.batch)
         if self.count == 1:
-            return self.components.log_z[0]
+            return self.log_mixing[0] + self.components.log_z[0]
         return log_sum_exp(self.log_mixing + self.components.log_z, 0)
 
     @property
@@ -101,7 +101,7 @@ class Evaluator:
         contradicted = self.domain.contradicts(y)
         if contradicted is not None:
             scores = scores.masked_fill(contradicted[:, None], _NEGATIVE_INFINITY)
-        total = log_sum_exp(scores + self.log_mixing, 1) if self.count > 1 else scores[:, 0]
+        total = log_sum_exp(scores + self.log_mixing, 1) if self.count > 1 else scores[:, 0] + self.log_mixing
         # an impossible y has no gradient, not even through the partition function
         return (total - self.log_partition).masked_fill(total == _NEGATIVE_INFINITY, _NEGATIVE_INFINITY)
 
