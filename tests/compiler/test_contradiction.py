@@ -107,6 +107,12 @@ def test_one_impossible_rule() -> None:
         sp.compile(C.linear({"a": 1, "b": 2}, ">=", 4) & Bool("c"), cache=False)
 
 
+def test_labels_that_no_rule_needs() -> None:
+    tree = sp.constraints.hierarchy([("c", "a")], labels=["c", "a", "g"])
+    with pytest.raises(sp.UnsatisfiableError, match=r"rules contradict each other: .*c; ~a"):
+        sp.compile(tree & sp.parse("c & !a"))
+
+
 def test_clauses_of_a_file() -> None:
     with pytest.raises(sp.UnsatisfiableError) as caught:
         sp.compile(Cnf(3, [[1, 2], [-1], [3, 1], [-2]]), cache=False)

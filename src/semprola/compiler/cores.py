@@ -45,7 +45,11 @@ class CoreSearch:
             for clause in clauses:
                 self.solver.add((-switch, *clause))
         self._with: dict[int, list[int]] = {}
-        self._variables = [[self._numbers[name] for name in rule.labels()] for rule in rules]
+        self._variables = [
+            # no clause mentions a label that is free
+            [self._numbers[name] for name in rule.labels() if name in self._numbers]
+            for rule in rules
+        ]
         for i, variables in enumerate(self._variables):
             for v in variables:
                 self._with.setdefault(v, []).append(i)
