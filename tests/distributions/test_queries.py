@@ -191,3 +191,16 @@ def test_large_log_odds_of_many_labels_keep_probabilities_below_one(size: float)
     torch.testing.assert_close(p.log_prob(p.mode).double(), exact.log_prob(p.mode.double()), rtol=1e-4, atol=2e-2)
     lower, upper = p.entropy_bounds()
     assert (lower <= upper).all()
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda rows: sp.SPL(6, "(a -> b) & (c | d)")(rows),
+        lambda rows: sp.constrain(rows, sp.at_least(1, list("abcdef"))),
+    ],
+)
+def test_entropy_is_never_negative(make: Any) -> None:
+    p = make(40 * torch.randn(2000, 6, generator=torch.Generator().manual_seed(0)))
+    assert (p.entropy() >= 0).all()
+    assert all((bound >= 0).all() for bound in p.entropy_bounds())

@@ -63,6 +63,8 @@ def test_bad_input() -> None:
         prediction_sets(sp.SPL(4, many)(torch.zeros(2, 4)), -math.inf, most=100)
     with pytest.raises(sp.IntractableError, match="a mixture over more than 4096 models"):
         prediction_sets(sp.SPL(4, many, components=2)(torch.zeros(2, 4)), -1.0)
+    with pytest.raises(ValueError, match="the threshold must be a number, not NaN"):
+        prediction_sets(sp.SPL(4, many)(torch.zeros(2, 4)), math.nan)
     found = PredictionSet(("a", "b"), np.array([[0, 1]]), np.array([1.0]))
     with pytest.raises(sp.LabelError, match="a state has 2 labels"):
         assert [1] in found

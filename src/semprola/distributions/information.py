@@ -6,22 +6,22 @@ import torch
 from torch import Tensor
 
 from semprola.distributions.evaluator import Evaluator
-from semprola.distributions.numeric import intractable, log_sum_exp
+from semprola.distributions.numeric import intractable, log_sum_exp, not_negative
 
 
 def entropy(p: Evaluator) -> Tensor:
     """Exact entropy [batch]."""
     if p.is_single:
-        return p.components.entropies()[0]
+        return not_negative(p.components.entropies()[0])
     if p.domain.can_be_listed():
         log_probs = listed(p)
-        return -(log_probs.exp() * log_probs.masked_fill(log_probs == float("-inf"), 0.0)).sum(0)
+        return not_negative(-(log_probs.exp() * log_probs.masked_fill(log_probs == float("-inf"), 0.0)).sum(0))
     raise intractable("entropy", "entropy_bounds() or entropy_estimate(samples)")
 
 
 def entropy_bounds(p: Evaluator) -> tuple[Tensor, Tensor]:
     """Bounds from H(Y | C) ≤ H(Y) ≤ H(Y, C), where C is the choice of component and path, and from the marginals."""
-    share, mean, entropies = p.responsibilities, p.marginals(), p.components.entropies()
+    share, mean, entropies = p.responsibilities, p.marginals(), not_negative(p.components.entropies())
     independent = torch.special.entr(mean).sum(0) + torch.special.entr(1 - mean).sum(0)
     joint = torch.special.entr(share).sum(0) + (share * entropies).sum(0)
     upper = torch.minimum(joint, independent)
@@ -40,12 +40,12 @@ def divergence(p: Evaluator, q: Evaluator) -> Tensor:
         cross = p.components.expected_log_scores(q.components)
         if cross is not None:
             gap = -p.components.entropies()[0] - (cross[0] - q.log_partition)
-            return gap.masked_fill(p.domain.may_contradict(q.domain), float("inf"))
+            return not_negative(gap).masked_fill(p.domain.may_contradict(q.domain), float("inf"))
     if p.domain.can_be_listed():
         of_p, of_q = listed(p), listed(q)
         impossible, excluded = of_p == float("-inf"), of_q == float("-inf")
         gap = of_p.masked_fill(impossible, 0.0) - of_q.masked_fill(excluded, 0.0)
-        return (of_p.exp() * gap).sum(0).masked_fill((excluded & ~impossible).any(0), float("inf"))
+        return not_negative((of_p.exp() * gap).sum(0)).masked_fill((excluded & ~impossible).any(0), float("inf"))
     raise intractable("kl_divergence", "the mean of p.log_prob(y) - q.log_prob(y) over samples y of p")
 
 

@@ -50,6 +50,11 @@ def log_sum_exp(values: Tensor, dim: int) -> Tensor:
     return total.masked_fill(dead, _NEGATIVE_INFINITY)
 
 
+def not_negative(values: Tensor) -> Tensor:
+    """The values, with zero for what rounding made negative; the derivative is kept."""
+    return torch.where(values < 0, values - values.detach(), values)
+
+
 def intractable(what: str, instead: str) -> IntractableError:
     """The error for a query that has no exact answer in linear time."""
     return IntractableError(f"{what} is not tractable for a mixture with a large support: use {instead}")

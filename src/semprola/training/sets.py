@@ -127,6 +127,8 @@ def grow_sets(
         threshold: from :func:`conformal_threshold`.
         most: largest number of states to list per set.
     """
+    if math.isnan(threshold):
+        raise ValueError("the threshold must be a number, not NaN")
     found: dict[int, PredictionSet] = {}
     rows, k = torch.arange(count), _FIRST
     while len(rows):
