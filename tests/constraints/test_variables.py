@@ -2,11 +2,14 @@ from __future__ import annotations
 
 import itertools
 import operator
+import pickle
 
+import numpy as np
 import pytest
 
+import semprola as sp
 from semprola.constraints import Categorical, Integer
-from semprola.errors import LabelError
+from semprola.errors import LabelError, UnsatisfiableError
 
 
 def _worlds(*variables):
@@ -25,7 +28,7 @@ def test_categorical():
         assert (colour != "red").evaluate(world) == (value != "red")
         assert colour.isin(["red", "blue"]).evaluate(world) == (value in ("red", "blue"))
     assert not colour.rule.evaluate(dict.fromkeys(colour.labels, 1))
-    assert not colour.isin([]).evaluate({})
+    assert not any(colour.isin([]).evaluate(world) for _, world in _worlds(colour))
 
 
 def test_two_categoricals():
@@ -40,9 +43,53 @@ def test_integers(compare):
     n, m = Integer("n", -1, 2), Integer("m", 0, 4)
     for (value, other), world in _worlds(n, m):
         assert compare(n, m).evaluate(world) == compare(value, other)
-        for number in range(-3, 5):
+        for number in range(-3, 5) if compare not in (operator.eq, operator.ne) else n.values:
             assert compare(n, number).evaluate(world) == compare(value, number)
             assert compare(number, n).evaluate(world) == compare(number, value)
+
+
+@pytest.mark.parametrize(
+    ("make", "count"),
+    [
+        (lambda n, m: n >= 1, 3),
+        (lambda n, m: ~(n >= 1), 1),
+        (lambda n, m: n >= 0, 4),
+        (lambda n, m: ~(n > 9), 4),
+        (lambda n, m: n != 2, 3),
+        (lambda n, m: ~n.isin([]), 4),
+        (lambda n, m: n == m, 2),
+        (lambda n, m: ~(n == m), 6),
+        (lambda n, m: n < m, 1),
+        (lambda n, m: (n < 2) | (m == 1), 6),
+        (lambda n, m: (n >= 1) & n.rule, 3),
+        (lambda n, m: (n >= 1) & sp.Bool("n=2"), 1),
+        (lambda n, m: sp.exactly(1, [n == 1, m == 1]), 4),
+        (lambda n, m: ((n == 1) >> (m == 1)).substitute({"n=1": True}), 1),
+    ],
+)
+def test_the_rule_of_a_variable_comes_along(make, count):
+    formula = make(Integer("n", 0, 3), Integer("m", 0, 1))
+    circuit = sp.compile(formula)
+    assert circuit.model_count() == count
+    assert formula.evaluate(circuit.enumerate()).all()
+    rows = np.array(list(itertools.product([0, 1], repeat=len(formula.labels()))))
+    assert formula.evaluate(rows).sum() == count
+    assert sp.compile(sp.parse(str(formula)), labels=circuit.labels) == circuit
+    assert pickle.loads(pickle.dumps(formula)) is formula
+
+
+def test_values_that_share_nothing_are_never_equal():
+    a, b = Categorical("a", ["x"]), Categorical("b", ["y", "z"])
+    assert sp.compile(a != b).model_count() == 2
+    with pytest.raises(UnsatisfiableError):
+        sp.compile(a == b)
+
+
+def test_numbers_out_of_range_are_refused():
+    n = Integer("n", 0, 3)
+    for make in (lambda: n == 9, lambda: n != -1, lambda: n.isin([0, 9])):
+        with pytest.raises(LabelError, match=r"'n' has no value (9|-1), only 0 to 3"):
+            make()
 
 
 def test_description():

@@ -19,6 +19,7 @@ from semprola.compiler.portfolio import check_backend, compile_components, prefe
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
 from semprola.logic import Cnf, Formula, Leaf, parse
 from semprola.logic.label_names import checked_names
+from semprola.logic.rewrite import stated
 from semprola.logic.simplify import simplify
 
 _MOST_LITERALS = 200_000
@@ -83,6 +84,8 @@ def compile(
         constraint = parse(constraint)
     if not isinstance(constraint, Formula | Circuit):
         raise TypeError(f"a constraint is a formula, its text or a circuit, not {type(constraint).__name__}")
+    if isinstance(constraint, Formula):
+        constraint = stated(constraint)
     check_backend(backend)
     names = _resolve(constraint, labels, given)
     key = (constraint, *names, backend)

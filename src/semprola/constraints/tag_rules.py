@@ -14,6 +14,7 @@ from semprola.constraints.tag_patterns import as_pattern, as_written
 from semprola.errors import LabelError, ParseError
 from semprola.logic import Formula
 from semprola.logic.messages import brief
+from semprola.logic.rewrite import unstated
 
 _NONE = -1
 """Stands for the tag before the first and after the last position."""
@@ -111,6 +112,7 @@ def _of_formula(formula: Formula, tags: Sequence[str]) -> TagMachine:
     If the formula mentions the next tag, a position is checked when that tag is read, or at the end. A state holds what
     this check needs: the tag, and also the tag before it if the formula looks back.
     """
+    formula = unstated(formula)  # before the first position, no label of "prev" is on
     readers = {name: _reader(name, tags) for name in formula.labels()}
     spoken = {place for place, _ in readers.values()}
     looks_back, looks_ahead = bool(spoken & {"prev", "first"}), bool(spoken & {"next", "last"})

@@ -7,16 +7,17 @@ from typing import Any
 
 from semprola.constraints.family import as_whole, label_names, whole_number
 from semprola.errors import LabelError
-from semprola.logic import FALSE, TRUE, And, Bool, Formula, Or, one_hot
+from semprola.logic import And, Formula, Kind, Or, one_hot
+from semprola.logic.formula import intern_node
 from semprola.logic.messages import brief
 
 
 class Categorical:
     """A variable with one of several values; label ``"name=value"`` says that it has this value.
 
-    Comparisons give formulas over the labels. A separate constraint, the `rule`, says that the variable has exactly one
-    value: conjoin it once, at the top, with all other rules about the variable. (A comparison does not include it,
-    because its negation would then have another meaning.)
+    Comparisons give formulas over the labels. That the variable has exactly one value, its `rule`, need not be said:
+    wherever a formula is compiled, evaluated or written out, the rules of its variables hold as well. (A comparison
+    itself does not include the rule, because its negation would then have another meaning.)
 
     Args:
         name: the variable.
@@ -33,7 +34,9 @@ class Categorical:
         ~"colour=red"
         >>> colour.isin(["red", "blue"])
         "colour=red" | "colour=blue"
-        >>> K = colour.rule & ((colour == "red") >> Bool("ripe"))
+        >>> import semprola as sp
+        >>> sp.compile((colour == "red") >> sp.Bool("ripe")).model_count()
+        5
         >>> colour.decode({"colour=red": 0, "colour=green": 1, "colour=blue": 0})
         'green'
     """
@@ -50,13 +53,14 @@ class Categorical:
 
     @property
     def rule(self) -> Formula:
-        """The variable has exactly one value."""
+        """The variable has exactly one value; it comes along with every formula that mentions the variable."""
         return one_hot(self.labels)
 
     def isin(self, values: Iterable[Any]) -> Formula:
         """The variable has one of these values."""
         wanted = [self._is(value) for value in values]
-        return Or(*wanted) if wanted else FALSE
+        # even a formula that is always false mentions the variable, so that its rule is not lost
+        return Or(*wanted) if wanted else ~self.isin(self.values)
 
     def decode(self, assignment: Mapping[str, Any]) -> Any:
         """The value of the variable in an assignment of its labels.
@@ -74,7 +78,8 @@ class Categorical:
 
     def __eq__(self, other: object) -> Formula:  # type: ignore[override]
         if isinstance(other, Categorical):
-            return Or(*(self._is(v) & other._is(v) for v in self.values if v in other._label))
+            shared = [self._is(v) & other._is(v) for v in self.values if v in other._label]
+            return Or(*shared) if shared else self.isin([]) | other.isin([])
         return self._is(other)
 
     def __ne__(self, other: object) -> Formula:  # type: ignore[override]
@@ -104,16 +109,19 @@ class Categorical:
 
     def _is(self, value: Any) -> Formula:
         try:
-            return Bool(self._label[value])
+            return self._atom(self._label[value])
         except (KeyError, TypeError):
             shown = ", ".join(repr(v) for v in self.values[:6]) + (", …" if len(self.values) > 6 else "")
             raise LabelError(f"variable {self.name!r} has no value {brief(value)}, only {shown}") from None
+
+    def _atom(self, label: str) -> Formula:
+        return intern_node(Kind.ATOM, name=label, group=self.labels)
 
 
 class Integer(Categorical):
     """A whole number from `low` to `high`, with ``< <= > >=``; label ``"name=3"`` says that it is 3.
 
-    As for `Categorical`, conjoin the `rule` once.
+    As for `Categorical`, the rule that it has exactly one value comes along by itself.
 
     Args:
         name: the variable.
@@ -126,8 +134,9 @@ class Integer(Categorical):
         >>> n = Integer("n", 0, 3)
         >>> n >= 2
         "n=2" | "n=3"
-        >>> n == 7
-        false
+        >>> import semprola as sp
+        >>> sp.compile(n >= 2).model_count()
+        2
     """
 
     def __init__(self, name: str, low: int, high: int) -> None:
@@ -155,16 +164,17 @@ class Integer(Categorical):
 
     def _compare(self, other: Integer | int, holds: Callable[[int, int], bool]) -> Formula:
         if isinstance(other, Integer):
-            return And(
-                *(Bool(self._label[a]) >> other.isin(b for b in other.values if holds(a, b)) for a in self.values)
-            )
+            return And(*(self._is(a) >> other.isin(b for b in other.values if holds(a, b)) for a in self.values))
         number = self._whole(other)
-        chosen = [value for value in self.values if holds(value, number)]
-        return TRUE if len(chosen) == len(self.values) else self.isin(chosen)
+        return self.isin(value for value in self.values if holds(value, number))
 
     def _is(self, value: Any) -> Formula:
         number = self._whole(value)
-        return Bool(self._label[number]) if number in self._label else FALSE
+        if number not in self._label:
+            raise LabelError(
+                f"variable {self.name!r} has no value {number}, only {self.values[0]} to {self.values[-1]}"
+            )
+        return self._atom(self._label[number])
 
     def _whole(self, value: Any) -> int:
         number = as_whole(value)

@@ -16,6 +16,7 @@ from semprola.errors import LabelError, SemprolaError
 from semprola.logic.formula import Formula, Kind
 from semprola.logic.leaf import Leaf
 from semprola.logic.messages import brief
+from semprola.logic.rewrite import stated
 
 Column = NDArray[np.bool_]
 
@@ -25,6 +26,7 @@ _BLOCK_BYTES = 1 << 26
 
 def evaluate(formula: Formula, rows: Any, labels: Sequence[str] | None = None) -> Any:
     """Return whether an assignment, or each row of an array, satisfies the formula; see ``Formula.evaluate``."""
+    formula = stated(formula)
     if isinstance(rows, Mapping):
         if labels is not None:
             raise TypeError("labels= names the columns of an array; a mapping carries its own names")

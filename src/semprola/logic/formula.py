@@ -50,7 +50,7 @@ class Formula:
         False
     """
 
-    __slots__ = ("__weakref__", "_args", "_bounds", "_kind", "_labels", "_name")
+    __slots__ = ("__weakref__", "_args", "_bounds", "_group", "_kind", "_labels", "_name")
 
     # Lets `np.True_ & formula` reach `__rand__` instead of making an array of objects.
     __array_ufunc__ = None
@@ -59,6 +59,7 @@ class Formula:
     _args: tuple[Formula, ...]
     _name: str
     _bounds: tuple[int, int]
+    _group: tuple[str, ...]
     _labels: tuple[str, ...] | None
 
     def __new__(cls, *args: object, **kwargs: object) -> Formula:
@@ -92,6 +93,11 @@ class Formula:
         return self._bounds
 
     @property
+    def group(self) -> tuple[str, ...]:
+        """The labels of which exactly one is on, for an atom that is a value of a variable; otherwise empty."""
+        return self._group
+
+    @property
     def size(self) -> int:
         """The number of distinct nodes."""
         return len(self.nodes())
@@ -118,7 +124,10 @@ class Formula:
         return order
 
     def labels(self) -> tuple[str, ...]:
-        """Return the names of the variables in order of first appearance, reading from left to right."""
+        """Return the names of the variables in order of first appearance, reading from left to right.
+
+        A value of an ``Integer`` or ``Categorical`` brings the labels of all values of its variable.
+        """
         if self._labels is None:
             self._labels = _labels_in_order(self)
         return self._labels
@@ -159,7 +168,8 @@ class Formula:
             replacements: what replaces each name; names that the formula does not mention are ignored.
 
         Returns:
-            The new formula, not simplified; it shares untouched parts with this one.
+            The new formula, not simplified; it shares untouched parts with this one. If labels of an ``Integer`` or
+            ``Categorical`` are replaced, its own rule is part of the result.
 
         Raises:
             PropertyError: a name belongs to a part that was not built from atoms (such as a DIMACS file).
@@ -267,10 +277,14 @@ class Formula:
         return abbreviated_text(self)
 
     def __str__(self) -> str:
-        """Return the formula as text that ``parse`` reads back, in full (up to a million tokens)."""
-        from semprola.logic.printing import full_text
+        """Return the formula as text that ``parse`` reads back, in full (up to a million tokens).
 
-        return full_text(self)
+        The rules of its ``Integer`` and ``Categorical`` variables are spelled out at the end.
+        """
+        from semprola.logic.printing import full_text
+        from semprola.logic.rewrite import stated
+
+        return full_text(stated(self))
 
     def __copy__(self) -> Formula:
         """Return the formula itself: it never changes."""
@@ -287,7 +301,7 @@ class Formula:
         records: list[Any] = [
             node
             if node._kind is Kind.CUSTOM
-            else (int(node._kind), [position[arg] for arg in node._args], node._name, node._bounds)
+            else (int(node._kind), [position[arg] for arg in node._args], node._name, node._bounds, node._group)
             for node in nodes
         ]
         return _from_records, (records,)
@@ -298,7 +312,11 @@ Operand: TypeAlias = Formula | bool | np.bool_
 
 
 def intern_node(
-    kind: Kind, args: tuple[Formula, ...] = (), name: str = "", bounds: tuple[int, int] = (0, 0)
+    kind: Kind,
+    args: tuple[Formula, ...] = (),
+    name: str = "",
+    bounds: tuple[int, int] = (0, 0),
+    group: tuple[str, ...] = (),
 ) -> Formula:
     """Return the one node of this kind with these operands; create it if there is none yet.
 
@@ -307,11 +325,12 @@ def intern_node(
         args: the operands.
         name: the label of an atom.
         bounds: the bounds of a cardinality node.
+        group: for an atom that is a value of a variable, the labels of all its values.
 
     Returns:
         The shared node.
     """
-    key = (kind, args, name, bounds)
+    key = (kind, args, name, bounds, group)
     with _lock:
         node = _interned.get(key)
         if node is None:
@@ -320,6 +339,7 @@ def intern_node(
             node._args = args
             node._name = name
             node._bounds = bounds
+            node._group = group
             node._labels = None
             _interned[key] = node
         return node
@@ -334,7 +354,8 @@ def as_formula(value: object) -> Formula | None:
     return None
 
 
-_interned: WeakValueDictionary[tuple[Kind, tuple[Formula, ...], str, tuple[int, int]], Formula] = WeakValueDictionary()
+_Key: TypeAlias = tuple[Kind, tuple[Formula, ...], str, tuple[int, int], tuple[str, ...]]
+_interned: WeakValueDictionary[_Key, Formula] = WeakValueDictionary()
 # Re-entrant, because a garbage collection inside the locked region may run a finaliser that builds a formula.
 _lock = threading.RLock()
 
@@ -369,7 +390,7 @@ def _labels_in_order(formula: Formula) -> tuple[str, ...]:
             continue
         seen.add(node)
         if node._kind is Kind.ATOM:
-            names[node._name] = None
+            names.update(dict.fromkeys(node._group or (node._name,)))
         elif node._kind is Kind.CUSTOM:
             names.update(dict.fromkeys(node.labels()))
         else:
@@ -383,6 +404,8 @@ def _from_records(records: list[Any]) -> Formula:
         if isinstance(record, Formula):
             nodes.append(record)
         else:
-            kind, args, name, bounds = record
-            nodes.append(intern_node(Kind(kind), tuple([nodes[arg] for arg in args]), name, tuple(bounds)))
+            kind, args, name, bounds, group = record
+            nodes.append(
+                intern_node(Kind(kind), tuple([nodes[arg] for arg in args]), name, tuple(bounds), tuple(group))
+            )
     return nodes[-1]

@@ -69,6 +69,7 @@ class Leaf(Formula, ABC):
         leaf._args = ()
         leaf._name = ""
         leaf._bounds = (0, 0)
+        leaf._group = ()
         leaf._labels = None
         return leaf
 

@@ -1,12 +1,12 @@
-"""Rewriting a formula node by node: substitution and negation normal form."""
+"""Rewriting a formula node by node: substitution, the rules of variables, negation normal form."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import reduce
 
 from semprola.errors import PropertyError
-from semprola.logic.connectives import And, Or
+from semprola.logic.connectives import And, Bool, Or, one_hot
 from semprola.logic.formula import FALSE, TRUE, Formula, Kind, Operand, as_formula, intern_node
 from semprola.logic.leaf import Leaf
 from semprola.logic.messages import brief
@@ -17,16 +17,49 @@ def substitute(formula: Formula, replacements: Mapping[str, Operand | int]) -> F
     if not isinstance(replacements, Mapping):
         raise TypeError(f"substitute: expected a mapping from names to formulas, got {brief(replacements)}")
     values = {_checked_name(name): _replacement(name, value) for name, value in replacements.items()}
+    nodes = formula.nodes()
+    touched = [group for group in _groups(nodes) if any(name in values for name in group)]
+    if touched:
+        formula = And(_without_groups(formula, touched), *map(one_hot, touched))
+        nodes = formula.nodes()
+    return _replaced(nodes, values)
+
+
+def stated(formula: Formula) -> Formula:
+    """The formula and the rule of each of its variables with several values, "exactly one value", over plain atoms.
+
+    This is what a whole constraint says. Comparisons such as ``n >= 1`` do not contain the rule, because their
+    negation would then have another meaning.
+    """
+    groups = _groups(formula.nodes())
+    return And(_without_groups(formula, groups), *map(one_hot, groups)) if groups else formula
+
+
+def unstated(formula: Formula) -> Formula:
+    """The formula over plain atoms, without the rules of its variables."""
+    return _without_groups(formula, _groups(formula.nodes()))
+
+
+def _groups(nodes: Iterable[Formula]) -> list[tuple[str, ...]]:
+    return list(dict.fromkeys(node.group for node in nodes if node.group))
+
+
+def _without_groups(formula: Formula, groups: Iterable[tuple[str, ...]]) -> Formula:
+    return _replaced(formula.nodes(), {name: Bool(name) for group in groups for name in group}, leaves=False)
+
+
+def _replaced(nodes: list[Formula], values: Mapping[str, Formula], leaves: bool = True) -> Formula:
+    """The last of the nodes with atoms replaced; leaves that mention these atoms are refused, or else kept."""
     done: dict[Formula, Formula] = {}
-    for node in formula.nodes():
+    for node in nodes:
         if node.kind is Kind.ATOM:
             done[node] = values.get(node.name, node)
         elif isinstance(node, Leaf):
-            done[node] = _untouched(node, values)
+            done[node] = _untouched(node, values) if leaves else node
         else:
             args = tuple([done[arg] for arg in node.args])
             done[node] = node if args == node.args else intern_node(node.kind, args, bounds=node._bounds)
-    return done[formula]
+    return done[nodes[-1]]
 
 
 def to_nnf(formula: Formula) -> Formula:

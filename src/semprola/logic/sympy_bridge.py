@@ -11,6 +11,7 @@ from semprola.logic.cnf import Cnf
 from semprola.logic.connectives import And, Bool, Iff, Implies, Not, Or, Xor
 from semprola.logic.formula import FALSE, TRUE, Formula, Kind
 from semprola.logic.messages import brief
+from semprola.logic.rewrite import stated
 
 
 def from_sympy(expression: Any) -> Formula:
@@ -53,7 +54,7 @@ def to_sympy(formula: Formula) -> Any:
     """Return a formula as a SymPy expression; see ``Formula.to_sympy``."""
     sympy = _library()
     done: dict[Formula, Any] = {}
-    stack = [formula]
+    stack = [formula := stated(formula)]
     while stack:
         node = stack[-1]
         if node in done:
