@@ -8,12 +8,16 @@ numbers contradict each other (Hall's condition). A clause solver would need exp
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+
+import networkx as nx
 
 from semprola.compiler.counting import counted_literals
 from semprola.logic import Formula, Kind, Leaf
 
+_SOURCE, _SINK = ("source",), ("sink",)
 _MOST_LABELS, _MOST_SPELLED = 50_000, 1_000
 """With more labels in all rules, or in a family that would be spelled out, numbers are not considered."""
 
@@ -53,12 +57,11 @@ def tallies(rules: Sequence[Formula]) -> list[Tally]:
     return found
 
 
-def overdemand(listed: Sequence[Tally], check: Callable[[], None] | None = None) -> list[int] | None:
+def overdemand(listed: Sequence[Tally]) -> list[int] | None:
     """Rules whose numbers contradict each other; None if none are found.
 
     Args:
         listed: the tallies of the rules.
-        check: called from time to time; may raise an exception to stop.
 
     Example:
         >>> from semprola.logic import parse
@@ -68,7 +71,7 @@ def overdemand(listed: Sequence[Tally], check: Callable[[], None] | None = None)
     if sum(len(tally.labels) for tally in listed) > _MOST_LABELS:
         return None
     for demand in _demands(listed):
-        core = _Network(demand, listed, check).shortage()
+        core = _shortage(demand, listed)
         if core is not None:
             return core
     return None
@@ -140,97 +143,36 @@ def _demands(listed: Sequence[Tally]) -> Iterable[list[Tally]]:
             yield chosen
 
 
-class _Network:
-    """A flow from demands through labels and the limits around them to a sink, unit by unit.
-
-    Nodes are demands, then limits, then labels, then the sink.
-    """
-
-    def __init__(self, demand: Sequence[Tally], listed: Sequence[Tally], check: Callable[[], None] | None) -> None:
-        self.demand, self.check = demand, check
-        self.limits, above, home = _nested(demand, listed)
-        names = [name for tally in demand for name in sorted(tally.labels)]
-        self.first_label = len(demand) + len(self.limits)
-        self.sink = self.first_label + len(names)
-        self.label = {name: self.first_label + v for v, name in enumerate(names)}
-        # `room[a][b]`: how much more can flow from a to b, including what can be sent back
-        self.room: list[dict[int, int]] = [{} for _ in range(self.sink + 1)]
-        for d, tally in enumerate(demand):
-            self.room[d].update({self.label[name]: 1 for name in sorted(tally.labels)})
-        for name, node in self.label.items():
-            self.room[node][len(demand) + home[name] if name in home else self.sink] = 1
-        for number, (tally, outer) in enumerate(zip(self.limits, above, strict=True)):
-            self.room[len(demand) + number][self.sink if outer is None else len(demand) + outer] = tally.highest
-
-    def shortage(self) -> list[int] | None:
-        """The rules of a cut that lets too little through."""
-        for d, tally in enumerate(self.demand):
-            if self.check is not None:
-                self.check()
-            for _ in range(tally.lowest):
-                reached = self._carry(d)
-                if reached is not None:
-                    return self._rules(reached)
+def _shortage(demand: Sequence[Tally], listed: Sequence[Tally]) -> list[int] | None:
+    """The rules of a minimum cut between demands and what the limits let through; None if all demands are met."""
+    limits, above, home = _nested(demand, listed)
+    graph = nx.DiGraph()
+    graph.add_nodes_from([_SOURCE, _SINK])
+    for d, tally in enumerate(demand):
+        graph.add_edge(_SOURCE, ("demand", d), capacity=tally.lowest)
+        for inner, labels in Counter(home.get(name) for name in tally.labels).items():
+            graph.add_edge(("demand", d), _SINK if inner is None else ("limit", inner), capacity=labels)
+    outer = [_SINK if around is None else ("limit", around) for around in above]
+    for g, tally in enumerate(limits):
+        graph.add_edge(("limit", g), outer[g], capacity=tally.highest)
+    value, (reached, _) = nx.minimum_cut(graph, _SOURCE, _SINK)
+    if value == sum(tally.lowest for tally in demand):
         return None
-
-    def _carry(self, start: int) -> set[int] | None:
-        """Send one more unit from a demand; if that is impossible, return the nodes that can be reached from it."""
-        came = {start: start}
-        stack = [start]
-        while stack:
-            node = stack.pop()
-            if node == self.sink:
-                while node != start:
-                    before = came[node]
-                    self.room[before][node] -= 1
-                    self.room[node][before] = self.room[node].get(before, 0) + 1
-                    node = before
-                return None
-            for after, room in self.room[node].items():
-                if room and after not in came:
-                    came[after] = node
-                    stack.append(after)
-        return set(came)
-
-    def _rules(self, reached: set[int]) -> list[int]:
-        """The rules of a few demands and limits that contradict each other."""
-        count = len(self.demand)
-        chosen = [d for d in range(count) if d in reached]
-        # how much a demand asks for beyond the labels that no limit holds back
-        asks = {d: self.demand[d].lowest - sum(node not in reached for node in self._labels(d)) for d in chosen}
-        while True:
-            limits = self._cut(chosen, reached)
-            allowed = sum(self.limits[g].highest for g in limits)
-            fewer: list[int] = []
-            for d in sorted(chosen, key=lambda d: (-asks[d], d)):
-                if sum(asks[e] for e in fewer) <= allowed:
-                    fewer.append(d)
-            if len(fewer) == len(chosen):
-                return sorted({self.demand[d].rule for d in chosen} | {self.limits[g].rule for g in limits})
-            chosen = fewer
-
-    def _labels(self, d: int) -> list[int]:
-        return [self.label[name] for name in self.demand[d].labels]
-
-    def _cut(self, chosen: Sequence[int], reached: set[int]) -> set[int]:
-        """The outermost limits among those reached around the labels of some demands."""
-        count = len(self.demand)
-        found = set()
-        for d in chosen:
-            for node in self._labels(d):
-                while node in reached:
-                    (after,) = (other for other in self.room[node] if self._is_outer(node, other))
-                    if after not in reached:
-                        found.add(node - count)
-                    node = after
-        return found
-
-    def _is_outer(self, node: int, other: int) -> bool:
-        """Whether the other node is the limit or sink into which a label or limit flows."""
-        count = len(self.demand)
-        if other == self.sink:
-            return True
-        return count <= other < self.first_label and (node >= self.first_label or other < node)
+    full = [tally for g, tally in enumerate(limits) if ("limit", g) in reached and outer[g] not in reached]
+    allowed = sum(tally.highest for tally in full)
+    # how much each demand asks for beyond the labels that no limit holds back; a few may already ask for too much
+    held = {name for name, inner in home.items() if ("limit", inner) in reached}
+    asks = [
+        (tally.lowest - len(tally.labels - held), tally.rule)
+        for d, tally in enumerate(demand)
+        if ("demand", d) in reached
+    ]
+    rules = {tally.rule for tally in full}
+    for ask, rule in sorted(asks, key=lambda pair: -pair[0]):
+        if allowed >= 0:
+            rules.add(rule)
+            allowed -= ask
+    return sorted(rules)
 
 
 def _nested(demand: Sequence[Tally], listed: Sequence[Tally]) -> tuple[list[Tally], list[int | None], dict[str, int]]:
