@@ -30,6 +30,16 @@ def is_absent(entry: Any) -> bool:
     return entry is None or type(entry).__name__ in ("NAType", "NaTType")
 
 
+def row_names(value: Any) -> list[Any] | None:
+    """The index of a pandas data frame, which names its rows; None for values whose rows are counted from 0.
+
+    Example:
+        >>> row_names([[1, 0]]) is None
+        True
+    """
+    return value.index.tolist() if _is_frame(value) and hasattr(value, "index") else None
+
+
 def named_columns(value: Any, names: Sequence[str], what: str, *, missing: float | None = None) -> list[Any]:
     """The columns of named values, in the order of `names`.
 

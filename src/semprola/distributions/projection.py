@@ -95,6 +95,6 @@ def _message(p: ConstrainedDistribution, y: Tensor, wrong: Tensor) -> str:
     parts = []
     for i, place in enumerate(places[:_NAMED].tolist()):
         where = f"row {place[0] if len(place) == 1 else tuple(place)}: " if place else ""
-        parts.append(where + (str(found[i]).partition(": ")[2] if i in found else "it contradicts the evidence"))
+        parts.append(where + (found[i].reason if i in found else "it contradicts the evidence"))
     more = f"; and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
     return f"y violates the constraint in {len(places)} of {wrong.numel()} rows: {'; '.join(parts)}{more}"

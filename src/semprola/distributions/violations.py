@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from semprola._names import is_absent, is_named, named_rows
+from semprola._names import is_absent, is_named, named_rows, row_names
 from semprola.circuit import Circuit
 from semprola.compiler import compile
 from semprola.distributions.conflicts import (
@@ -35,22 +35,26 @@ class Violation:
     """One rule that one row breaks.
 
     Attributes:
-        row: the index of the row in y without its last dimension; a tuple if there are several dimensions.
+        row: the position of the row in y, from 0; a tuple if y has more than two dimensions. If y is a pandas data
+            frame, the row's label in the frame's index.
         rule: the rule as the user wrote it, or the name of a family; several rules joined by ``&`` if only together
             they leave no completion of the row; for a circuit whose formula is unknown, the values that cannot hold
             together.
         values: the observed values of the labels of this row that break the rule.
     """
 
-    row: int | tuple[int, ...]
+    row: Any
     rule: str
     values: dict[str, int]
 
-    def __str__(self) -> str:
+    @property
+    def reason(self) -> str:
+        """The rule and the values, as text."""
         values = ", ".join(f"{name}={value}" for name, value in self.values.items())
-        return f"row {self.row}: {self.rule}" + (
-            f" ({values})" if values and self.rule != _together(self.values) else ""
-        )
+        return f"{self.rule} ({values})" if values and self.rule != _together(self.values) else self.rule
+
+    def __str__(self) -> str:
+        return f"row {self.row}: {self.reason}"
 
 
 def violations(
@@ -105,7 +109,8 @@ def violations(
         found = _of_formula(rule, rows, names, constraint if isinstance(constraint, Circuit) else None)
     else:
         found = _of_circuit(rule, rows, names)
-    return [Violation(_place(row, batch), text, values) for row, text, values in found]
+    index = row_names(y)
+    return [Violation(_place(row, batch, index), text, values) for row, text, values in found]
 
 
 def _of_formula(formula: Formula, rows: Rows, names: Sequence[str], circuit: Circuit | None) -> list[_Found]:
@@ -215,6 +220,7 @@ def _table(y: Any, labels: tuple[str, ...], inputs: tuple[str, ...], given: Any)
 
 def _numbers(values: Any, names: tuple[str, ...], what: str, *, partial: bool) -> Rows:
     """A table of 0, 1 and, if it may be partial, NaN [*batch, names]."""
+    index = row_names(values)
     if is_named(values):
         values = named_rows(values, names, what)
     array = np.asarray(values.detach().cpu().float() if isinstance(values, Tensor) else values)
@@ -226,17 +232,17 @@ def _numbers(values: Any, names: tuple[str, ...], what: str, *, partial: bool) -
     wrong = np.argwhere(~allowed)
     if len(wrong):
         *row, column = wrong[0].tolist()
-        place = f"row {_place_text(row)}, " if row else ""
+        place = f"row {_place_text(row, index)}, " if row else ""
         expected = "0, 1, and NaN where not observed" if partial else "0 and 1 only"
         raise ValueError(f"{what} must hold {expected}: {place}label {names[column]!r} is {array[tuple(wrong[0])]}")
     return array.astype(np.float32)
 
 
-def _place(row: int, batch: tuple[int, ...]) -> int | tuple[int, ...]:
+def _place(row: int, batch: tuple[int, ...], index: list[Any] | None) -> Any:
     if len(batch) <= 1:
-        return row
+        return row if index is None or batch != (len(index),) else index[row]
     return tuple(int(i) for i in np.unravel_index(row, batch))
 
 
-def _place_text(row: Sequence[int]) -> str:
-    return str(row[0]) if len(row) == 1 else str(tuple(row))
+def _place_text(row: Sequence[int], index: list[Any] | None) -> str:
+    return str(row[0] if index is None else index[row[0]]) if len(row) == 1 else str(tuple(row))
