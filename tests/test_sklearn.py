@@ -199,6 +199,35 @@ def test_rows_without_a_valid_completion_are_named_with_their_rules() -> None:
         sp.violations("dog", table[["dog"]])
 
 
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_predictions_as_named_frames(library: str) -> None:
+    frames = pytest.importorskip(library)
+    X, y = data(60)
+    inputs = frames.DataFrame({f"x{i}": X[:, i] for i in range(5)})
+    fitted = model(epochs=2).fit(inputs, y)
+    plain = fitted.predict(inputs)
+    assert isinstance(plain, np.ndarray)  # as in scikit-learn, whatever X is
+    assert clone(fitted.set_output(transform=library)).fit(inputs, y).predict(inputs).shape == (60, 3)
+    for answer, expected in ((fitted.predict(inputs), plain), (fitted.predict_proba(inputs), None)):
+        assert isinstance(answer, frames.DataFrame)
+        assert list(answer.columns) == LABELS
+        assert expected is None or (answer.to_numpy() == expected).all()
+    assert fitted.score(inputs, y) == (plain == y).all(1).mean()
+    np.testing.assert_allclose(np.exp(fitted.predict_log_proba(inputs)), fitted.predict_proba(inputs))
+    if library == "pandas":
+        inputs.index = [f"patient {i}" for i in range(60)]
+        assert list(fitted.predict(inputs).index) == list(inputs.index)
+        plainly = model(epochs=1).set_output(transform=library).fit(X, y)
+        assert list(plainly.predict(X).index) == list(range(60))
+    assert isinstance(fitted.set_output().predict(inputs), frames.DataFrame)
+    assert isinstance(fitted.set_output(transform="default").predict(inputs), np.ndarray)
+    classes = SPLClassifier(epochs=1).set_output(transform=library).fit(inputs, np.where(y[:, 0], "yes", "no"))
+    assert isinstance(classes.predict(inputs), frames.Series)
+    assert list(classes.predict_proba(inputs).columns) == ["no", "yes"]
+    with pytest.raises(ValueError, match="transform must be one of 'default', 'pandas', 'polars', not 'arrow'"):
+        fitted.set_output(transform="arrow")
+
+
 def test_missing_entries_of_data_frames() -> None:
     frames = pytest.importorskip("pandas")
     X, y = data(30)

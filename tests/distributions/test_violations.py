@@ -139,6 +139,10 @@ def test_raise_names_rows_and_rules() -> None:
         "y violates the constraint in 2 of 4 rows: row 1: cat -> animal (cat=1, animal=0); "
         "row 3: cat -> animal (cat=1, animal=0)"
     )
+    frames = pytest.importorskip("pandas")
+    frame = frames.DataFrame(BAD.numpy(), columns=["cat", "animal", "dog"], index=list("wxyz"))
+    with pytest.raises(sp.ViolationError, match=r"2 of 4 rows: row x: .*; row z: "):
+        pets().log_prob(frame, on_violation="raise")
     with pytest.raises(sp.ViolationError, match=r"5 of 5 rows.*; and 2 more"):
         sp.constrain(torch.zeros(5, 3), PETS).log_prob(BAD[1].expand(5, 3), on_violation="raise")
     with pytest.raises(sp.ViolationError, match="it contradicts the evidence"):

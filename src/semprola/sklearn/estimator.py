@@ -15,6 +15,7 @@ from semprola._names import row_names
 from semprola.circuit import Circuit
 from semprola.distributions.conflicts import impossible_rows
 from semprola.errors import LabelError, SemprolaError
+from semprola.sklearn.output import as_output, check_kind
 from semprola.sklearn.state import restored, state_of
 from semprola.training import FitSettings
 from semprola.training import fit as fit_network
@@ -206,19 +207,43 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # prediction -----------------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable y, or the one that `decode` asks for: 0/1 [rows, labels], or classes [rows]."""
+    def set_output(self, *, transform: str | None = None) -> SPLClassifier:
+        """Choose what `predict`, `predict_proba` and `predict_log_proba` return, as scikit-learn's transformers do.
+
+        By default they return arrays, regardless of what X is, as all of scikit-learn's classifiers do.
+
+        Args:
+            transform: "pandas" or "polars" for data frames with one column per label (a series, if y has one class per
+                row), which have the index of X if both are from pandas; "default" for arrays; None to change nothing.
+
+        Example:
+            >>> model = SPLClassifier("a | b", epochs=1).fit([[0.0], [1.0]], [[0, 1], [1, 1]])
+            >>> list(model.set_output(transform="pandas").predict_proba([[0.5]]).columns)
+            ['a', 'b']
+        """
+        if transform is not None:
+            check_kind(transform)
+            self._sklearn_output_config = {"transform": transform}  # scikit-learn's clone keeps it
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """The most probable y, or the one that `decode` asks for: 0/1 [rows, labels], or classes [rows].
+
+        An array, or a data frame if `set_output` asks for it; so are all predictions.
+        """
         states = self._states(X)
-        return states if self.is_multilabel_ else self.classes_[states.argmax(1)]
+        if self.is_multilabel_:
+            return self._output(states, self.labels_, X)
+        return self._output(self.classes_[states.argmax(1)], None, X)
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_proba(self, X: Any) -> Any:
         """Exact marginal probabilities of the labels [rows, labels]."""
-        return _joined(p.mean for p in self._distributions(X)).astype(np.float64)
+        return self._output(self._marginals(X), self.labels_, X)
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of `predict_proba`."""
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return self._output(np.log(self._marginals(X)), self.labels_, X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
         """The share of rows whose observed labels are all predicted right.
@@ -433,6 +458,12 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with torch.no_grad():
             for first in range(0, len(x), _CHUNK):
                 yield self.network_(x[first : first + _CHUNK])
+
+    def _output(self, values: NDArray[Any], columns: Sequence[str] | None, X: Any) -> Any:
+        return as_output(values, columns, X, getattr(self, "_sklearn_output_config", {}).get("transform", "default"))
+
+    def _marginals(self, X: Any) -> NDArray[np.float64]:
+        return _joined(p.mean for p in self._distributions(X)).astype(np.float64)
 
     def _states(self, X: Any) -> NDArray[np.int64]:
         """The predicted 0/1 [rows, labels]."""
