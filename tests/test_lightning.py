@@ -97,3 +97,25 @@ def test_bad_input() -> None:
     module = SPLModule(sp.SPL(4, "cat -> animal"))
     with pytest.raises(ValueError, match="the loss is inf at step 0: does a label break the constraint"):
         module.training_step((torch.zeros(1, 4), torch.tensor([[1.0, 0.0]])), 0)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_predict_takes_the_loaders_of_tensors() -> None:
+    import lightning.pytorch as pl
+    import torch
+    from torch.utils.data import DataLoader, TensorDataset
+
+    import semprola as sp
+    from semprola.lightning import SPLModule
+
+    x, y = torch.randn(10, 4), torch.tensor([[0.0, 1.0]]).expand(10, 2)
+    layer = sp.SPL(4, "cat -> animal")
+    trainer = pl.Trainer(accelerator="cpu", logger=False, enable_progress_bar=False, enable_model_summary=False)
+    for rows in (TensorDataset(x), TensorDataset(x, y), x):
+        found = trainer.predict(SPLModule(layer), DataLoader(rows, batch_size=4))  # type: ignore[arg-type, var-annotated]
+        assert torch.equal(torch.cat([p.mode for p in found]), layer(x).mode)
+    inputs = sp.SPL(4, sp.compile("a <-> x", given=["x"]))
+    given = torch.tensor([[0.0], [1.0]]).repeat(5, 1)
+    found = trainer.predict(SPLModule(inputs), DataLoader(TensorDataset(x, y[:, :1], given), batch_size=4))
+    assert torch.equal(torch.cat([p.mode for p in found]), given)

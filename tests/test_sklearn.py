@@ -14,7 +14,9 @@ import semprola as sp
 pytest.importorskip("sklearn")
 
 from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.exceptions import NotFittedError
+from sklearn.metrics import accuracy_score
+from sklearn.model_selection import GridSearchCV, KFold, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 
@@ -132,7 +134,7 @@ def test_columns_without_names_in_another_order_get_a_hint() -> None:
     with pytest.raises(sp.SemprolaError, match=r"columns of y are taken as cat, animal, dog: if .* pass labels="):
         SPLClassifier(rules).fit(X, y)
     wrong = np.tile([1, 0, 0], (100, 1))
-    with pytest.raises(sp.SemprolaError, match=r"says why$"):
+    with pytest.raises(sp.SemprolaError, match=r"row 0: cat -> animal \(cat=1, animal=0\); row 1: .*; …$"):
         SPLClassifier(rules, labels=LABELS).fit(X, wrong)
 
 
@@ -144,8 +146,96 @@ def test_labels_that_are_not_observed() -> None:
     new, truth = data(300, 1)
     assert fitted.score(new, truth) > 0.75
     hidden[7] = [1, np.nan, 0]
-    with pytest.raises(sp.SemprolaError, match="1 of 400 rows of y violate the constraint: 7"):
+    with pytest.raises(sp.SemprolaError, match="1 of 400 rows of y violate the constraint: row 7: cat -> animal"):
         model().fit(X, hidden)
+
+
+def test_scores_of_labels_that_are_not_observed() -> None:
+    X, y = data(300)
+    hidden = y.astype(float)
+    hidden[np.random.default_rng(0).random(y.shape) < 0.4] = np.nan
+    fitted = model(epochs=10).fit(X, hidden)
+    predicted = fitted.predict(X)
+    seen = ~np.isnan(hidden)
+    right = ((predicted == hidden) | ~seen).all(1)
+    told = seen.any(1)
+    assert not told.all()
+    assert fitted.score(X, hidden) == right[told].mean() < 1
+    weight = np.arange(300) % 3
+    assert fitted.score(X, hidden, weight) == np.average(right[told], weights=weight[told])
+    assert fitted.score(X, y) == accuracy_score(y, predicted)
+    scores = cross_val_score(model(epochs=10), X, hidden, cv=KFold(3))
+    assert scores.min() > 0.6
+    with pytest.raises(sp.LabelError, match=r"^y has no observed label to score$"):
+        fitted.score(X, np.full(y.shape, np.nan))
+    with pytest.raises(ValueError, match="X has 300 rows, but y has 299"):
+        fitted.score(X, hidden[1:])
+    with pytest.raises(NotFittedError):
+        model().score(X, y)
+
+
+def test_rows_without_a_valid_completion_are_named_with_their_rules() -> None:
+    frames = pytest.importorskip("pandas")
+    X, y = data(30)
+    table = frames.DataFrame(y.astype(float), columns=LABELS, index=[f"patient {i}" for i in range(30)])
+    table.loc["patient 7"] = [1, np.nan, 0]
+    table.loc["patient 9"] = [1, 1, np.nan]
+    with pytest.raises(sp.SemprolaError) as caught:
+        model().fit(X, table)
+    reasons = ["cat -> animal (cat=1, animal=0)", "~(cat & dog) (cat=1, dog=1)"]
+    assert str(caught.value) == (
+        f"2 of 30 rows of y violate the constraint: row patient 7: {reasons[0]}; row patient 9: {reasons[1]}"
+    )
+    found = sp.violations(sp.And([sp.parse(line) for line in RULES.splitlines()]), table)
+    assert [str(each) for each in found] == [f"row patient 7: {reasons[0]}", f"row patient 9: {reasons[1]}"]
+    with pytest.raises(sp.SemprolaError, match=r"row 7: \(cat -> pet\) & \(pet -> animal\) \(cat=1, animal=0\)"):
+        SPLClassifier("cat -> pet\npet -> animal", ["cat", "pet", "animal"]).fit(
+            X[:8], table.to_numpy()[:8] * [1, np.nan, 1]
+        )
+    table.loc["patient 3", "dog"] = 2
+    with pytest.raises(sp.LabelError, match="row patient 3, label 'dog', is 2"):
+        model().fit(X, table)
+    with pytest.raises(ValueError, match="row patient 3, label 'dog' is 2"):
+        sp.violations("dog", table[["dog"]])
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_predictions_as_named_frames(library: str) -> None:
+    frames = pytest.importorskip(library)
+    X, y = data(60)
+    inputs = frames.DataFrame({f"x{i}": X[:, i] for i in range(5)})
+    fitted = model(epochs=2).fit(inputs, y)
+    plain = fitted.predict(inputs)
+    assert isinstance(plain, np.ndarray)  # as in scikit-learn, whatever X is
+    assert clone(fitted.set_output(transform=library)).fit(inputs, y).predict(inputs).shape == (60, 3)
+    for answer, expected in ((fitted.predict(inputs), plain), (fitted.predict_proba(inputs), None)):
+        assert isinstance(answer, frames.DataFrame)
+        assert list(answer.columns) == LABELS
+        assert expected is None or (answer.to_numpy() == expected).all()
+    assert fitted.score(inputs, y) == (plain == y).all(1).mean()
+    np.testing.assert_allclose(np.exp(fitted.predict_log_proba(inputs)), fitted.predict_proba(inputs))
+    if library == "pandas":
+        inputs.index = [f"patient {i}" for i in range(60)]
+        assert list(fitted.predict(inputs).index) == list(inputs.index)
+        plainly = model(epochs=1).set_output(transform=library).fit(X, y)
+        assert list(plainly.predict(X).index) == list(range(60))
+    assert isinstance(fitted.set_output().predict(inputs), frames.DataFrame)
+    assert isinstance(fitted.set_output(transform="default").predict(inputs), np.ndarray)
+    classes = SPLClassifier(epochs=1).set_output(transform=library).fit(inputs, np.where(y[:, 0], "yes", "no"))
+    assert isinstance(classes.predict(inputs), frames.Series)
+    assert list(classes.predict_proba(inputs).columns) == ["no", "yes"]
+    with pytest.raises(ValueError, match="transform must be one of 'default', 'pandas', 'polars', not 'arrow'"):
+        fitted.set_output(transform="arrow")
+
+
+def test_missing_entries_of_data_frames() -> None:
+    frames = pytest.importorskip("pandas")
+    X, y = data(30)
+    table = frames.DataFrame(y, columns=LABELS).astype("Int64")
+    table.loc[3, "dog"] = frames.NA
+    plain = table.astype(float).to_numpy()
+    assert np.isnan(plain[3, 1])
+    np.testing.assert_array_equal(model(epochs=1).fit(X, table).predict(X), model(epochs=1).fit(X, plain).predict(X))
 
 
 def test_partial_fit() -> None:
@@ -167,7 +257,7 @@ def test_weights() -> None:
     wrong[100:] = [1, 1, 0]
     weight = np.r_[np.ones(100), np.zeros(100)]
     assert model().fit(X, wrong, sample_weight=weight).score(*data(200, 1)) > 0.75
-    with pytest.raises(sp.SemprolaError, match="100 of 200 rows of y violate the constraint: 100, 101, 102, 103"):
+    with pytest.raises(sp.SemprolaError, match=r"100 of 200 rows of y violate the constraint: row 100: .*; row 101: "):
         model().fit(X, wrong)
     with pytest.raises(ValueError, match="sample_weight must not be negative"):
         model().fit(X, y, sample_weight=-weight)

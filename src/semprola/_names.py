@@ -24,6 +24,22 @@ def is_named(value: Any) -> bool:
     return isinstance(value, Mapping) or _is_frame(value) or _is_series(value)
 
 
+def is_absent(entry: Any) -> bool:
+    """Whether an entry of a table stands for a missing value: None, or NA of a data frame."""
+    # pandas.NA refuses to be a truth value, and is not equal to itself
+    return entry is None or type(entry).__name__ in ("NAType", "NaTType")
+
+
+def row_names(value: Any) -> list[Any] | None:
+    """The index of a pandas data frame, which names its rows; None for values whose rows are counted from 0.
+
+    Example:
+        >>> row_names([[1, 0]]) is None
+        True
+    """
+    return value.index.tolist() if _is_frame(value) and hasattr(value, "index") else None
+
+
 def named_columns(value: Any, names: Sequence[str], what: str, *, missing: float | None = None) -> list[Any]:
     """The columns of named values, in the order of `names`.
 
@@ -93,7 +109,7 @@ def _plain(column: Any, name: Any, what: str) -> Any:
     try:
         array = np.asarray(column)
         if array.dtype == object:
-            entries = [np.nan if _is_absent(entry) else float(entry) for entry in array.reshape(-1)]
+            entries = [np.nan if is_absent(entry) else float(entry) for entry in array.reshape(-1)]
             array = np.array(entries).reshape(array.shape)
         if array.dtype.kind not in "biuf":
             raise TypeError
@@ -101,11 +117,6 @@ def _plain(column: Any, name: Any, what: str) -> Any:
         raise LabelError(f"{what}: the values of {name!r} are not numbers") from None
     # data frames return read-only views, which torch warns about
     return np.array(array) if array.ndim else array.item()
-
-
-def _is_absent(entry: Any) -> bool:
-    # pandas.NA refuses to be a truth value, and is not equal to itself
-    return entry is None or type(entry).__name__ in ("NAType", "NaTType")
 
 
 def _text(name: Any) -> Any:

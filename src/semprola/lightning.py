@@ -23,9 +23,10 @@ except ImportError:
 class SPLModule(LightningModule):
     """Trains a network that returns distributions by maximum likelihood, as :func:`semprola.training.fit` does.
 
-    Batches are tuples (x, y), (x, y, given) or (x, y, given, weight). Labels that are NaN are unobserved. The module
-    logs "train_loss", "valid_exact" and "valid_log_prob". Lightning's Trainer is responsible for the number of epochs,
-    early stopping, precision, gradient clipping and checkpoints.
+    Batches are tuples (x, y), (x, y, given) or (x, y, given, weight). Labels that are NaN are unobserved. To predict, y
+    may be left out, and the answer is one distribution per batch. The module logs "train_loss", "valid_exact" and
+    "valid_log_prob". Lightning's Trainer is responsible for the number of epochs, early stopping, precision, gradient
+    clipping and checkpoints.
 
     Args:
         model: the network, as for `fit`.
@@ -74,6 +75,11 @@ class SPLModule(LightningModule):
             "valid_log_prob": log_likelihood(p, rows.y).mean(),
         }
         self.log_dict(figures, batch_size=len(rows.x), sync_dist=True, prog_bar=True)
+
+    def predict_step(self, batch: Any, batch_idx: int) -> Any:
+        """The distribution over y for a batch x, (x,), (x, y), (x, y, given) or (x, y, given, weight); ignores y."""
+        parts = batch if isinstance(batch, tuple | list) else (batch,)
+        return self(parts[0], parts[2] if len(parts) > 2 else None)
 
     def configure_optimizers(self) -> Any:
         """AdamW with the schedule of the settings."""

@@ -71,3 +71,13 @@ def test_scores_can_be_copied_and_pickled(method: str) -> None:
 def test_labels_are_distinct_names(layer: Any, labels: Any) -> None:
     with pytest.raises(LabelError, match=r"^labels: "):
         layer(4, labels)
+
+
+def test_answers_name_their_labels() -> None:
+    z = torch.zeros(2, 3)
+    pets = sp.constraints.hierarchy([("cat", "animal"), ("dog", "animal")])
+    names = ("cat", "animal", "dog")
+    B = sp.baselines
+    for layer in (B.HMCNN(3, pets), B.CCN(3, "cat -> animal", labels=names), B.EBM(3, names), B.FIL(3, names)):
+        assert layer(z).labels == layer.labels == names
+    assert B.MultiplexNet(3, "cat | dog")(z).labels == ("cat", "dog")

@@ -79,11 +79,47 @@ def test_check(run: Any) -> None:
     answer = run("check", "(cat -> animal) & (dog -> animal)", "rows.csv", "--json")
     assert answer.exit_code == 1
     result = json.loads(answer.stdout)
-    assert (result["rows"], result["broken"], result["first broken"]) == (3, 1, [2])
+    assert (result["rows"], result["broken"], result["first broken"]) == (3, 1, [3])
+    assert result["why"] == ["rows.csv:3: dog -> animal (dog=1, animal=0)"]
+    answer = run("check", "(cat -> animal) & (dog -> animal)", "rows.csv")
+    assert "first broken   3\nwhy            rows.csv:3: dog -> animal (dog=1, animal=0)\n" in answer.stdout
     np.save("rows.npy", np.array([[1, 1, 0]]))
     assert run("check", "(cat -> animal) & (dog -> animal)", "rows.npy").exit_code == 0
     assert run("check", "a & ~a").exit_code == 1
     assert run("check", "a | b").exit_code == 0
+
+
+@pytest.mark.parametrize("kind", ["csv", "arff", "npz", "npy"])
+def test_check_takes_empty_cells_as_train_does(run: Any, kind: str) -> None:
+    rules = "(cat -> pet) & (pet -> animal)"
+    rows = [["1", "", ""], ["1", "?", "0"], ["NaN", "1", "1"], ["1", "0", ""]]
+    text = "\n".join(",".join(row) for row in rows)
+    Path("rows.csv").write_text(f"cat,pet,animal\n\n{text}\n")
+    head = "".join(f"@attribute {name} numeric\n" for name in ("cat", "pet", "animal"))
+    Path("rows.arff").write_text(f"@relation r\n{head}@data\n{text.replace(',,', ',?,')}\n")
+    table = np.array([[float(word) if word in ("0", "1") else np.nan for word in row] for row in rows])
+    np.save("rows.npy", table)
+    np.savez("rows.npz", cat=table[:, 0], pet=table[:, 1], animal=table[:, 2])
+    answer = run("check", rules, f"rows.{kind}", "--json")
+    assert answer.exit_code == 1, answer.output
+    result = json.loads(answer.stdout)
+    # a text file counts lines from 1, a file of numbers is indexed from 0 as in Python
+    places = {"csv": [4, 6], "arff": [7, 9]}.get(kind, [1, 3])
+    assert (result["rows"], result["broken"], result["first broken"]) == (4, 2, places)
+    names = [f"rows.{kind}:{place}" if kind in ("csv", "arff") else f"rows.{kind}, row {place}" for place in places]
+    reasons = [f"{rules} (cat=1, animal=0)", "cat -> pet (cat=1, pet=0)"]
+    assert result["why"] == [f"{name}: {reason}" for name, reason in zip(names, reasons, strict=True)]
+
+
+def test_check_needs_every_input(run: Any) -> None:
+    run("compile", "a <-> x", "--given", "x", "--out", "a.sp")
+    Path("rows.csv").write_text("x,a\n1,\n,1\n")
+    answer = run("check", "a.sp", "rows.csv")
+    assert answer.exit_code == 2
+    assert answer.stderr == "error: rows.csv:3: input 'x' is empty, but inputs must be known\n"
+    Path("rows.csv").write_text("x,a\n1,\n1,0\n")
+    answer = run("check", "a.sp", "rows.csv", "--json")
+    assert json.loads(answer.stdout)["why"] == ["rows.csv:3: a=0 and x=1 cannot hold together"]
 
 
 def test_draw(run: Any) -> None:
@@ -113,7 +149,7 @@ def test_cache(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         (["compile", "a", "--memory", "lots"], "memory must be"),
         (["compile", "a", "--timeout", "-1"], "timeout must be"),
         (["draw", "a", "a.pdf"], "an .svg, .png or .dot file"),
-        (["check", "a | b", "bad.csv"], "bad.csv:2: column 'b' must be 0 or 1, not 'x'"),
+        (["check", "a | b", "bad.csv"], "bad.csv:2: label 'b' must be 0, 1 or empty (not observed), not 'x'"),
         (["check", "a | b", "short.csv"], "short.csv:1: there is no column 'b'; the file has a"),
         (["check", "a | b", "nothing.csv"], "No such file"),
         (["count", "bad.csv"], "unknown kind of file"),
@@ -246,8 +282,9 @@ def test_arrays_that_are_something_else(run: Any) -> None:
     assert "a.npy: holds complex128, expected numbers" in said(np.zeros((2, 2), complex))
     assert "a.npy: holds <U1, expected numbers" in said(np.array([["0", "1"]]))
     assert "a.npy: has shape [2, 3], expected [rows, 2]" in said(np.zeros((2, 3)))
-    assert "a.npy: row 2, column 'a' must be 0 or 1, not 0.5" in said(np.array([[0, 1], [0.5, 1]]))
-    assert "must be 0 or 1, not nan" in said(np.array([[0, np.nan]]))
+    assert "a.npy, row 1: label 'a' must be 0, 1 or empty (not observed), not '0.5'" in said(
+        np.array([[0, 1], [0.5, 1]])
+    )
     header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000000, 2), }"
     for text in (header, header.replace(b"1000000000000", b"-1"), header.replace(b"<f8", b"<q99"), b"[" * 70 + b"\n"):
         Path("a.npy").write_bytes(b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text)

@@ -6,6 +6,7 @@ import pickle
 
 import numpy as np
 import pytest
+import torch
 
 import semprola as sp
 from semprola.constraints import Categorical, Integer
@@ -29,6 +30,39 @@ def test_categorical():
         assert colour.isin(["red", "blue"]).evaluate(world) == (value in ("red", "blue"))
     assert not colour.rule.evaluate(dict.fromkeys(colour.labels, 1))
     assert not any(colour.isin([]).evaluate(world) for _, world in _worlds(colour))
+
+
+@pytest.mark.parametrize("shape", [(), (4,), (2, 3), (0,)])
+def test_predictions_of_a_batch_are_decoded(shape):
+    colour, n = Categorical("colour", ["red", "green", "blue"]), Integer("n", 1, 4)
+    p = sp.ProductSPL(3, n.rule & colour.rule & (n == 2) >> (colour == "red"))(torch.randn(*shape, 3))
+    for variable in (colour, n):
+        columns = [p.labels.index(label) for label in variable.labels]
+        expected = p.mode[..., columns].argmax(-1)
+        values = variable.decode(p.to_dict())
+        assert np.shape(values) == shape
+        assert np.ravel(values).tolist() == [variable.values[i] for i in expected.flatten().tolist()]
+        assert variable.decode(p.mode, p.labels) == values
+        assert variable.decode(p.mode.numpy(), labels=p.labels) == values
+        assert variable.decode(p.mode[..., columns]) == values
+    only = sp.SPL(3, n.rule)(torch.randn(*shape, 3))
+    assert n.decode(only.mode) == n.decode(only.to_dict())
+    if len(shape) == 1 and shape[0]:
+        assert n.decode(p.to_frame()) == n.decode(p.to_dict())
+
+
+def test_batches_that_are_no_values():
+    n = Integer("n", 1, 2)
+    with pytest.raises(LabelError, match=r"^variable 'n' has 2 values in row 1 of the assignment instead of one$"):
+        n.decode([[0, 1], [1, 1]])
+    with pytest.raises(LabelError, match="has 0 values in row 0, 1 of"):
+        n.decode({"n=1": [[1, 0]], "n=2": [[0, 0]]})
+    with pytest.raises(LabelError, match=r"the assignment has shape \[5, 3\], expected \[\*batch, 2\]: pass labels="):
+        n.decode(torch.zeros(5, 3))
+    with pytest.raises(LabelError, match="no value for label 'n=2'"):
+        n.decode(torch.zeros(5, 3), ["a", "b", "n=1"])
+    with pytest.raises(LabelError, match="the columns of the assignment have different shapes"):
+        n.decode({"n=1": [1, 0], "n=2": 0})
 
 
 def test_two_categoricals():

@@ -107,7 +107,7 @@ def test_clauses_of_a_file_and_circuits() -> None:
         (
             lambda: sp.violations(PETS, BAD + 0.5),
             ValueError,
-            "y must hold 0 and 1 only: row 0, label 'cat' is 1.5",
+            "y must hold 0, 1, and NaN where not observed: row 0, label 'cat' is 1.5",
         ),
         (lambda: sp.violations(PETS, {"cat": 1, "dog": 1}), sp.LabelError, "y has no column 'animal'"),
         (
@@ -139,6 +139,10 @@ def test_raise_names_rows_and_rules() -> None:
         "y violates the constraint in 2 of 4 rows: row 1: cat -> animal (cat=1, animal=0); "
         "row 3: cat -> animal (cat=1, animal=0)"
     )
+    frames = pytest.importorskip("pandas")
+    frame = frames.DataFrame(BAD.numpy(), columns=["cat", "animal", "dog"], index=list("wxyz"))
+    with pytest.raises(sp.ViolationError, match=r"2 of 4 rows: row x: .*; row z: "):
+        pets().log_prob(frame, on_violation="raise")
     with pytest.raises(sp.ViolationError, match=r"5 of 5 rows.*; and 2 more"):
         sp.constrain(torch.zeros(5, 3), PETS).log_prob(BAD[1].expand(5, 3), on_violation="raise")
     with pytest.raises(sp.ViolationError, match="it contradicts the evidence"):

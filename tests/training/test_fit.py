@@ -110,6 +110,21 @@ def test_labels_that_are_not_observed_train_by_the_marginal_likelihood() -> None
     assert evaluate(model, Batch(*data(100, 1)))[0] > 75
 
 
+@pytest.mark.parametrize("bad", [-1.0, float("nan"), float("inf")])
+def test_weights_that_are_no_weights_are_refused(bad: float) -> None:
+    x, y = data(30)
+    weight = torch.ones(30)
+    weight[4] = bad
+    message = rf"^weights of rows must be finite and not negative, but row 4 has {bad}$"
+    with pytest.raises(ValueError, match=message):
+        fit(network(), (x, y, None, weight), epochs=1)
+    loader = DataLoader(range(30), batch_size=30, collate_fn=lambda rows: (x, y, None, weight))  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=message):
+        fit(network(), loader, epochs=1)
+    with pytest.raises(ValueError, match=r"weights of rows must have shape \[rows\], not \[30, 1\]"):
+        fit(network(), (x, y, None, weight[:, None]), epochs=1)
+
+
 def test_weights_of_rows_are_like_repeated_rows() -> None:
     x, y = data(30)
     weight = torch.arange(30) % 3

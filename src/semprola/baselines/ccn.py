@@ -63,7 +63,7 @@ class CCN(ScoringLayer):
 
     def forward(self, z: Tensor) -> CCNScores:
         """The scores for features z [*batch, in_features]."""
-        return CCNScores(self.scores(z), list(self.strata))  # type: ignore[arg-type]
+        return CCNScores(self.scores(z), list(self.strata), self.labels)  # type: ignore[arg-type]
 
     def extra_repr(self) -> str:
         """What `repr` shows besides the gate."""
@@ -76,12 +76,13 @@ class CCNScores(ThresholdScores):
     Args:
         logits: log-odds before the rules are applied [*batch, labels].
         groups: the rules, from `CCN`.
+        labels: names of the columns.
     """
 
     method = "CCN"
 
-    def __init__(self, logits: Tensor, groups: Sequence[_Stratum]) -> None:
-        self.logits, self._groups = logits, groups
+    def __init__(self, logits: Tensor, groups: Sequence[_Stratum], labels: Sequence[str] = ()) -> None:
+        self.logits, self._groups, self.labels = logits, groups, tuple(labels)
 
     @property
     def mean(self) -> Tensor:

@@ -50,12 +50,15 @@ class ScoringLayer(nn.Module):
 
 
 class LabelScores:
-    """A baseline's prediction for a batch: log-odds [*batch, labels], with torch's names for their shapes.
+    """A baseline's prediction for a batch: log-odds [*batch, labels], the names of the labels, and torch's names for
+    their shapes.
 
     Queries of the layers' distributions that a baseline cannot answer raise an error that says why.
     """
 
     logits: Tensor
+    labels: tuple[str, ...]
+    """Names of the columns of y; empty if the layer did not tell them."""
     method = ""
     reason = ""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -60,7 +60,7 @@ class EBM(ScoringLayer):
     def forward(self, z: Tensor) -> EBMScores:
         """The unnormalised model of y for features z [*batch, in_features]."""
         coupling = torch.triu(self.pairs, 1)
-        return EBMScores(self.scores(z), coupling + coupling.T, self.method, self.inference, self.steps)
+        return EBMScores(self.scores(z), coupling + coupling.T, self.method, self.inference, self.steps, self.labels)
 
     def extra_repr(self) -> str:
         """What `repr` shows besides the gate."""
@@ -74,13 +74,16 @@ class EBMScores(LabelScores):
         logits: θ [*batch, labels].
         coupling: symmetric W with a diagonal of zeros [labels, labels].
         training, inference, steps: as in `EBM`.
+        labels: names of the columns.
     """
 
     method = "an EBM"
     reason = "it is not normalised, since its partition function sums over all label vectors (train it with p.loss(y))"
 
-    def __init__(self, logits: Tensor, coupling: Tensor, training: str, inference: str, steps: int) -> None:
-        self.logits, self.coupling = logits, coupling.to(logits.dtype)
+    def __init__(
+        self, logits: Tensor, coupling: Tensor, training: str, inference: str, steps: int, labels: Sequence[str] = ()
+    ) -> None:
+        self.logits, self.coupling, self.labels = logits, coupling.to(logits.dtype), tuple(labels)
         self._training, self._inference, self._steps = training, inference, steps
 
     def energy(self, y: Tensor) -> Tensor:

@@ -57,7 +57,7 @@ class HMCNN(ScoringLayer):
 
     def forward(self, z: Tensor) -> HMCNNScores:
         """The scores for features z [*batch, in_features]."""
-        return HMCNNScores(self.scores(z), self.steps)
+        return HMCNNScores(self.scores(z), self.steps, self.labels)
 
     @torch.no_grad()
     def start_at(self, y: Tensor, smoothing: float = 1.0) -> None:
@@ -90,12 +90,13 @@ class HMCNNScores(ThresholdScores):
     Args:
         logits: log-odds of the scores h [*batch, labels].
         steps: the hierarchy, from `HMCNN`.
+        labels: names of the columns.
     """
 
     method = "HMCNN"
 
-    def __init__(self, logits: Tensor, steps: _Levels) -> None:
-        self.logits, self._steps = logits, steps
+    def __init__(self, logits: Tensor, steps: _Levels, labels: Sequence[str] = ()) -> None:
+        self.logits, self._steps, self.labels = logits, steps, tuple(labels)
 
     @property
     def mean(self) -> Tensor:

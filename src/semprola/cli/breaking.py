@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from semprola.circuit import Circuit
 from semprola.cli.frames import Frame
 from semprola.distributions import violations
 from semprola.errors import SemprolaError
@@ -22,7 +23,7 @@ def without_broken(
     y: NDArray[np.float32],
     wrong: NDArray[np.bool_],
     labels: Sequence[str],
-    rules: Sequence[Any],
+    rules: Circuit | Formula,
     *,
     skip: bool,
     quiet: bool,
@@ -34,7 +35,7 @@ def without_broken(
         y: its labels, 0, 1 or NaN [rows, labels].
         wrong: which rows break the rules [rows].
         labels: names of the columns of y.
-        rules: formulas, which explain what is wrong, and circuits.
+        rules: what must hold.
         skip: leave out rows instead of raising an error.
         quiet: do not say which rows are left out.
 
@@ -43,10 +44,8 @@ def without_broken(
     """
     if not wrong.any():
         return frame, y
-    first = np.flatnonzero(wrong)
-    shown = "; ".join(_why(frame, int(row), y, labels, rules) for row in first[:_SHOWN])
-    more = "; …" if len(first) > _SHOWN else ""
-    message = f"{len(first)} of {len(frame)} rows break the rules: {shown}{more}"
+    shown = first_reasons(frame, wrong, y, labels, rules)
+    message = f"{int(wrong.sum())} of {len(frame)} rows break the rules: {shown}"
     kept = kept_rows(wrong, message, f"{frame.path}: every row breaks the rules", skip=skip, quiet=quiet)
     return frame.take(kept), y[kept]
 
@@ -73,14 +72,28 @@ def kept_rows(wrong: NDArray[np.bool_], some: str, every: str, *, skip: bool, qu
     return np.flatnonzero(~wrong)
 
 
-def _why(frame: Frame, row: int, y: NDArray[np.float32], labels: Sequence[str], rules: Sequence[Any]) -> str:
-    values = y[row]
-    if np.isnan(values).any():
-        return f"{frame.place(row)}: no completion is allowed"
-    for rule in rules:
-        if isinstance(rule, Formula):
-            mentioned = [name for name in rule.labels() if name in labels]
-            found = violations(rule, values[[labels.index(name) for name in mentioned]][None], mentioned)
-            if found:
-                return f"{frame.place(row)}: {str(found[0]).partition(': ')[2]}"
-    return f"{frame.place(row)}"
+def reasons(
+    frame: Frame, rows: Sequence[int], y: Any, labels: Sequence[str], rules: Circuit | Formula, given: Any = None
+) -> list[str]:
+    """Where each of these rows is, and the first rule that it breaks.
+
+    Args:
+        frame: the table.
+        rows: positions of rows that break the rules.
+        y: the labels of all rows, 0, 1 or NaN [rows, labels].
+        labels: names of the columns of y.
+        rules: what must hold.
+        given: the inputs of all rows [rows, given], if the rules have any.
+    """
+    found = violations(rules, y[rows], labels, None if given is None else given[rows])
+    first = {each.row: each.reason for each in reversed(found)}
+    return [f"{frame.place(row)}: {first[i]}" for i, row in enumerate(rows)]
+
+
+def first_reasons(
+    frame: Frame, wrong: NDArray[np.bool_], y: Any, labels: Sequence[str], rules: Circuit | Formula
+) -> str:
+    """The first rows that break the rules, each with a reason, as one text."""
+    rows = np.flatnonzero(wrong).tolist()
+    more = ["…"] if len(rows) > _SHOWN else []
+    return "; ".join([*reasons(frame, rows[:_SHOWN], y, labels, rules), *more])

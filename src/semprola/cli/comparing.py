@@ -65,7 +65,7 @@ def compare_command(
         raise FormatError(f"{data}: labels are missing; a comparison needs all of them")
     formula = formulas[0] if len(formulas) == 1 else And(formulas)
     wrong = ~np.asarray(formula.evaluate(y, names), bool)
-    frame, y = without_broken(frame, y, wrong, names, formulas, skip=skip_inconsistent, quiet=as_json)
+    frame, y = without_broken(frame, y, wrong, names, formula, skip=skip_inconsistent, quiet=as_json)
     used = [name for name in frame.columns if name not in {*names, *_words(ignore)}]
     keep(f"finished folds are in {out / 'folds'}; repeat the command to continue")
     result = compare_methods(

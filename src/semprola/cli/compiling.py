@@ -21,7 +21,6 @@ Memory = Annotated[str | None, typer.Option(help="limit on the memory, such as 2
 NoCache = Annotated[bool, typer.Option("--no-cache", help="neither read nor write the cache")]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 VtreeFile = Annotated[Path | None, typer.Option(help="the vtree of an .sdd file")]
-_MOST_SHOWN = 5
 
 
 def compile_command(
@@ -114,40 +113,36 @@ def count_command(
 
 def check_command(
     source: Source,
-    rows: Annotated[Path | None, typer.Argument(help="a .csv file with a header of labels, or a .npy array")] = None,
+    rows: Annotated[Path | None, typer.Argument(help="a .csv, .arff, .parquet or .npz table, or a .npy array")] = None,
     vtree: VtreeFile = None,
     timeout: Timeout = None,
     as_json: Json = False,
 ) -> None:
     """Check whether a constraint can hold, what properties its circuit has, and which rows of a file break it.
 
+    An empty cell means "not observed": a row breaks the constraint if no way to fill in its empty cells obeys. Rows are
+    named by their line in a text file, and by their position from 0 in .npy, .npz and .parquet files.
+
     The exit status is 1 if it cannot hold, if a row breaks it, or if its circuit is not decomposable and deterministic.
 
     Example: semprola check "(cat -> animal) & (dog -> animal)" labels.csv
     """
-    import numpy as np
-
-    from semprola.cli.tables import read_binary_rows
-
     try:
         circuit = _circuit_of(source, vtree, timeout)
     except UnsatisfiableError as error:
         emit({"satisfiable": False, "problem": str(error)}, as_json)
         raise typer.Exit(1) from None
-    result = {
+    result: dict[str, Any] = {
         "satisfiable": True,
         "labels": circuit.num_labels,
         **{name: getattr(circuit, f"is_{name}") for name in ("decomposable", "deterministic", "smooth", "structured")},
     }
-    broken: list[int] = []
     if rows is not None:
-        table = read_binary_rows(rows, circuit.variables)
-        y, x = table[:, : circuit.num_labels], table[:, circuit.num_labels :]
-        held = circuit.satisfied(y, x if circuit.given else None)
-        broken = (np.flatnonzero(~held) + 1).tolist()
-        result |= {"rows": len(table), "broken": len(broken), "first broken": broken[:_MOST_SHOWN]}
+        from semprola.cli.checking import row_report
+
+        result |= row_report(circuit, rows)
     emit(result, as_json)
-    if broken or not (result["decomposable"] and result["deterministic"]):
+    if result.get("broken") or not (result["decomposable"] and result["deterministic"]):
         raise typer.Exit(1)
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from semprola.cli.arff import read_arff
 from semprola.cli.guessing import guess_beginning, read_beginning
-from semprola.cli.tables import find_columns, read_csv, require_width
+from semprola.cli.tables import find_columns, read_array, read_csv, require_width
 from semprola.errors import FormatError, SemprolaError
 
 MISSING = ("", "?", "na", "nan", "null", "none")
@@ -27,7 +27,7 @@ class Frame:
     Args:
         path: the file.
         columns: the columns by name, in the order of the file; float64, or objects that are str.
-        places: the line of each row, or its number, counted from 1.
+        places: the line of each row in a text file (the first line is 1), or its position in another (the first is 0).
         unit: what `places` counts: "line" or "row".
     """
 
@@ -88,6 +88,34 @@ def read_frame(path: Path) -> Frame:
     return frame
 
 
+def read_labels(path: Path, names: Sequence[str]) -> tuple[Frame, NDArray[np.float32]]:
+    """The columns with these names, as a table and as 0, 1 and NaN (empty) [rows, names].
+
+    Args:
+        path: a table in a format of :func:`read_frame`, or a .npy array with one column per name; other suffixes are
+            read as CSV.
+        names: the columns to read; the table may have others.
+
+    Raises:
+        FormatError: the file has another format, a column is missing, or a value is not 0, 1 or empty.
+        OSError: the file cannot be read.
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        array = read_array(path, len(names))
+        frame = Frame(path, dict(zip(names, array.T.astype(np.float64), strict=True)), list(range(len(array))), "row")
+    elif suffix in (".arff", ".parquet", ".npz"):
+        frame = read_frame(path)
+        frame.require(names)
+    else:
+        header, lines = read_csv(path)
+        places = find_columns(path, header, names)
+        require_width(path, len(header), lines)
+        columns = {name: _texts([line[at] for _, line in lines]) for name, at in zip(names, places, strict=True)}
+        frame = Frame(path, columns, [number for number, _ in lines], "line")
+    return frame, np.stack([frame.binary(name) for name in names], axis=1)
+
+
 def as_numbers(column: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """A column as numbers, with NaN for missing values; and where it holds something else."""
     if column.dtype != object:
@@ -133,7 +161,7 @@ def _read_parquet(path: Path) -> Frame:
     if len(set(table.column_names)) < len(table.column_names):
         raise FormatError(f"{path}: two columns have the same name")
     columns = {name: _plain(table.column(name).to_pylist()) for name in table.column_names}
-    return Frame(path, columns, list(range(1, table.num_rows + 1)), "row")
+    return Frame(path, columns, list(range(table.num_rows)), "row")
 
 
 def _read_npz(path: Path) -> Frame:
@@ -158,7 +186,7 @@ def _read_npz(path: Path) -> Frame:
     lengths = {len(column) for column in columns.values()}
     if len(lengths) > 1:
         raise FormatError(f"{path}: the arrays have different numbers of rows: {sorted(lengths)[:4]}")
-    return Frame(path, columns, list(range(1, (lengths.pop() if lengths else 0) + 1)), "row")
+    return Frame(path, columns, list(range(lengths.pop() if lengths else 0)), "row")
 
 
 def _plain(values: list[Any]) -> NDArray[Any]:

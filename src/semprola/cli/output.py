@@ -51,4 +51,6 @@ def _finite(value: Any) -> Any:
 def _shown(name: str, value: Any) -> Any:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "not known"
+    if isinstance(value, list):
+        return "; ".join(map(str, value)) or "none"
     return f"{value:.3g} s" if name == "seconds" else value

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from semprola._files import write_atomically
-from semprola.cli.breaking import kept_rows
+from semprola.cli.breaking import first_reasons, kept_rows
 from semprola.cli.features import Features
 from semprola.cli.frames import Frame, read_frame
 from semprola.cli.output import keep
@@ -26,7 +26,6 @@ from semprola.saving.folders import read_metadata
 from semprola.sklearn import SPLClassifier
 
 _CHUNK = 1024
-_SHOWN = 3
 
 
 def predict_rows(
@@ -97,9 +96,8 @@ def _possible(
     wrong = model.broken_rows(known.float().numpy())
     if not wrong.any():
         return frame, X, known
-    first = np.flatnonzero(wrong)
-    shown = ", ".join(frame.place(int(row)) for row in first[:_SHOWN]) + (", …" if len(first) > _SHOWN else "")
-    message = f"{len(first)} of {len(frame)} rows have evidence that breaks the rules: {shown}"
+    shown = first_reasons(frame, wrong, known, model.labels_, model.circuit_)
+    message = f"{int(wrong.sum())} of {len(frame)} rows have evidence that breaks the rules: {shown}"
     every = f"{frame.path}: the evidence of every row breaks the rules"
     rows = kept_rows(wrong, message, every, skip=skip, quiet=quiet)
     return frame.take(rows), X[rows], known[torch.from_numpy(rows)]

@@ -1,4 +1,4 @@
-"""Reads tables of 0 and 1 from CSV and NumPy files; errors name the file, the line and the column."""
+"""Reads CSV files and NumPy arrays; errors name the file, the line and the column."""
 
 from __future__ import annotations
 
@@ -13,36 +13,6 @@ from numpy.typing import NDArray
 
 from semprola.cli.guessing import guess_beginning, guess_separator, read_beginning, read_text
 from semprola.errors import FormatError
-
-
-def read_binary_rows(path: Path, names: Sequence[str]) -> NDArray[np.uint8]:
-    """Rows of 0 and 1, with columns in the order of the names.
-
-    Args:
-        path: a .npy array with one column per name, or a CSV file whose first line names its columns.
-        names: the columns to read; a CSV file may have others.
-
-    Returns:
-        0/1 [rows, names]
-
-    Raises:
-        FormatError: the file has another format, a column is missing or occurs twice, a line has too many or too few
-            values, or a value is not 0 or 1.
-        OSError: the file cannot be read.
-    """
-    if path.suffix.lower() == ".npy":
-        return _binary(read_array(path, len(names)), path, names)
-    header, lines = read_csv(path)
-    place = find_columns(path, header, names)
-    require_width(path, len(header), lines)
-    table = np.zeros((len(lines), len(names)), dtype=np.uint8)
-    for row, (number, line) in enumerate(lines):
-        for column, (name, at) in enumerate(zip(names, place, strict=True)):
-            word = line[at].strip()
-            if word not in ("0", "1"):
-                raise FormatError(f"{path}:{number}: column {name!r} must be 0 or 1, not {word[:24]!r}")
-            table[row, column] = word == "1"
-    return table
 
 
 def read_csv(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
@@ -126,16 +96,6 @@ def read_array(path: Path, columns: int) -> NDArray[Any]:
     if table.ndim != 2 or table.shape[1] != columns:
         raise FormatError(f"{path}: has shape {list(table.shape)}, expected [rows, {columns}]")
     return table
-
-
-def _binary(table: NDArray[Any], path: Path, names: Sequence[str]) -> NDArray[np.uint8]:
-    wrong = np.argwhere((table != 0) & (table != 1))
-    if len(wrong):
-        row, column = wrong[0]
-        raise FormatError(
-            f"{path}: row {row + 1}, column {names[column]!r} must be 0 or 1, not {table[row, column]:.6g}"
-        )
-    return np.asarray(table, np.uint8)
 
 
 def _first_line(error: Exception) -> str:

@@ -11,9 +11,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from semprola.circuit import Circuit
 from semprola.cli.breaking import without_broken
 from semprola.cli.features import Features
 from semprola.cli.frames import Frame, read_frame
+from semprola.distributions.conflicts import impossible_rows
 from semprola.errors import FormatError, LabelError
 from semprola.logic import Formula
 from semprola.saving import save
@@ -68,7 +70,7 @@ def train_model(request: TrainRequest) -> dict[str, Any]:
     if free and not request.quiet and _all_formulas(rules):
         print(f"note: no rule mentions {', '.join(sorted(free)[:5])}", file=sys.stderr)
     y = np.stack([frame.binary(name) for name in request.labels], axis=1)
-    frame, y = _consistent(request, frame, y, circuit, rules)
+    frame, y = _consistent(request, frame, y, circuit)
     used = [name for name in frame.columns if name not in {*request.labels, *request.ignore}]
     features = Features.of(frame, used)
     X = features.table(frame)
@@ -110,13 +112,11 @@ def _all_formulas(rules: list[Any]) -> bool:
 
 
 def _consistent(
-    request: TrainRequest, frame: Frame, y: NDArray[np.float32], circuit: Any, rules: list[Any]
+    request: TrainRequest, frame: Frame, y: NDArray[np.float32], circuit: Circuit
 ) -> tuple[Frame, NDArray[np.float32]]:
     """The rows that obey the rules; other rows are an error, unless they should be left out."""
-    model = SPLClassifier(circuit, request.labels)
-    model.circuit_ = circuit
-    wrong = model.broken_rows(y)
-    return without_broken(frame, y, wrong, request.labels, rules, skip=request.skip_inconsistent, quiet=request.quiet)
+    wrong = impossible_rows(circuit, y)
+    return without_broken(frame, y, wrong, circuit.labels, circuit, skip=request.skip_inconsistent, quiet=request.quiet)
 
 
 def _held_out(rows: int, share: float, seed: int) -> NDArray[np.bool_]:

@@ -154,6 +154,10 @@ class _ReorderedScores:
         mode: Tensor = self._scores.mode[..., self._order]
         return mode
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        return tuple(self._scores.labels[place] for place in self._order)
+
     def __getattr__(self, name: str) -> Any:
         return getattr(self.__dict__["_scores"], name)  # most queries raise an error there that says why
 

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from semprola._names import is_named
 from semprola.constraints.family import as_whole, label_names, whole_number
 from semprola.errors import LabelError
 from semprola.logic import And, Formula, Kind, Or, one_hot
@@ -62,19 +66,32 @@ class Categorical:
         # even a formula that is always false mentions the variable, so that its rule is not lost
         return Or(*wanted) if wanted else ~self.isin(self.values)
 
-    def decode(self, assignment: Mapping[str, Any]) -> Any:
-        """The value of the variable in an assignment of its labels.
+    def decode(self, assignment: Any, labels: Sequence[str] | None = None) -> Any:
+        """The value of the variable in an assignment of its labels; for a batch, a list of values.
+
+        Args:
+            assignment: a number or a column of any shape for each label, by name, such as ``p.to_dict()`` or a data
+                frame; or a table [*batch, labels], such as ``p.mode``.
+            labels: names of the columns of a table, such as ``p.labels``; by default the labels of this variable.
 
         Raises:
             LabelError: a label is missing, or the number of labels that are on is not one.
+
+        Example:
+            >>> n = Integer("n", 1, 3)
+            >>> n.decode({"n=1": [1, 0], "n=2": [0, 0], "n=3": [0, 1]})
+            [1, 3]
+            >>> n.decode([[1, 1, 0, 0]], labels=["a", *n.labels])
+            [1]
         """
-        for label in self.labels:
-            if label not in assignment:
-                raise LabelError(f"variable {self.name!r}: the assignment has no value for label {label!r}")
-        on = [value for value, label in zip(self.values, self.labels, strict=True) if assignment[label]]
-        if len(on) != 1:
-            raise LabelError(f"variable {self.name!r} has {len(on)} values in the assignment instead of one")
-        return on[0]
+        on = self._on(assignment, labels)
+        counts = on.sum(-1)
+        wrong = np.argwhere(counts != 1)
+        if len(wrong):
+            place = ", ".join(map(str, wrong[0]))
+            where = f"in row {place} of the assignment" if place else "in the assignment"
+            raise LabelError(f"variable {self.name!r} has {counts[tuple(wrong[0])]} values {where} instead of one")
+        return self._values_at(on.argmax(-1).tolist())
 
     def __eq__(self, other: object) -> Formula:  # type: ignore[override]
         if isinstance(other, Categorical):
@@ -90,6 +107,25 @@ class Categorical:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.name!r}, {list(self.values)!r})"
+
+    def _on(self, assignment: Any, labels: Sequence[str] | None) -> NDArray[np.bool_]:
+        """Which values the variable has [*batch, values]."""
+        if not is_named(assignment):
+            table, names = _nonzero(assignment), list(self.labels if labels is None else labels)
+            if table.shape[-1:] != (len(names),):
+                expected = f"expected [*batch, {len(names)}]" + (": pass labels=" if labels is None else "")
+                raise LabelError(f"variable {self.name!r}: the assignment has shape {list(table.shape)}, {expected}")
+            assignment = dict(zip(names, np.moveaxis(table, -1, 0), strict=True))
+        for label in self.labels:
+            if label not in assignment:
+                raise LabelError(f"variable {self.name!r}: the assignment has no value for label {label!r}")
+        columns = [_nonzero(assignment[label]) for label in self.labels]
+        if len({column.shape for column in columns}) > 1:
+            raise LabelError(f"variable {self.name!r}: the columns of the assignment have different shapes")
+        return np.stack(columns, axis=-1)
+
+    def _values_at(self, places: Any) -> Any:
+        return [self._values_at(place) for place in places] if isinstance(places, list) else self.values[places]
 
     def _by_value(self) -> dict[Any, str]:
         """The label of each value; values that compare equal are refused: ``variable == value`` would be ambiguous."""
@@ -116,6 +152,12 @@ class Categorical:
 
     def _atom(self, label: str) -> Formula:
         return intern_node(Kind.ATOM, name=label, group=self.labels)
+
+
+def _nonzero(values: Any) -> NDArray[np.bool_]:
+    """Where values are not zero; tensors may be on any device."""
+    array: NDArray[np.bool_] = np.asarray(values.detach().cpu() != 0 if hasattr(values, "detach") else values) != 0
+    return array
 
 
 class Integer(Categorical):

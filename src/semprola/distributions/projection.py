@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from semprola._names import row_names
 from semprola.distributions.arguments import check_labels, flat_rows
 from semprola.distributions.encoding import EncodedStates
 from semprola.distributions.evaluator import Evaluator
@@ -28,6 +29,7 @@ def log_prob(p: ConstrainedDistribution, value: Any, on_violation: str) -> Tenso
     """See :meth:`ConstrainedDistribution.log_prob`."""
     if on_violation not in _CHOICES:
         raise ValueError(f"on_violation must be one of {', '.join(map(repr, _CHOICES))}, not {on_violation!r}")
+    index = row_names(value)
     y = value.states if isinstance(value, EncodedStates) else value
     y = as_rows(y, p.labels, "y", p.log_mixing)
     if on_violation == "project":
@@ -36,7 +38,7 @@ def log_prob(p: ConstrainedDistribution, value: Any, on_violation: str) -> Tenso
     if p._validate_args:
         check_labels(y)
     if on_violation == "raise" and bool(wrong.any()):
-        raise ViolationError(_message(p, y, wrong))
+        raise ViolationError(_message(p, y, wrong, index))
     return p.log_prob(value).masked_fill(wrong, 0.0)
 
 
@@ -81,7 +83,7 @@ def _tied(p: Evaluator, target: Tensor, first: Tensor) -> Tensor:
     return states.to(target.dtype)
 
 
-def _message(p: ConstrainedDistribution, y: Tensor, wrong: Tensor) -> str:
+def _message(p: ConstrainedDistribution, y: Tensor, wrong: Tensor, index: list[Any] | None) -> str:
     """Which rows violate the constraint, and how the first of them do."""
     places = torch.nonzero(wrong)
     first = tuple(places[:_NAMED].T) if wrong.dim() else ()
@@ -94,7 +96,11 @@ def _message(p: ConstrainedDistribution, y: Tensor, wrong: Tensor) -> str:
     found = {violation.row: violation for violation in reversed(violations(p.circuit, rows, given=given))}
     parts = []
     for i, place in enumerate(places[:_NAMED].tolist()):
-        where = f"row {place[0] if len(place) == 1 else tuple(place)}: " if place else ""
-        parts.append(where + (str(found[i]).partition(": ")[2] if i in found else "it contradicts the evidence"))
+        where = f"row {_name(place, index)}: " if place else ""
+        parts.append(where + (found[i].reason if i in found else "it contradicts the evidence"))
     more = f"; and {len(places) - _NAMED} more" if len(places) > _NAMED else ""
     return f"y violates the constraint in {len(places)} of {wrong.numel()} rows: {'; '.join(parts)}{more}"
+
+
+def _name(place: list[int], index: list[Any] | None) -> Any:
+    return tuple(place) if len(place) > 1 else place[0] if index is None else index[place[0]]

@@ -7,23 +7,27 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from semprola._names import is_named, named_rows
+from semprola._names import is_absent, is_named, named_rows, row_names
 from semprola.circuit import Circuit
 from semprola.compiler import compile
-from semprola.distributions.cached import plans_of
-from semprola.engine import CircuitPlans, indicators, supported
+from semprola.distributions.conflicts import (
+    SECONDS,
+    Rows,
+    cores,
+    impossible_for,
+    impossible_rows,
+    is_small,
+    rules_against,
+)
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
-from semprola.logic import Formula, Leaf, parse
+from semprola.logic import And, Formula, Leaf, parse
 from semprola.logic.rules import conjuncts
 
-_SHOWN = 8
-"""For rules with at most this many labels, all values are reported; for larger ones, a part that contradicts them."""
-_SECONDS = 10.0
-"""Most time to spend on compiling a family just to say which of its labels conflict."""
+_Found = tuple[int, str, dict[str, int]]
+"""The number of a row, the rule that it breaks, and the values that break it."""
 
 
 @dataclass(frozen=True)
@@ -31,21 +35,26 @@ class Violation:
     """One rule that one row breaks.
 
     Attributes:
-        row: the index of the row in y without its last dimension; a tuple if there are several dimensions.
-        rule: the rule as the user wrote it, or the name of a family; for a circuit whose formula is unknown, the
-            values that cannot hold together.
-        values: the values of the labels of this row that break the rule.
+        row: the position of the row in y, from 0; a tuple if y has more than two dimensions. If y is a pandas data
+            frame, the row's label in the frame's index.
+        rule: the rule as the user wrote it, or the name of a family; several rules joined by ``&`` if only together
+            they leave no completion of the row; for a circuit whose formula is unknown, the values that cannot hold
+            together.
+        values: the observed values of the labels of this row that break the rule.
     """
 
-    row: int | tuple[int, ...]
+    row: Any
     rule: str
     values: dict[str, int]
 
-    def __str__(self) -> str:
+    @property
+    def reason(self) -> str:
+        """The rule and the values, as text."""
         values = ", ".join(f"{name}={value}" for name, value in self.values.items())
-        return f"row {self.row}: {self.rule}" + (
-            f" ({values})" if values and self.rule != _together(self.values) else ""
-        )
+        return f"{self.rule} ({values})" if values and self.rule != _together(self.values) else self.rule
+
+    def __str__(self) -> str:
+        return f"row {self.row}: {self.reason}"
 
 
 def violations(
@@ -56,11 +65,13 @@ def violations(
 ) -> list[Violation]:
     """List the rows that violate a constraint, with every rule that each breaks.
 
-    The rules are the operands of the constraint's conjunction: ``(cat -> animal) & (dog -> animal)`` has two.
+    The rules are the operands of the constraint's conjunction: ``(cat -> animal) & (dog -> animal)`` has two. A row
+    with missing labels (NaN) violates the constraint if no completion of it obeys all rules, and breaks a rule if no
+    completion obeys that rule. If it breaks no single rule, its entry has the rules that together leave no completion.
 
     Args:
         constraint: a formula, its text, a family, a compiled circuit, or a layer or distribution over one.
-        y: 0/1 [*batch, labels], as a tensor, an array, or by name.
+        y: 0, 1, and NaN where not observed [*batch, labels], as a tensor, an array, or by name.
         labels: names of the columns of y; by default the circuit's labels, or all variables of the formula that are
             not inputs. Columns that the constraint does not mention are ignored.
         given: values of the input variables [*batch, given], or by name.
@@ -78,6 +89,10 @@ def violations(
         ...     print(violation)
         row 1: cat -> animal (cat=1, animal=0)
         row 1: dog -> animal (dog=1, animal=0)
+        >>> nan = float("nan")
+        >>> for violation in violations("(cat -> pet) & (pet -> animal)", [[1, nan, nan], [1, nan, 0]]):
+        ...     print(violation)
+        row 1: (cat -> pet) & (pet -> animal) (cat=1, animal=0)
     """
     constraint = getattr(constraint, "circuit", constraint)
     if isinstance(constraint, str):
@@ -90,86 +105,79 @@ def violations(
     rule: Formula | Circuit = constraint
     if isinstance(constraint, Circuit) and constraint.source is not None:
         rule = constraint.source
-    found = _of_formula(rule, rows, names) if isinstance(rule, Formula) else _of_circuit(rule, rows, names)
-    return [Violation(_place(row, batch), text, values) for row, text, values in found]
+    if isinstance(rule, Formula):
+        found = _of_formula(rule, rows, names, constraint if isinstance(constraint, Circuit) else None)
+    else:
+        found = _of_circuit(rule, rows, names)
+    index = row_names(y)
+    return [Violation(_place(row, batch, index), text, values) for row, text, values in found]
 
 
-def _of_formula(
-    formula: Formula, rows: NDArray[np.bool_], names: Sequence[str]
-) -> list[tuple[int, str, dict[str, int]]]:
-    bad = np.flatnonzero(~np.asarray(formula.evaluate(rows, labels=names)))
+def _of_formula(formula: Formula, rows: Rows, names: Sequence[str], circuit: Circuit | None) -> list[_Found]:
     position = {name: i for i, name in enumerate(names)}
-    found: list[tuple[int, str, dict[str, int]]] = []
-    if not len(bad):
-        return found
-    for rule in conjuncts(formula):
-        columns = [position[name] for name in rule.labels()]
-        part = rows[bad][:, columns]
-        broken = np.flatnonzero(~np.asarray(rule.evaluate(part, labels=list(rule.labels()))))
-        if not len(broken):
-            continue
-        shown = _reasons(rule, part[broken])
+    rows = rows[:, [position[name] for name in formula.labels()]]
+    position = {name: i for i, name in enumerate(formula.labels())}
+    if circuit is not None and np.isnan(rows).any():
+        bad = np.flatnonzero(impossible_rows(circuit, _columns(rows, formula.labels(), circuit)))
+    else:
+        bad = np.flatnonzero(impossible_for(formula, rows))
+    found: list[_Found] = []
+    for rule in conjuncts(formula) if len(bad) else ():
+        part = rows[bad][:, [position[name] for name in rule.labels()]]
+        broken = np.flatnonzero(_breaks(rule, part))
+        shown = _reasons(rule, part[broken]) if len(broken) else []
         found += [(int(bad[i]), str(rule), values) for i, values in zip(broken, shown, strict=True)]
+    rest = np.setdiff1d(bad, [row for row, _, _ in found])
+    found += _together_broken(formula, rows, rest, circuit) if len(rest) else []
     return sorted(found, key=lambda item: item[0])
 
 
-def _reasons(rule: Formula, rows: NDArray[np.bool_]) -> list[dict[str, int]]:
+def _breaks(rule: Formula, rows: Rows) -> NDArray[np.bool_]:
+    try:
+        return impossible_for(rule, rows, SECONDS)
+    except CompilationBudgetError:
+        return np.zeros(len(rows), bool)  # such a row is explained by all rules together
+
+
+def _together_broken(formula: Formula, rows: Rows, bad: NDArray[Any], circuit: Circuit | None) -> list[_Found]:
+    """Rows that break no single rule, but have no completion that obeys all rules."""
+    try:
+        circuit = circuit or compile(formula, labels=formula.labels(), given=[])
+        values = cores(circuit, _columns(rows[bad], formula.labels(), circuit))
+    except UnsatisfiableError:
+        values = [{} for _ in bad]
+    found = zip(bad, rules_against(formula, values), values, strict=True)
+    return [(int(row), str(And(rules)) if rules else _together(core), core) for row, rules, core in found]
+
+
+def _reasons(rule: Formula, rows: Rows) -> list[dict[str, int]]:
     """For each row [rows, labels of the rule], the values of labels that break the rule."""
     names = rule.labels()
-    if len(names) <= _SHOWN and not isinstance(rule, Leaf):
-        return [{name: int(value) for name, value in zip(names, row, strict=True)} for row in rows]
+    if is_small(rule):
+        return [{name: int(v) for name, v in zip(names, row, strict=True) if not np.isnan(v)} for row in rows]
     try:
-        circuit = compile(rule, labels=names, given=[], timeout=_SECONDS)
+        circuit = compile(rule, labels=names, given=[], timeout=SECONDS)
     except (CompilationBudgetError, UnsatisfiableError):
         return [{} for _ in rows]
-    return _cores(circuit, rows)
+    return cores(circuit, rows)
 
 
-def _of_circuit(
-    circuit: Circuit, rows: NDArray[np.bool_], names: Sequence[str]
-) -> list[tuple[int, str, dict[str, int]]]:
+def _of_circuit(circuit: Circuit, rows: Rows, names: Sequence[str]) -> list[_Found]:
+    rows = _columns(rows, names, circuit)
+    bad = np.flatnonzero(impossible_rows(circuit, rows))
+    found = cores(circuit, rows[bad]) if len(bad) else []
+    return [(int(row), _together(core), core) for row, core in zip(bad, found, strict=True)]
+
+
+def _columns(rows: Rows, names: Sequence[str], circuit: Circuit) -> Rows:
+    """The columns of the circuit's variables, with NaN for those that have none."""
     position = {name: i for i, name in enumerate(names)}
-    rows = rows[:, [position[name] for name in circuit.variables]]
-    y, x = rows[:, : circuit.num_labels], rows[:, circuit.num_labels :]
-    bad = np.flatnonzero(~np.asarray(circuit.satisfied(y, given=x if circuit.given else None)))
-    cores = _cores(circuit, rows[bad]) if len(bad) else []
-    return [(int(row), _together(core), core) for row, core in zip(bad, cores, strict=True)]
+    padded = np.concatenate([rows, np.full((len(rows), 1), np.nan, np.float32)], axis=1)
+    return padded[:, [position.get(name, len(names)) for name in circuit.variables]]
 
 
 def _together(values: dict[str, int]) -> str:
     return f"{' and '.join(f'{name}={value}' for name, value in values.items())} cannot hold together"
-
-
-def _cores(circuit: Circuit, rows: NDArray[np.bool_]) -> list[dict[str, int]]:
-    """For each violating row [rows, variables], a minimal set of values that contradicts the constraint."""
-    plans = plans_of(circuit)
-    values = torch.from_numpy(rows.T.astype(np.float32))
-    kept = torch.zeros_like(values, dtype=torch.bool)
-    width, count = values.shape
-    index = torch.arange(width)[:, None]
-    open_rows = ~_impossible(plans, values, kept)
-    # the kept variables and the first `last` ones contradict the constraint; bisection finds the fewest first ones that
-    # do, and the last of these is kept
-    last = torch.full((count,), width)
-    while bool(open_rows.any()):
-        low, high = torch.zeros(count, dtype=torch.int64), last.clone()
-        while bool((low < high).any()):
-            middle = (low + high) // 2
-            enough = _impossible(plans, values, kept | (index < middle))
-            high, low = torch.where(enough, middle, high), torch.where(enough, low, torch.minimum(middle + 1, high))
-        kept |= (index == high - 1) & open_rows
-        last = high - 1
-        open_rows &= ~_impossible(plans, values, kept)
-    return [
-        {circuit.variables[v]: int(rows[r, v]) for v in torch.nonzero(kept[:, r])[:, 0].tolist()} for r in range(count)
-    ]
-
-
-def _impossible(plans: CircuitPlans, values: Tensor, kept: Tensor) -> Tensor:
-    """Whether no model has the values [variables, columns] that are kept: bool [columns]."""
-    observed = values.masked_fill(~kept, float("nan"))
-    leaves = torch.stack(indicators(observed, values.dtype), dim=1).flatten(0, 1)
-    return ~supported(plans.constraint_explicit, leaves)
 
 
 def _variables(
@@ -195,16 +203,14 @@ def _variables(
     return own, inputs
 
 
-def _table(
-    y: Any, labels: tuple[str, ...], inputs: tuple[str, ...], given: Any
-) -> tuple[NDArray[np.bool_], tuple[int, ...]]:
+def _table(y: Any, labels: tuple[str, ...], inputs: tuple[str, ...], given: Any) -> tuple[Rows, tuple[int, ...]]:
     """All values as one table [rows, labels and inputs], and the shape that the rows had."""
-    values = _bits(y, labels, "y")
+    values = _numbers(y, labels, "y", partial=True)
     batch = values.shape[:-1]
     if inputs:
         if given is None:
             raise LabelError(f"the constraint has inputs ({', '.join(inputs[:4])}): pass given=")
-        x = _bits(given, inputs, "given")
+        x = _numbers(given, inputs, "given", partial=False)
         batch = np.broadcast_shapes(batch, x.shape[:-1])
         values = np.concatenate(
             [np.broadcast_to(values, (*batch, len(labels))), np.broadcast_to(x, (*batch, len(inputs)))], axis=-1
@@ -212,26 +218,31 @@ def _table(
     return values.reshape(-1, len(labels) + len(inputs)), batch
 
 
-def _bits(values: Any, names: tuple[str, ...], what: str) -> NDArray[np.bool_]:
+def _numbers(values: Any, names: tuple[str, ...], what: str, *, partial: bool) -> Rows:
+    """A table of 0, 1 and, if it may be partial, NaN [*batch, names]."""
+    index = row_names(values)
     if is_named(values):
         values = named_rows(values, names, what)
     array = np.asarray(values.detach().cpu().float() if isinstance(values, Tensor) else values)
+    if array.dtype == object:
+        array = np.array([np.nan if is_absent(v) else v for v in array.flat], np.float64).reshape(array.shape)
     if array.ndim == 0 or array.shape[-1] != len(names):
         raise LabelError(f"{what} has shape {array.shape}, expected [*batch, {len(names)}]")
-    wrong = np.argwhere((array != 0) & (array != 1))
+    allowed = (array == 0) | (array == 1) | (np.isnan(array) if partial and array.dtype.kind == "f" else False)
+    wrong = np.argwhere(~allowed)
     if len(wrong):
         *row, column = wrong[0].tolist()
-        place = f"row {_place_text(row)}, " if row else ""
-        raise ValueError(f"{what} must hold 0 and 1 only: {place}label {names[column]!r} is {array[tuple(wrong[0])]}")
-    ones: NDArray[np.bool_] = array == 1
-    return ones
+        place = f"row {_place_text(row, index)}, " if row else ""
+        expected = "0, 1, and NaN where not observed" if partial else "0 and 1 only"
+        raise ValueError(f"{what} must hold {expected}: {place}label {names[column]!r} is {array[tuple(wrong[0])]}")
+    return array.astype(np.float32)
 
 
-def _place(row: int, batch: tuple[int, ...]) -> int | tuple[int, ...]:
+def _place(row: int, batch: tuple[int, ...], index: list[Any] | None) -> Any:
     if len(batch) <= 1:
-        return row
+        return row if index is None or batch != (len(index),) else index[row]
     return tuple(int(i) for i in np.unravel_index(row, batch))
 
 
-def _place_text(row: Sequence[int]) -> str:
-    return str(row[0]) if len(row) == 1 else str(tuple(row))
+def _place_text(row: Sequence[int], index: list[Any] | None) -> str:
+    return str(row[0] if index is None else index[row[0]]) if len(row) == 1 else str(tuple(row))

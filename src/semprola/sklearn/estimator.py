@@ -11,9 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from semprola._names import row_names
 from semprola.circuit import Circuit
+from semprola.distributions.conflicts import impossible_rows
 from semprola.errors import LabelError, SemprolaError
-from semprola.nn import constrain
+from semprola.sklearn.output import as_output, check_kind
 from semprola.sklearn.state import restored, state_of
 from semprola.training import FitSettings
 from semprola.training import fit as fit_network
@@ -26,7 +28,7 @@ try:
     from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 except ImportError:
     raise ImportError("semprola.sklearn needs scikit-learn 1.6 or later: pip install 'semprola[sklearn]'") from None
-from semprola.sklearn.targets import Targets, new_targets
+from semprola.sklearn.targets import Targets, broken_text, new_targets
 
 _LAYERS = ("single", "product")
 _CHUNK = 2048
@@ -150,7 +152,8 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Raises:
             LabelError: if the columns of y do not match the labels.
             ValueError: if a parameter is wrong, such as a device that this machine does not have.
-            SemprolaError: if rows of y violate the constraint; the message names the first few.
+            SemprolaError: if rows of y violate the constraint, however their NaN are filled in; the message names the
+                first few, counted from 0 or by the index of a pandas data frame, and the rules that they break.
         """
         self._check_parameters()
         x, table, weight = self._rows(X, y, sample_weight, reset=True)
@@ -204,19 +207,73 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # prediction -----------------------------------------------------------------------------------------------------
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable y, or the one that `decode` asks for: 0/1 [rows, labels], or classes [rows]."""
-        states = _joined(p.decode(self.decode) for p in self._distributions(X)).astype(np.int64)
-        return self._classes_of(states)
+    def set_output(self, *, transform: str | None = None) -> SPLClassifier:
+        """Choose what `predict`, `predict_proba` and `predict_log_proba` return, as scikit-learn's transformers do.
 
-    def predict_proba(self, X: Any) -> NDArray[np.float64]:
+        By default they return arrays, regardless of what X is, as all of scikit-learn's classifiers do.
+
+        Args:
+            transform: "pandas" or "polars" for data frames with one column per label (a series, if y has one class per
+                row), which have the index of X if both are from pandas; "default" for arrays; None to change nothing.
+
+        Example:
+            >>> model = SPLClassifier("a | b", epochs=1).fit([[0.0], [1.0]], [[0, 1], [1, 1]])
+            >>> list(model.set_output(transform="pandas").predict_proba([[0.5]]).columns)
+            ['a', 'b']
+        """
+        if transform is not None:
+            check_kind(transform)
+            self._sklearn_output_config = {"transform": transform}  # scikit-learn's clone keeps it
+        return self
+
+    def predict(self, X: Any) -> Any:
+        """The most probable y, or the one that `decode` asks for: 0/1 [rows, labels], or classes [rows].
+
+        An array, or a data frame if `set_output` asks for it; so are all predictions.
+        """
+        states = self._states(X)
+        if self.is_multilabel_:
+            return self._output(states, self.labels_, X)
+        return self._output(self.classes_[states.argmax(1)], None, X)
+
+    def predict_proba(self, X: Any) -> Any:
         """Exact marginal probabilities of the labels [rows, labels]."""
-        return _joined(p.mean for p in self._distributions(X)).astype(np.float64)
+        return self._output(self._marginals(X), self.labels_, X)
 
-    def predict_log_proba(self, X: Any) -> NDArray[np.float64]:
+    def predict_log_proba(self, X: Any) -> Any:
         """Logarithms of `predict_proba`."""
         with np.errstate(divide="ignore"):
-            return np.log(self.predict_proba(X))
+            return self._output(np.log(self._marginals(X)), self.labels_, X)
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of rows whose observed labels are all predicted right.
+
+        For y without NaN this is scikit-learn's accuracy. Rows without any observed label are left out. In
+        scikit-learn's `cross_val_score`, pass ``cv=KFold(5)`` instead of ``cv=5`` if y has NaN: for a number, it looks
+        at y itself and refuses NaN.
+
+        Args:
+            X: inputs [rows, features].
+            y: as for `fit`.
+            sample_weight: one weight per row [rows].
+
+        Raises:
+            LabelError: if the columns of y do not match the labels, or no label is observed.
+        """
+        check_is_fitted(self, "network_")
+        if not self.is_multilabel_:
+            return float(super().score(X, y, sample_weight))
+        truth = self._table(y)
+        seen = ~np.isnan(truth)
+        told = seen.any(1)
+        if not told.any():
+            raise LabelError("y has no observed label to score")
+        states = self._states(X)
+        if len(states) != len(truth):
+            raise ValueError(f"X has {len(states)} rows, but y has {len(truth)}")
+        right = ((states == truth) | ~seen).all(1)
+        weight = _check_sample_weight(sample_weight, states)
+        return float(np.average(right[told], weights=weight[told]))
 
     def top_k(self, X: Any, k: int = 5) -> tuple[NDArray[Any], NDArray[np.float64]]:
         """The k most probable y of each row, best first: states [rows, k, labels] and probabilities [rows, k]."""
@@ -280,12 +337,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def broken_rows(self, y: NDArray[np.float32]) -> NDArray[np.bool_]:
         """Which rows of y (0, 1 and NaN [rows, labels]) violate the constraint however they are completed [rows]."""
-        if not np.isnan(y).any():
-            return ~np.asarray(self.circuit_.satisfied(y.astype(np.uint8)), bool)
-        rows = torch.from_numpy(y)
-        possible = constrain(torch.zeros_like(rows), self.circuit_).log_marginal(rows)
-        broken: NDArray[np.bool_] = (possible == float("-inf")).numpy()
-        return broken
+        return impossible_rows(self.circuit_, y)
 
     def distribution(self, X: Any) -> Any:
         """The distribution over y for all rows, for any query.
@@ -352,12 +404,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = torch.from_numpy(table)
         wrong = self.broken_rows(table) & counted
         if wrong.any():
-            first = np.flatnonzero(wrong).tolist()
-            shown = ", ".join(map(str, first[:5])) + (", …" if len(first) > 5 else "")
-            raise SemprolaError(
-                f"{len(first)} of {len(rows)} rows of y violate the constraint: {shown}; semprola.violations says why"
-                + self._assumed_order(y)
-            )
+            raise SemprolaError(broken_text(self.circuit_, table, wrong, row_names(y)) + self._assumed_order(y))
         if weight is not None:
             weight = torch.from_numpy(weight[counted])
         return torch.from_numpy(X[counted].astype(np.float32)), rows[torch.from_numpy(counted)], weight
@@ -412,8 +459,15 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             for first in range(0, len(x), _CHUNK):
                 yield self.network_(x[first : first + _CHUNK])
 
-    def _classes_of(self, states: NDArray[Any]) -> NDArray[Any]:
-        return states if self.is_multilabel_ else self.classes_[states.argmax(1)]
+    def _output(self, values: NDArray[Any], columns: Sequence[str] | None, X: Any) -> Any:
+        return as_output(values, columns, X, getattr(self, "_sklearn_output_config", {}).get("transform", "default"))
+
+    def _marginals(self, X: Any) -> NDArray[np.float64]:
+        return _joined(p.mean for p in self._distributions(X)).astype(np.float64)
+
+    def _states(self, X: Any) -> NDArray[np.int64]:
+        """The predicted 0/1 [rows, labels]."""
+        return _joined(p.decode(self.decode) for p in self._distributions(X)).astype(np.int64)
 
 
 def _check_device(device: Any) -> None:

@@ -11,10 +11,14 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from semprola.circuit import Circuit
+from semprola.distributions import violations
 from semprola.errors import LabelError
 from semprola.logic import one_hot
 from semprola.training.rules import compile_rules, read_rules
 from semprola.training.targets import label_table
+
+_NAMED = 3
+"""Number of rows that an error names."""
 
 
 @dataclass(frozen=True)
@@ -83,6 +87,22 @@ def new_targets(y: Any, constraint: Any, labels: Any, classes: Any) -> Targets:
         found = tuple(str(i) for i in range(table.shape[1]))
     circuit = compile_rules(rules, found)
     return Targets(circuit.labels, [np.array([0, 1]) for _ in circuit.labels], circuit, True)
+
+
+def broken_text(circuit: Circuit, y: NDArray[np.float32], wrong: NDArray[np.bool_], index: list[Any] | None) -> str:
+    """Says which rows violate the constraint, and how the first few of them do.
+
+    Args:
+        circuit: the constraint.
+        y: 0, 1 and NaN [rows, labels].
+        wrong: which rows violate the constraint [rows]; at least one.
+        index: names of the rows; None to count them from 0.
+    """
+    rows = np.flatnonzero(wrong)
+    found = {each.row: each for each in reversed(violations(circuit, y[rows[:_NAMED]]))}
+    shown = [f"row {rows[i] if index is None else index[rows[i]]}: {each.reason}" for i, each in sorted(found.items())]
+    more = ["…"] if len(rows) > _NAMED else []
+    return f"{len(rows)} of {len(y)} rows of y violate the constraint: {'; '.join([*shown, *more])}"
 
 
 def _with_shape(y: Any) -> Any:

@@ -44,7 +44,8 @@ def as_batch(rows: Any, name: str = "rows") -> Batch:
         name: what errors call it.
 
     Raises:
-        ValueError: if it is something else, or the parts have different numbers of rows.
+        ValueError: if it is something else, the parts have different numbers of rows, or a weight is negative, NaN or
+            infinite.
     """
     if not isinstance(rows, tuple | list) or not 2 <= len(rows) <= 4:
         raise ValueError(f"{name} must be a tuple (x, y), (x, y, given) or (x, y, given, weight)")
@@ -57,6 +58,8 @@ def as_batch(rows: Any, name: str = "rows") -> Batch:
         raise ValueError("different numbers of rows: " + ", ".join(f"{name} has {n}" for name, n in sizes.items()))
     if batch.y.dim() != 2:
         raise ValueError(f"y must have shape [rows, labels], not {list(batch.y.shape)}")
+    if batch.weight is not None:
+        _check_weights(batch.weight, name)
     return batch
 
 
@@ -84,6 +87,16 @@ def as_source(rows: Any, batch_size: int | None, seed: int) -> Source:
 def mixed(seed: int, number: int) -> int:
     """A seed made from two numbers."""
     return (seed * 1_000_003 + number * 7_919 + 12_345) % (1 << 63)
+
+
+def _check_weights(weight: Tensor, name: str) -> None:
+    """Refuse weights that would turn a likelihood into something else."""
+    if weight.dim() != 1:
+        raise ValueError(f"weights of {name} must have shape [rows], not {list(weight.shape)}")
+    wrong = ~((weight >= 0) & (weight < float("inf")))  # NaN compares as false
+    if bool(wrong.any()):
+        row = int(wrong.nonzero()[0])
+        raise ValueError(f"weights of {name} must be finite and not negative, but row {row} has {float(weight[row])}")
 
 
 class _Tensors:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from semprola._names import is_absent, row_names
 from semprola.errors import LabelError
 
 
@@ -15,14 +16,16 @@ def label_table(y: Any, labels: Sequence[str] | None = None) -> tuple[NDArray[np
     """A table of labels as numbers, and its column names if it has any.
 
     Args:
-        y: 0, 1 and NaN (not observed) [rows, labels]: an array, a sparse matrix, or a pandas or polars data frame.
+        y: 0, 1, and NaN, None or NA where not observed [rows, labels]: an array, a sparse matrix, or a pandas or polars
+            data frame.
         labels: names of the wanted columns, in order; a data frame may have them in another order.
 
     Returns:
         The table, float32 [rows, labels], and the names of its columns, or None if none are known.
 
     Raises:
-        LabelError: if a column is missing, unknown or repeated, or a value is not 0, 1 or NaN.
+        LabelError: if a column is missing, unknown or repeated, or a value is not 0, 1 or NaN; the message has the
+            row's position from 0, or its label in the index of a pandas data frame.
 
     Example:
         >>> label_table([[0, 1], [1, None]], ["cat", "dog"])[0].tolist()
@@ -49,9 +52,11 @@ def label_table(y: Any, labels: Sequence[str] | None = None) -> tuple[NDArray[np
     wrong = np.argwhere(~((table == 0) | (table == 1) | np.isnan(table)))
     if len(wrong):
         row, column = (int(i) for i in wrong[0])
+        index = row_names(y)
         name = repr(known[column]) if known else str(column)
         raise LabelError(
-            f"y must hold 0, 1, and NaN where not observed, but row {row}, label {name}, is {table[row, column]:g}"
+            f"y must hold 0, 1, and NaN where not observed, but row {index[row] if index else row}, label {name}, is "
+            f"{table[row, column]:g}"
         )
     return table.astype(np.float32), known
 
@@ -69,7 +74,10 @@ def _numbers(y: Any) -> NDArray[np.float64]:
     elif hasattr(y, "to_numpy"):
         y = y.to_numpy()
     try:
-        table = np.asarray(y, dtype=np.float64)
+        array = np.asarray(y)
+        if array.dtype == object:
+            array = np.array([np.nan if is_absent(v) else v for v in array.flat], np.float64).reshape(array.shape)
+        table = array.astype(np.float64)
     except (TypeError, ValueError):
         raise LabelError("y must be a table of 0, 1 and NaN, with one column per label") from None
     if table.ndim != 2:
