@@ -32,11 +32,15 @@ class Kind(enum.IntEnum):
     CUSTOM = 10
 
 
+ASSOCIATIVE = frozenset({Kind.AND, Kind.OR, Kind.XOR})
+_WIDEST = 1024
+
+
 class Formula:
     """A propositional formula; made by ``Bool``, ``parse``, the operators ``~ & | ^ >>`` and their named forms.
 
     The structure is kept as written: nothing is simplified until ``simplify`` is called. ``==`` is structural
-    equality, not logical equivalence.
+    equality, not logical equivalence: formulas with the same text are equal, however they were built.
 
     Example:
         >>> from semprola.logic import Bools
@@ -311,6 +315,8 @@ def intern_node(
     Returns:
         The shared node.
     """
+    if kind in ASSOCIATIVE:
+        args = _grouped(kind, args)
     key = (kind, args, name, bounds)
     with _lock:
         node = _interned.get(key)
@@ -323,6 +329,25 @@ def intern_node(
             node._labels = None
             _interned[key] = node
         return node
+
+
+def _grouped(kind: Kind, args: tuple[Formula, ...]) -> tuple[Formula, ...]:
+    """The operands of an associative node, grouped in the same way however it was built.
+
+    ``And(And(a, b), c)`` and ``And(a, b, c)`` are the same node. An operand on the left is merged as long as there are
+    at most `_WIDEST` operands; more are grouped from the left. A chain of n connectives thus takes time linear in n.
+    """
+    first = args[0]
+    if first._kind is kind and len(first._args) < _WIDEST:
+        args = first._args + args[1:]
+    if len(args) <= _WIDEST:
+        return args
+    group = intern_node(kind, args[:_WIDEST])
+    place = _WIDEST
+    while len(args) - place > _WIDEST - 1:
+        group = intern_node(kind, (group, *args[place : place + _WIDEST - 1]))
+        place += _WIDEST - 1
+    return (group, *args[place:])
 
 
 def as_formula(value: object) -> Formula | None:
