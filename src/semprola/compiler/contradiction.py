@@ -22,6 +22,7 @@ from semprola.compiler.tallies import overdemand, tallies
 from semprola.errors import CompilationBudgetError, UnsatisfiableError
 from semprola.logic import Cnf, Formula, Kind, Leaf
 from semprola.logic.messages import brief
+from semprola.logic.places import located, places_of
 from semprola.logic.rules import conjuncts
 
 _SECONDS = 8.0
@@ -145,7 +146,8 @@ def _error(constraint: Formula, rules: Sequence[Formula], found: Contradiction |
     if found is None:
         alone = f": {brief(constraint, _WIDTH)} cannot hold" if len(rules) == 1 else ": remove or weaken a rule"
         return UnsatisfiableError(f"the constraint has no model{alone}", rules=tuple(rules) if len(rules) == 1 else ())
-    shown = "; ".join(_text(rule) for rule in found.rules[:_SHOWN])
+    places = places_of(constraint)
+    shown = "; ".join(located(rule, places, brief(rule, _WIDTH)) for rule in found.rules[:_SHOWN])
     more = f"; and {len(found.rules) - _SHOWN} more" if len(found.rules) > _SHOWN else ""
     if len(found.rules) == 1:
         return UnsatisfiableError(f"the constraint has no model: the rule {shown} cannot hold", rules=found.rules)
@@ -258,7 +260,3 @@ def _halved(core: list[int], contradictory: Callable[[Sequence[int]], bool]) -> 
 def _spelled(rule: Formula) -> tuple[Formula, ...]:
     rules = rule.as_rules() if isinstance(rule, Leaf) else None
     return (rule,) if rules is None else rules
-
-
-def _text(rule: Formula) -> str:
-    return brief(rule, _WIDTH)

@@ -14,10 +14,12 @@ from torch import Tensor
 from semprola._names import is_named, named_rows
 from semprola.circuit import Circuit
 from semprola.compiler import compile
+from semprola.compiler.sources import as_constraint
 from semprola.distributions.cached import plans_of
 from semprola.engine import CircuitPlans, indicators, supported
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
-from semprola.logic import Formula, Leaf, parse
+from semprola.logic import Formula, Leaf
+from semprola.logic.places import located, places_of
 from semprola.logic.rules import conjuncts
 
 _SHOWN = 8
@@ -32,8 +34,8 @@ class Violation:
 
     Attributes:
         row: the index of the row in y without its last dimension; a tuple if there are several dimensions.
-        rule: the rule as the user wrote it, or the name of a family; for a circuit whose formula is unknown, the
-            values that cannot hold together.
+        rule: the rule as the user wrote it, with the file and line that it was read from, or the name of a family; for
+            a circuit whose formula is unknown, the values that cannot hold together.
         values: the values of the labels of this row that break the rule.
     """
 
@@ -59,7 +61,8 @@ def violations(
     The rules are the operands of the constraint's conjunction: ``(cat -> animal) & (dog -> animal)`` has two.
 
     Args:
-        constraint: a formula, its text, a family, a compiled circuit, or a layer or distribution over one.
+        constraint: a formula, its text, a family, a compiled circuit, the path of a file, or a layer or distribution
+            over one. Rules of a file are followed by its name and the line.
         y: 0/1 [*batch, labels], as a tensor, an array, or by name.
         labels: names of the columns of y; by default the circuit's labels, or all variables of the formula that are
             not inputs. Columns that the constraint does not mention are ignored.
@@ -73,17 +76,14 @@ def violations(
 
     Example:
         >>> import torch
-        >>> rules = parse("(cat -> animal) & (dog -> animal)")
+        >>> rules = "(cat -> animal) & (dog -> animal)"
         >>> for violation in violations(rules, torch.tensor([[1, 1, 0], [1, 0, 1]])):
         ...     print(violation)
         row 1: cat -> animal (cat=1, animal=0)
         row 1: dog -> animal (dog=1, animal=0)
     """
     constraint = getattr(constraint, "circuit", constraint)
-    if isinstance(constraint, str):
-        constraint = parse(constraint)
-    if not isinstance(constraint, Formula | Circuit):
-        raise TypeError(f"a constraint is a formula, its text or a circuit, not {type(constraint).__name__}")
+    constraint = as_constraint(constraint)
     own, inputs = _variables(constraint, labels, given)
     rows, batch = _table(y, own, inputs, given)
     names = [*own, *inputs]
@@ -102,6 +102,7 @@ def _of_formula(
     found: list[tuple[int, str, dict[str, int]]] = []
     if not len(bad):
         return found
+    places = places_of(formula)
     for rule in conjuncts(formula):
         columns = [position[name] for name in rule.labels()]
         part = rows[bad][:, columns]
@@ -109,7 +110,7 @@ def _of_formula(
         if not len(broken):
             continue
         shown = _reasons(rule, part[broken])
-        found += [(int(bad[i]), str(rule), values) for i, values in zip(broken, shown, strict=True)]
+        found += [(int(bad[i]), located(rule, places), values) for i, values in zip(broken, shown, strict=True)]
     return sorted(found, key=lambda item: item[0])
 
 

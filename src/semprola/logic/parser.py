@@ -57,7 +57,10 @@ def parse(text: str) -> Formula:
         word = text.strip()
         message = f"this looks like a file: read it with sp.rules.read; a label of this name is written {quote(word)}"
         raise _error(text, text.index(word), message)
-    return And([rule.formula for rule in parse_lines(text)])
+    rules = parse_lines(text)
+    if not rules:
+        raise _error(text, 0, "expected a formula, found the end of the text")
+    return And([rule.formula for rule in rules])
 
 
 class Rule(NamedTuple):
@@ -69,10 +72,10 @@ class Rule(NamedTuple):
 
 
 def parse_lines(text: str) -> list[Rule]:
-    """Read the rules of a text, one per line; see :func:`parse`.
+    """The rules of a text, one per line, see :func:`parse`; none if there are only comments.
 
     Raises:
-        ParseError: the text is not a list of rules, or there is none.
+        ParseError: the text is not a list of rules.
 
     Example:
         >>> parse_lines("cats: cat -> animal\\n# a comment\\ndog -> animal")
@@ -112,7 +115,7 @@ class _Parser:
         self.line, self.counted = 1, 0
 
     def run(self) -> list[Rule]:
-        while not self.rules or self.tokens[self.index].type != "end":
+        while self.tokens[self.index].type != "end":
             self._read_rule()
         return self.rules
 

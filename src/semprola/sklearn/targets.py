@@ -13,7 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from semprola.circuit import Circuit
 from semprola.errors import LabelError
 from semprola.logic import one_hot
-from semprola.training.rules import compile_rules, read_rules
+from semprola.rules.lists import compile_rules, read_rules
 from semprola.training.targets import label_table
 
 
