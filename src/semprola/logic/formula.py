@@ -34,6 +34,9 @@ class Kind(enum.IntEnum):
 
 ASSOCIATIVE = frozenset({Kind.AND, Kind.OR, Kind.XOR})
 _WIDEST = 1024
+# Bounds of counts are smaller: no list is that long, and there is no limit to how long their text could be. As the
+# upper bound of a count, it says that there is none.
+MAX_BOUND = 10**18
 
 
 class Formula:
@@ -93,7 +96,13 @@ class Formula:
         """``(lo, hi)`` of a cardinality node: lo <= number of true operands <= hi."""
         if self._kind is not Kind.CARDINALITY:
             raise AttributeError(f"only a cardinality formula has bounds; this one is of kind {self._kind.name}")
-        return self._bounds
+        lo, hi = self._bounds
+        return lo, (len(self._args) if hi == MAX_BOUND else hi)
+
+    @property
+    def is_at_least(self) -> bool:
+        """Whether this is a cardinality node without an upper bound."""
+        return self._kind is Kind.CARDINALITY and self._bounds[1] == MAX_BOUND
 
     @property
     def size(self) -> int:

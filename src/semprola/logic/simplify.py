@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from semprola.logic.connectives import And, Or, Xor
+from semprola.logic.connectives import And, Or, Xor, at_least, count
 from semprola.logic.formula import ASSOCIATIVE, FALSE, TRUE, Formula, Kind, intern_node
 
 # A round can uncover work for the next (a collapsed disjunction leaves a nested conjunction). Two or three rounds
@@ -173,7 +173,7 @@ def _fold_count(args: list[Formula], lo: int, hi: int) -> Formula:
         return _fold_lattice(open_args, unit=FALSE, zero=TRUE)
     if lo == 0 and hi == len(open_args) - 1:
         return _fold_lattice([_negation(arg) for arg in open_args], unit=FALSE, zero=TRUE)
-    return intern_node(Kind.CARDINALITY, tuple(open_args), bounds=(lo, hi))
+    return at_least(lo, open_args) if hi == len(open_args) else count(lo, hi, open_args)
 
 
 def _drop_settled(args: list[Formula]) -> tuple[list[Formula], int]:
