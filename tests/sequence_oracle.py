@@ -19,6 +19,8 @@ RULES: dict[str, Any] = {
     "bio": sp.parse(BIO),  # nodes are tags
     "both neighbours": sp.parse('(I -> "prev=B") & ~("prev=O" & O & "next=O")'),
     "a third": TagMachine([[0, 0, 1], [1, 1, 2], [2, 2, -1]], [False, True, True]),
+    "at most one": sp.at_most(1, ["B"]),
+    "never after": "!(.* O .* B .*)",
     "in turn": sp.parse('(B -> "prev=O" | first) & (O -> "prev=B" | first) & ~I'),  # never forgets where it began
 }
 

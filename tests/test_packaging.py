@@ -31,6 +31,7 @@ ORDER = [
     {"circuit"},
     {"compiler"},
     {"constraints"},
+    {"rules"},
     {"engine"},
     {"distributions"},
     {"nn"},

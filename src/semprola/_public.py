@@ -6,6 +6,7 @@ import semprola.baselines as baselines
 import semprola.comparison as comparison
 import semprola.constraints as constraints
 import semprola.losses as losses
+import semprola.rules as rules
 import semprola.training as training
 from semprola._version import __version__
 from semprola.circuit import Circuit
@@ -138,6 +139,7 @@ __all__ = [
     "parse",
     "read_nnf",
     "read_sdd",
+    "rules",
     "save",
     "set_engine",
     "training",

@@ -52,7 +52,7 @@ def test_a_table_a_report_and_json(table: Path, tmp_path: Path) -> None:
         (["--rules", "animal -> cat"], "animal -> cat (animal=1, cat=0); "),
         (["--rules", "animal -> cat"], "(--skip-inconsistent leaves them out)"),
         (["--rules", ""], "there is no rule in ''"),
-        (["--rules", "norules.txt"], "norules.txt: there is no such file"),
+        (["--rules", "norules.txt"], "norules.txt: no such file"),
         (["--labels", ""], "--labels names no column"),
         (["--ignore", "zzz"], "there is no column 'zzz'"),
         (["--seed", "-1"], "--seed"),
@@ -72,7 +72,7 @@ def test_rows_that_break_the_rules_are_named_by_line(table: Path, tmp_path: Path
     table.write_text("\n".join(lines) + "\n")
     words = [str(table), "--labels", "cat,animal", "--rules", str(tmp_path / "rules.txt"), "--methods", "fil"]
     words += ["--folds", "2", "--epochs", "1", "--hidden", "8", "--out", str(tmp_path / "out")]
-    found = f"1 of 61 rows break the rules: {table}:4: cat -> animal (cat=1, animal=0)"
+    found = f"1 of 61 rows break the rules: {table}:4: cat -> animal [{tmp_path / 'rules.txt'}:1] (cat=1, animal=0)"
     assert invoke(*words).stderr == f"error: {found} (--skip-inconsistent leaves them out)\n"
     answer = invoke(*words, "--skip-inconsistent")
     assert answer.exit_code == 0, answer.output

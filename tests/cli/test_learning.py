@@ -251,9 +251,9 @@ def test_explanations_are_what_the_distribution_says(run: Any) -> None:
         (["--rules", "cat -> -> dog"], "expected"),
         (["--rules", "cat & ~cat"], "no model"),
         (["--rules", ""], "there is no rule in ''"),
-        (["--rules", "empty.txt"], "empty.txt: there is no rule in it"),
+        (["--rules", "empty.txt"], "empty.txt: the file is empty"),
         (["--rules", "comments.txt"], "comments.txt: there is no rule in it, only comments"),
-        (["--rules", "norules.txt"], "norules.txt: there is no such file"),
+        (["--rules", "norules.txt"], "norules.txt: no such file"),
         (["--rules", "rulesdir"], "rulesdir: this is a folder"),
         (["--device", "nodev"], "device 'nodev' cannot be used"),
         (["--device", ""], "device '' cannot be used"),
@@ -287,7 +287,9 @@ def test_bad_tables(run: Any) -> None:
     message = said(lambda columns: columns["weight"].__setitem__(3, ""))
     assert "bad.csv:5: column 'weight' is empty, expected a number" in message
     message = said(lambda columns: columns.update(cat=[1] * 30, dog=[1] * 30, animal=[0] * 30))
-    assert "30 of 30 rows break the rules: bad.csv:2: cat -> animal (cat=1, animal=0); bad.csv:3: " in message
+    assert (
+        "30 of 30 rows break the rules: bad.csv:2: cat -> animal [rules.txt:2] (cat=1, animal=0); bad.csv:3" in message
+    )
     assert "(--skip-inconsistent leaves them out)" in message
     Path("short.csv").write_text("a,cat,dog,animal\n1,0,0\n")
     assert "short.csv:2: has 3 values, but line 1 names 4 columns" in train(run, "short.csv").stderr

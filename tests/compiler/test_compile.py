@@ -151,7 +151,7 @@ class TestTrivial:
     def test_wrong_arguments(self) -> None:
         with pytest.raises(ValueError, match="unknown backend 'd9': choose one of 'auto', 'sdd'"):
             compile("a", backend="d9")
-        with pytest.raises(TypeError, match="a formula, its text or a circuit, not int"):
+        with pytest.raises(TypeError, match="a formula, its text, a family, a circuit or a file, not"):
             compile(3)  # type: ignore[arg-type]
         with pytest.raises(ParseError):
             compile("a &")

@@ -120,7 +120,11 @@ def test_clauses_of_a_file_and_circuits() -> None:
             sp.LabelError,
             "the constraint has inputs (x): pass given=",
         ),
-        (lambda: sp.violations(7, BAD), TypeError, "a constraint is a formula, its text or a circuit, not int"),
+        (
+            lambda: sp.violations(7, BAD),
+            TypeError,
+            "a constraint is a formula, its text, a family, a circuit or a file, not 7",
+        ),
     ],
 )
 def test_bad_arguments(call: Any, kind: type[Exception], message: str) -> None:

@@ -71,7 +71,7 @@ def test_truth_values_are_operands_on_either_side(true: bool) -> None:
 
 def test_the_structure_is_kept() -> None:
     assert (~~a).args[0].args[0] is a
-    assert ((a & b) & c).args == (a & b, c)
+    assert (a & (b & c)).args == (a, b & c)
     assert And(a, b, c).args == (a, b, c)
 
 
@@ -221,3 +221,18 @@ def test_threads_share_formulas() -> None:
         thread.join()
     assert len(built) == 8
     assert all(formula is built[0] for formula in built)
+
+
+@pytest.mark.parametrize(("build", "symbol"), [(And, "&"), (Or, "|"), (Xor, "^")])
+@pytest.mark.parametrize("count", [3, 5, 1023, 1024, 1025, 3000])
+def test_formulas_with_the_same_text_are_equal(build, symbol: str, count: int) -> None:
+    atoms = [Bool(f"x{i}") for i in range(count)]
+    at_once = build(atoms)
+    step_by_step = atoms[0]
+    for atom in atoms[1:]:
+        step_by_step = build(step_by_step, atom)
+    text = f" {symbol} ".join(f"x{i}" for i in range(count))
+    assert str(at_once) == text
+    assert at_once == step_by_step == parse(text) == build(build(atoms[:2]), *atoms[2:])
+    assert len({at_once, step_by_step, parse(text)}) == 1
+    assert at_once != build(atoms[0], build(atoms[1:]))  # printed with parentheses

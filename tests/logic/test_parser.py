@@ -25,6 +25,7 @@ from semprola.logic import (
     one_hot,
     parse,
 )
+from semprola.logic.parser import parse_lines
 
 a, b, c, d = Bools("a b c d")
 
@@ -117,7 +118,6 @@ def test_names(text: str, name: str) -> None:
         ("a & # why\n\n", "at 1:4: expected a formula, found the end of the text"),
         ("a & | b", "at 1:5: expected a formula, found '|'"),
         ("a b", "at 1:3: expected an operator, found 'b'"),
-        ("a\n b", "at 2:2: expected an operator, found 'b'; join rules on separate lines with '&'"),
         ("(a\nb", "at 2:1: expected an operator or ')', found 'b'"),
         ("(a b", "at 1:4: expected an operator or ')', found 'b'"),
         ("a AND b", "at 1:3: expected an operator, found 'AND' (keywords are written in lower case)"),
@@ -135,7 +135,7 @@ def test_names(text: str, name: str) -> None:
         ("a - b", "at 1:3: unexpected character '-'; implication is '->', and a name with '-' must be quoted"),
         ("a < b", "at 1:3: unexpected character '<'; equivalence is '<->'"),
         ("a == b", "at 1:3: unexpected character '='; implication is '=>', equivalence is '<->'"),
-        ("01/02", "at 1:3: unexpected character '/'; a name with '/' must be quoted, as in \"01/01/03\""),
+        ("a & 01/02", "at 1:7: unexpected character '/'; a name with '/' must be quoted, as in \"01/01/03\""),
         ("a $ b", "at 1:3: unexpected character '$'; quote names with special characters"),
         ("a & 'b", "at 1:5: this quote is never closed on its line"),
         ("a & 'b\n'", "at 1:5: this quote is never closed on its line"),
@@ -317,3 +317,48 @@ def test_fuzzed_text_gives_a_formula_or_a_parse_error() -> None:
             parsed += 1
             assert parse(str(formula)) is formula
     assert parsed > 150
+
+
+@pytest.mark.parametrize(
+    ("text", "same"),
+    [
+        ("a->b\nb->c", "(a -> b) & (b -> c)"),
+        ("a\n b", "a & b"),
+        ("a ->\nb", "a -> b"),
+        ("a\n-> b\n\n# why\n!c", "(a -> b) & ~c"),
+        ("(a\n| b)\n(c)", "(a | b) & c"),
+        ("a\nand b", "a & b"),
+        ("exactly(1, a,\n b)\nc\n", "exactly(1, a, b) & c"),
+        ("cats: cat -> animal\n'all dogs': dog -> animal", "(cat -> animal) & (dog -> animal)"),
+        ("GO:1 -> GO:2\na: -> b", '(GO:1 -> GO:2) & ("a:" -> b)'),
+        ("a | b\r\nc", "(a | b) & c"),
+    ],
+)
+def test_lines_are_rules(text: str, same: str) -> None:
+    assert parse(text) == parse(same)
+
+
+def test_lines_and_names_of_rules() -> None:
+    assert parse_lines("\n# none\nfirst: a |\n b\n\nc -> d") == [(parse("a | b"), "first", 3), (parse("c -> d"), "", 6)]
+
+
+@pytest.mark.parametrize(
+    "name", ["rules.txt", "sub/rules", "k.cnf", "k.cnf.gz", "C:\\k.SDD", "~/k.sp", "k.rules", " k.nnf\n", "01/02"]
+)
+def test_a_file_is_not_a_label(name: str) -> None:
+    with pytest.raises(ParseError, match=r"this looks like a file: read it with sp\.rules\.read"):
+        parse(name)
+    assert parse(str(Bool(name.strip()))) == Bool(name.strip())
+
+
+@pytest.mark.parametrize(
+    "text", ["(rules.txt)", "'rules.txt'", "rules.txt # a label", "~rules.txt", "rules.txt -> b.cnf"]
+)
+def test_labels_may_be_named_like_files(text: str) -> None:
+    assert parse(text).labels()[0] == "rules.txt"
+    assert parse(str(parse(text))) == parse(text)
+
+
+def test_labels_with_dots() -> None:
+    assert parse("ana.mon").labels() == ("ana.mon",)
+    assert parse("v1.2").labels() == ("v1.2",)

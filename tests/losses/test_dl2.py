@@ -92,7 +92,7 @@ def test_bad_input() -> None:
         sp.losses.DL2("a", reduction="max")
     with pytest.raises(LabelError, match="mentions 'b', which is not among the labels"):
         sp.losses.DL2("a & b", labels=["a"])
-    with pytest.raises(TypeError, match="how a formula is written, so it needs a formula, not Circuit"):
+    with pytest.raises(TypeError, match="how a formula is written, so it needs a formula, not a compiled circuit"):
         sp.losses.DL2(sp.compile("a"))  # type: ignore[arg-type]
     with pytest.raises(LabelError, match=r"labels: expected a list of names, not 'ab'"):
         sp.losses.DL2("a & b", labels="ab")

@@ -324,3 +324,26 @@ def test_any_network_trains() -> None:
     assert losses[-1] < 0.3 * losses[0]
     p = layer(head(network(x)[0]), lengths)
     assert p.support.check(p.mode).all()
+
+
+@pytest.mark.parametrize(
+    ("rules", "obeys"),
+    [
+        ([sp.at_most(2, ["B"])], lambda y: y.count(0) <= 2),
+        ([sp.exactly(1, ["B"])], lambda y: y.count(0) == 1),
+        ([sp.at_least(1, ["B"]), sp.parse('I -> "prev=B"')], lambda y: 0 in y and obeys_prev(y)),
+        (["!(.* O .* B .*)"], lambda y: 0 not in y[y.index(2) :] if 2 in y else True),
+    ],
+)
+def test_counts_and_patterns_by_enumeration(rules: Any, obeys: Any) -> None:
+    torch.manual_seed(0)
+    p = sp.SequenceSPL(TAGS, rules)(torch.randn(5, 3, dtype=torch.float64))
+    y = torch.tensor(list(itertools.product(range(3), repeat=5)))
+    expected = torch.tensor([obeys(tuple(row)) for row in y.tolist()])
+    assert 0 < expected.sum() < len(y)
+    assert torch.equal(p.log_prob(y) > -torch.inf, expected)
+    assert p.log_prob(y).exp().sum().item() == pytest.approx(1)
+
+
+def obeys_prev(y: tuple[int, ...]) -> bool:
+    return all(tag != 1 or before == 0 for before, tag in zip((-1, *y), y, strict=False))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,10 +12,11 @@ from torch.nn import functional as F
 
 from semprola.baselines.common import LabelScores, ScoringLayer, binary
 from semprola.baselines.dnf import terms_of
+from semprola.compiler.sources import formula_of
 from semprola.distributions.arguments import check_evidence
 from semprola.distributions.names import as_rows
 from semprola.errors import IntractableError, LabelError, UnsatisfiableError
-from semprola.logic import Formula, parse
+from semprola.logic import Formula
 from semprola.logic.label_names import checked_names
 from semprola.nn.gate import positive
 
@@ -27,7 +29,7 @@ class MultiplexNet(ScoringLayer):
 
     Args:
         in_features: width of the features z.
-        constraint: a formula or its text; families in it are expanded through their circuits.
+        constraint: a formula, its text or the path of a file; families in it are expanded through their circuits.
         labels: the columns of y; by default the constraint's own labels.
         gate: widths of hidden layers (ReLU).
         max_terms: most terms that the normal form may have.
@@ -49,13 +51,13 @@ class MultiplexNet(ScoringLayer):
     def __init__(
         self,
         in_features: int,
-        constraint: Formula | str,
+        constraint: Formula | str | os.PathLike[str],
         *,
         labels: Iterable[str] | None = None,
         gate: Iterable[int] | int = (),
         max_terms: int = 1024,
     ) -> None:
-        formula = parse(constraint) if isinstance(constraint, str) else constraint
+        formula = formula_of(constraint, "MultiplexNet")
         terms = terms_of(formula, positive(max_terms, "max_terms"))
         names = tuple(formula.labels()) if labels is None else checked_names(labels, "labels")
         column = {name: number for number, name in enumerate(names)}

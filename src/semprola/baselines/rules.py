@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from semprola.compiler.sources import formula_of
 from semprola.constraints.hierarchies import OPTIONS, Hierarchy
 from semprola.errors import PropertyError
-from semprola.logic import Formula, Kind, parse
+from semprola.logic import Formula, Kind
 from semprola.logic.rules import conjuncts, literal_of
 
 _CCN = "CCN takes rules of the form 'a & !b -> c'"
@@ -49,10 +51,10 @@ def normal_rules(source: Formula | str | Iterable[Formula | str], *, taker: str 
         ('a',) ('b',) c
         ('c',) () d
     """
-    parts: list[Any] = [source] if isinstance(source, (Formula, str)) else list(source)
+    parts: list[Any] = [source] if isinstance(source, Formula | str | os.PathLike) else list(source)
     rules: list[Rule] = []
     for part in parts:
-        for conjunct in conjuncts(parse(part) if isinstance(part, str) else part):
+        for conjunct in conjuncts(formula_of(part, "a layer of rules")):
             rules += [] if conjunct.kind is Kind.TRUE else _read(conjunct, taker)
     return rules
 

@@ -47,8 +47,9 @@ def compare_command(
     from semprola.comparison import compare_methods
     from semprola.comparison.report import write_report
     from semprola.errors import FormatError, LabelError
-    from semprola.logic import And, Formula
-    from semprola.training.rules import read_rules
+    from semprola.logic import Formula
+    from semprola.logic.places import joined
+    from semprola.rules.lists import read_rules
 
     names = _words(labels)
     if not names:
@@ -63,7 +64,7 @@ def compare_command(
     y = np.stack([frame.binary(name) for name in names], axis=1)
     if np.isnan(y).any():
         raise FormatError(f"{data}: labels are missing; a comparison needs all of them")
-    formula = formulas[0] if len(formulas) == 1 else And(formulas)
+    formula = joined(formulas)
     wrong = ~np.asarray(formula.evaluate(y, names), bool)
     frame, y = without_broken(frame, y, wrong, names, formula, skip=skip_inconsistent, quiet=as_json)
     used = [name for name in frame.columns if name not in {*names, *_words(ignore)}]

@@ -43,11 +43,12 @@ def compile_command(
 
     Example: semprola compile "(cat -> animal) & (dog -> animal)" --out animals.sp
     """
-    from semprola.cli.sources import read_constraint, write_circuit
+    from semprola.cli.sources import write_circuit
     from semprola.compiler import compile as compile_constraint
+    from semprola.compiler.sources import as_constraint
 
     circuit = compile_constraint(
-        read_constraint(source, vtree),
+        as_constraint(source, vtree),
         labels=None if labels is None else [name for name in labels.split(",") if name],
         given=[name for name in given.split(",") if name],
         backend=backend,
@@ -79,14 +80,14 @@ def count_command(
 
     Example: semprola count problem.cnf.gz --weighted
     """
-    from semprola.cli.sources import read_constraint
     from semprola.cli.weights import log10, weighted_result, weights_of
     from semprola.compiler import compile as compile_constraint
     from semprola.compiler.budget import Budget
     from semprola.compiler.clausal import compile_projected, compile_to_count
+    from semprola.compiler.sources import as_constraint
     from semprola.logic import Cnf
 
-    constraint = read_constraint(source, vtree)
+    constraint = as_constraint(source, vtree)
     cnf = constraint if isinstance(constraint, Cnf) else None
     if (weighted or projected) and cnf is None:
         raise FormatError(f"{source}: --weighted and --projected need a DIMACS file")
@@ -164,10 +165,10 @@ def draw_command(
 def _circuit_of(source: str, vtree: Path | None, timeout: float | None) -> Circuit:
     """The circuit in a file, or the compiled constraint."""
     from semprola.circuit import Circuit
-    from semprola.cli.sources import read_constraint
     from semprola.compiler import compile as compile_constraint
+    from semprola.compiler.sources import as_constraint
 
-    constraint = read_constraint(source, vtree)
+    constraint = as_constraint(source, vtree)
     if isinstance(constraint, Circuit):
         return constraint
     return compile_constraint(constraint, timeout=timeout, progress=True)

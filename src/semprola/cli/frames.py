@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from semprola._guessing import guess_beginning, read_beginning
 from semprola.cli.arff import read_arff
-from semprola.cli.guessing import guess_beginning, read_beginning
 from semprola.cli.tables import find_columns, read_array, read_csv, require_width
 from semprola.errors import FormatError, SemprolaError
 

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semprola.cli.guessing import guess_beginning, guess_separator, read_beginning, read_text
+from semprola._guessing import guess_beginning, guess_separator, read_beginning, read_text
 from semprola.errors import FormatError
 
 

@@ -18,10 +18,10 @@ from semprola.cli.frames import Frame, read_frame
 from semprola.distributions.conflicts import impossible_rows
 from semprola.errors import FormatError, LabelError
 from semprola.logic import Formula
+from semprola.rules.lists import compile_rules, read_rules
 from semprola.saving import save
 from semprola.sklearn import SPLClassifier
 from semprola.training.metrics import auprc, calibration_error, hamming, observed_exact
-from semprola.training.rules import compile_rules, read_rules
 
 _SCORES = (
     "exact match",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,9 +18,10 @@ from semprola._version import __version__
 from semprola.comparison.folds import Say, Store, Task, compare_one
 from semprola.comparison.methods import METHODS
 from semprola.compiler import compile
+from semprola.compiler.sources import formula_of
 from semprola.distributions import violations
 from semprola.errors import SemprolaError, ViolationError
-from semprola.logic import Formula, parse
+from semprola.logic import Formula
 from semprola.training import FitSettings
 
 METRICS = {
@@ -79,7 +81,7 @@ class Comparison:
 def compare_methods(
     x: Any,
     y: Any,
-    rules: Formula | str,
+    rules: Formula | str | os.PathLike[str],
     *,
     labels: Sequence[str] | None = None,
     methods: Iterable[str] | None = None,
@@ -104,7 +106,7 @@ def compare_methods(
     Args:
         x: numbers [rows, features].
         y: 0/1 [rows, labels].
-        rules: a formula, its text, or a family.
+        rules: a formula, its text, a family, or the path of a file.
         labels: names of the columns of y; by default ``rules.labels()``.
         methods: names from ``comparison.METHODS``; all by default.
         hidden: widths of the backbone's layers.
@@ -133,7 +135,7 @@ def compare_methods(
         >>> result.mean("spl", "consistent")
         100.0
     """
-    formula = parse(rules) if isinstance(rules, str) else rules
+    formula = formula_of(rules, "a comparison")
     names = list(formula.labels() if labels is None else labels)
     chosen = list(METHODS if methods is None else methods)
     unknown = [name for name in chosen if name not in METHODS]

@@ -21,6 +21,7 @@ from semprola.compiler.tallies import Tally, overdemand, tallies
 from semprola.errors import CompilationBudgetError, UnsatisfiableError
 from semprola.logic import Cnf, Formula, Kind, Leaf
 from semprola.logic.messages import brief
+from semprola.logic.places import located, places_of
 from semprola.logic.rules import conjuncts
 
 _SECONDS, _SECONDS_BY_CLAUSES = 5.0, 0.5
@@ -48,7 +49,8 @@ def explained(constraint: Formula, budget: Budget) -> UnsatisfiableError:
     found = contradiction(rules, budget) if len(rules) <= _MOST_RULES else None
     if found is None:
         return UnsatisfiableError("the constraint has no model: remove or weaken a rule", rules=())
-    shown = "; ".join(brief(rule, _WIDTH) for rule in found[:_SHOWN])
+    places = places_of(constraint)
+    shown = "; ".join(located(rule, places, brief(rule, _WIDTH)) for rule in found[:_SHOWN])
     more = f"; and {len(found) - _SHOWN} more" if len(found) > _SHOWN else ""
     if len(found) == 1:
         return UnsatisfiableError(f"the constraint has no model: the rule {shown} cannot hold", rules=found)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from semprola.circuit import Circuit
 from semprola.compiler.budget import Budget, Progress
 from semprola.compiler.clausal import compile_to_count
 from semprola.compiler.pipeline import compile
+from semprola.compiler.sources import Source, as_constraint
 from semprola.errors import UnsatisfiableError
-from semprola.logic import Cnf, Formula
+from semprola.logic import Cnf
 
 
 def count(
-    constraint: Formula | str | Circuit,
+    constraint: Source,
     labels: Iterable[str] | None = None,
     *,
     backend: str = "auto",
@@ -26,7 +26,7 @@ def count(
     """The exact number of label vectors that satisfy a constraint; 0 if there are none.
 
     Args:
-        constraint: a formula, its text, a family, a DIMACS file read by :func:`semprola.from_dimacs`, or a circuit.
+        constraint: a formula, its text, a family, a circuit, or the path of a file (see :func:`semprola.rules.read`).
         labels: the labels of the vectors; by default every variable of the constraint. Each label that it does not
             mention doubles the count.
         backend: what compiles it; see :func:`semprola.compile`.
@@ -43,6 +43,7 @@ def count(
         >>> sp.count("(cat -> animal) & (dog -> animal)"), sp.count("a & ~a")
         (5, 0)
     """
+    constraint = as_constraint(constraint)
     try:
         if isinstance(constraint, Cnf) and labels is None and backend == "auto":
             return compile_to_count(constraint, Budget(timeout, max_nodes, memory, progress)).model_count()

@@ -16,10 +16,11 @@ from semprola.compiler.digest import formula_digest
 from semprola.compiler.join import join_circuits
 from semprola.compiler.parts import conjuncts_of, split
 from semprola.compiler.portfolio import check_backend, compile_components, prefers_clauses
+from semprola.compiler.sources import Source, as_constraint
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
-from semprola.logic import Cnf, Formula, Leaf, parse
+from semprola.logic import Cnf, Formula, Leaf
 from semprola.logic.label_names import checked_names
-from semprola.logic.rewrite import stated
+from semprola.logic.places import PlacedFormula, stated_in_place
 from semprola.logic.simplify import simplify
 
 _MOST_LITERALS = 200_000
@@ -29,7 +30,7 @@ _QUICK = 40
 
 
 def compile(
-    constraint: Formula | str | Circuit,
+    constraint: Source,
     labels: Iterable[str] | None = None,
     given: Iterable[str] = (),
     backend: str = "auto",
@@ -42,8 +43,8 @@ def compile(
     """Compile a constraint to a circuit that you can count, enumerate and put at the end of a network.
 
     Args:
-        constraint: a formula, its text, a family of ``semprola.constraints``, or a circuit (which is not compiled
-            again but only gets new labels).
+        constraint: a formula, its text, a family of ``semprola.constraints``, the path of a file (see
+            :func:`semprola.rules.read`), or a circuit (which is not compiled again but only gets new labels).
         labels: names of the output variables, in the column order of y; by default all variables of the constraint
             that are not given, in order of first appearance. Labels that the constraint does not mention are free. For
             a CNF, you may leave out variables that the others define (as conjunctions or disjunctions), which can make
@@ -80,12 +81,9 @@ def compile(
         5
     """
     budget = Budget(timeout, max_nodes, memory, progress)
-    if isinstance(constraint, str):
-        constraint = parse(constraint)
-    if not isinstance(constraint, Formula | Circuit):
-        raise TypeError(f"a constraint is a formula, its text or a circuit, not {type(constraint).__name__}")
+    constraint = as_constraint(constraint)
     if isinstance(constraint, Formula):
-        constraint = stated(constraint)
+        constraint = stated_in_place(constraint)
     check_backend(backend)
     names = _resolve(constraint, labels, given)
     key = (constraint, *names, backend)
@@ -97,6 +95,8 @@ def compile(
             circuit = circuit.with_source(None if _unlisted(constraint, *names) else source)
             if cache:
                 store.memory.keep(key, circuit)
+        elif isinstance(circuit.source, PlacedFormula) or isinstance(constraint, PlacedFormula):
+            circuit = circuit.with_source(constraint)  # an equal formula may come from another file
         budget.check_result(circuit.num_nodes)
     except UnsatisfiableError as error:
         if isinstance(constraint, Circuit) or error.rules:

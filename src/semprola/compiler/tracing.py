@@ -11,8 +11,9 @@ from semprola.compiler.backends.sdd.worker import AND, CONSTANT, ITE, LITERAL, N
 from semprola.compiler.backends.translation import translated
 from semprola.compiler.budget import Budget
 from semprola.compiler.parts import conjuncts_of
+from semprola.compiler.sources import formula_of
 from semprola.errors import UnsatisfiableError
-from semprola.logic import Formula, parse
+from semprola.logic import Formula
 
 _SIGNS = {AND: " ∧ ", OR: " ∨ "}
 
@@ -48,7 +49,7 @@ def trace(rules: Formula | str) -> list[Step]:
         animal ∨ ¬dog 6
         (¬cat ∨ animal) ∧ (animal ∨ ¬dog) 5
     """
-    formula = parse(rules) if isinstance(rules, str) else rules
+    formula = formula_of(rules, "a trace")
     program, roots, vtree, labels = translated([conjuncts_of(formula)], Budget(progress=False))
     steps = []
     for step in _needed(program, roots[0]):

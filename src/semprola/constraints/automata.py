@@ -34,7 +34,8 @@ def regex(
     """Words of a fixed length that match a regular expression as a whole.
 
     Args:
-        pattern: the expression, in the syntax of automata-lib: ``* + ? | & . ( ) [a-z] {2,3}`` and plain characters.
+        pattern: the expression, in the syntax of automata-lib: ``* + ? | & . ( ) [a-z] {2,3}`` and plain characters;
+            but ``&`` binds more tightly than ``|``, as in formulas.
         length: the number of positions.
         alphabet: the symbols, one character each; by default those of the pattern.
         encoding, labels: see :func:`automaton`.
@@ -58,7 +59,7 @@ def regex(
     symbols = None if alphabet is None else label_names(list(alphabet), "regex alphabet")
     library = _library("regex")
     try:
-        nfa = library.NFA.from_regex(pattern, input_symbols=None if symbols is None else set(symbols))
+        nfa = library.NFA.from_regex(_and_before_or(pattern), input_symbols=None if symbols is None else set(symbols))
     except Exception as error:
         raise ParseError(
             f"regex: {brief(pattern)} is not a regular expression over the alphabet: {_line(error)}"
@@ -244,6 +245,15 @@ class Automaton(Family):
             return (states, 0) if states else None
 
         return step
+
+
+def _and_before_or(pattern: str) -> str:
+    """The pattern with parentheses around the operands of ``|``, because automata-lib ranks ``&`` and ``|`` equally."""
+    if not {"&", "|"} <= set(pattern):
+        return pattern
+    pieces = re.split(r"(\[[^\]]*\]|[()|])", pattern)
+    marked = {"(": "((", ")": "))", "|": ")|("}
+    return "(" + "".join(marked.get(piece, piece) for piece in pieces) + ")"
 
 
 def _tables(machine: Any, symbols: tuple[Any, ...]) -> tuple[Table, States, States]:

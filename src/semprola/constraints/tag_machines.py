@@ -61,11 +61,21 @@ class TagMachine:
         def step(states: frozenset[int], tag: int) -> frozenset[int]:
             return frozenset().union(*(table[q][tag] for q in states))
 
-        return cls._explored(start, step, lambda states: not final.isdisjoint(states), len(table[0]))
+        return cls.explored(start, step, lambda states: not final.isdisjoint(states), len(table[0]))
 
     @classmethod
-    def _explored(cls, start: Any, step: Any, accepts: Any, tags: int) -> TagMachine:
-        """The automaton of all reachable states; an empty state, or None, rejects."""
+    def explored(cls, start: Any, step: Any, accepts: Any, tags: int) -> TagMachine:
+        """The automaton of all reachable states; None, or an empty set, rejects.
+
+        Args:
+            start: the initial state; states are hashable.
+            step: ``step(state, tag)`` is the next state.
+            accepts: whether a sequence may end in a state.
+            tags: the number of tags.
+
+        Raises:
+            CompilationBudgetError: there are too many states.
+        """
         number, queue, rows = {start: 0}, [start], []
         for state in queue:
             row = []
@@ -119,7 +129,7 @@ class TagMachine:
         def accepts(pair: tuple[int, int]) -> bool:
             return bool(self.accepting[pair[0]] and other.accepting[pair[1]])
 
-        return self._explored((0, 0), step, accepts, self.num_tags)
+        return self.explored((0, 0), step, accepts, self.num_tags)
 
     def reduced(self) -> TagMachine:
         """The smallest automaton that accepts the same sequences of one or more tags.
@@ -147,7 +157,7 @@ class TagMachine:
             after = int(self.table[state[0], tag])
             return None if after < 0 else (after,)
 
-        return self._explored((0,), step, lambda state: bool(self.accepting[state[0]]), self.num_tags)
+        return self.explored((0,), step, lambda state: bool(self.accepting[state[0]]), self.num_tags)
 
     def _trimmed(self) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """The arrays of the states that lie on a way from the start to an accepting state."""

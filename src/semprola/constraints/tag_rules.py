@@ -7,14 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from semprola.constraints.automata import automaton, regex
+from semprola.constraints.automata import automaton
 from semprola.constraints.family import as_whole, label_names
+from semprola.constraints.tag_counts import count_machine, counts_in
 from semprola.constraints.tag_machines import TagMachine
-from semprola.constraints.tag_patterns import as_pattern, as_written
-from semprola.errors import LabelError, ParseError
-from semprola.logic import Formula
+from semprola.constraints.tag_patterns import pattern_machine
+from semprola.errors import LabelError
+from semprola.logic import And, Formula
 from semprola.logic.messages import brief
 from semprola.logic.rewrite import unstated
+from semprola.logic.rules import conjuncts
 
 _NONE = -1
 """Stands for the tag before the first and after the last position."""
@@ -44,8 +46,9 @@ def tag_machine(rules: Any, tags: Sequence[str]) -> TagMachine:
     """The smallest deterministic automaton of the rules.
 
     Args:
-        rules: None for no rules; a regular expression over tag names, as text; a DFA or NFA of automata-lib, or an
-            object with its attributes; a formula over neighbouring tags; an existing `TagMachine`; or a list of these,
+        rules: None for no rules; a regular expression over tag names, as text, see
+            :func:`semprola.constraints.tag_patterns.pattern_machine`; a DFA or NFA of automata-lib, or an object with
+            its attributes; a formula over neighbouring tags or counts; an existing `TagMachine`; or a list of these,
             all of which must hold.
         tags: the names of the tags.
 
@@ -78,13 +81,7 @@ def _machine(rules: Any, tags: Sequence[str]) -> TagMachine:
             raise LabelError(f"the automaton reads {rules.num_tags} tags, but there are {len(tags)}")
         return rules
     if isinstance(rules, str):
-        pattern, symbols = as_pattern(rules, tags)
-        try:
-            words = regex(pattern, length=1, alphabet=symbols)
-        except ParseError as error:
-            reason = as_written(str(error).rpartition(": ")[2], symbols, tags)
-            raise ParseError(f"rules: {brief(rules)} is not a regular expression: {reason}") from None
-        return TagMachine.determinized(words.table, words.start, words.final)
+        return pattern_machine(rules, tags)
     if isinstance(rules, Formula):
         return _of_formula(rules, tags)
     if hasattr(rules, "transitions"):
@@ -107,6 +104,18 @@ def _of_automaton(machine: Any, tags: Sequence[str]) -> TagMachine:
 
 
 def _of_formula(formula: Formula, tags: Sequence[str]) -> TagMachine:
+    """The automaton of rules about counts over the whole sequence, and of all other rules, at every position."""
+    machine, local = TagMachine.free(len(tags)), []
+    for rule in conjuncts(formula):
+        counts = counts_in(rule, tags)
+        if counts:
+            machine = (machine & count_machine(rule, counts, tags)).reduced()
+        else:
+            local.append(rule)
+    return machine & _at_every_position(And(local), tags) if local else machine
+
+
+def _at_every_position(formula: Formula, tags: Sequence[str]) -> TagMachine:
     """The automaton of a formula that must hold at every position, for its tag and those before and after it.
 
     If the formula mentions the next tag, a position is checked when that tag is read, or at the end. A state holds what

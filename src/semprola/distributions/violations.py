@@ -13,6 +13,7 @@ from torch import Tensor
 from semprola._names import is_absent, is_named, named_rows, row_names
 from semprola.circuit import Circuit
 from semprola.compiler import compile
+from semprola.compiler.sources import as_constraint
 from semprola.distributions.conflicts import (
     SECONDS,
     Rows,
@@ -23,7 +24,8 @@ from semprola.distributions.conflicts import (
     rules_against,
 )
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
-from semprola.logic import And, Formula, Leaf, parse
+from semprola.logic import And, Formula, Leaf
+from semprola.logic.places import located, places_of
 from semprola.logic.rules import conjuncts
 
 _Found = tuple[int, str, dict[str, int]]
@@ -37,9 +39,9 @@ class Violation:
     Attributes:
         row: the position of the row in y, from 0; a tuple if y has more than two dimensions. If y is a pandas data
             frame, the row's label in the frame's index.
-        rule: the rule as the user wrote it, or the name of a family; several rules joined by ``&`` if only together
-            they leave no completion of the row; for a circuit whose formula is unknown, the values that cannot hold
-            together.
+        rule: the rule as the user wrote it, with the file and line that it was read from, or the name of a family;
+            several rules joined by ``&`` if only together they leave no completion of the row; for a circuit whose
+            formula is unknown, the values that cannot hold together.
         values: the observed values of the labels of this row that break the rule.
     """
 
@@ -70,7 +72,8 @@ def violations(
     completion obeys that rule. If it breaks no single rule, its entry has the rules that together leave no completion.
 
     Args:
-        constraint: a formula, its text, a family, a compiled circuit, or a layer or distribution over one.
+        constraint: a formula, its text, a family, a compiled circuit, the path of a file, or a layer or distribution
+            over one. Rules of a file are followed by its name and the line.
         y: 0, 1, and NaN where not observed [*batch, labels], as a tensor, an array, or by name.
         labels: names of the columns of y; by default the circuit's labels, or all variables of the formula that are
             not inputs. Columns that the constraint does not mention are ignored.
@@ -84,7 +87,7 @@ def violations(
 
     Example:
         >>> import torch
-        >>> rules = parse("(cat -> animal) & (dog -> animal)")
+        >>> rules = "(cat -> animal) & (dog -> animal)"
         >>> for violation in violations(rules, torch.tensor([[1, 1, 0], [1, 0, 1]])):
         ...     print(violation)
         row 1: cat -> animal (cat=1, animal=0)
@@ -95,10 +98,7 @@ def violations(
         row 1: (cat -> pet) & (pet -> animal) (cat=1, animal=0)
     """
     constraint = getattr(constraint, "circuit", constraint)
-    if isinstance(constraint, str):
-        constraint = parse(constraint)
-    if not isinstance(constraint, Formula | Circuit):
-        raise TypeError(f"a constraint is a formula, its text or a circuit, not {type(constraint).__name__}")
+    constraint = as_constraint(constraint)
     own, inputs = _variables(constraint, labels, given)
     rows, batch = _table(y, own, inputs, given)
     names = [*own, *inputs]
@@ -122,11 +122,12 @@ def _of_formula(formula: Formula, rows: Rows, names: Sequence[str], circuit: Cir
     else:
         bad = np.flatnonzero(impossible_for(formula, rows))
     found: list[_Found] = []
+    places = places_of(formula)
     for rule in conjuncts(formula) if len(bad) else ():
         part = rows[bad][:, [position[name] for name in rule.labels()]]
         broken = np.flatnonzero(_breaks(rule, part))
         shown = _reasons(rule, part[broken]) if len(broken) else []
-        found += [(int(bad[i]), str(rule), values) for i, values in zip(broken, shown, strict=True)]
+        found += [(int(bad[i]), located(rule, places), values) for i, values in zip(broken, shown, strict=True)]
     rest = np.setdiff1d(bad, [row for row, _, _ in found])
     found += _together_broken(formula, rows, rest, circuit) if len(rest) else []
     return sorted(found, key=lambda item: item[0])

@@ -9,14 +9,11 @@ from typing import TypeAlias
 import numpy as np
 
 from semprola.errors import LabelError
-from semprola.logic.formula import FALSE, TRUE, Formula, Kind, Operand, as_formula, intern_node
+from semprola.logic.formula import FALSE, MAX_BOUND, TRUE, Formula, Kind, Operand, as_formula, intern_node
 from semprola.logic.messages import brief
 
 # What a counting constraint counts; a string is the name of an atom.
 Counted: TypeAlias = Operand | str
-
-# Larger bounds are refused: no list is that long, and there is no limit to how long their text could be.
-MAX_BOUND = 10**18
 
 
 def Bool(name: str) -> Formula:
@@ -150,8 +147,7 @@ def at_least(k: int, xs: Iterable[Counted]) -> Formula:
         >>> at_least(2, Bools("a b c")).evaluate({"a": 0, "b": 1, "c": 0})
         False
     """
-    bound, args = _bound("at_least", k), _counted("at_least", xs)
-    return intern_node(Kind.CARDINALITY, args, bounds=(bound, len(args)))
+    return intern_node(Kind.CARDINALITY, _counted("at_least", xs), bounds=(_bound("at_least", k), MAX_BOUND))
 
 
 def count(lo: int, hi: int, xs: Iterable[Counted]) -> Formula:

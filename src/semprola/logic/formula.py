@@ -32,11 +32,18 @@ class Kind(enum.IntEnum):
     CUSTOM = 10
 
 
+ASSOCIATIVE = frozenset({Kind.AND, Kind.OR, Kind.XOR})
+_WIDEST = 1024
+# Bounds of counts are smaller: no list is that long, and there is no limit to how long their text could be. As the
+# upper bound of a count, it says that there is none.
+MAX_BOUND = 10**18
+
+
 class Formula:
     """A propositional formula; made by ``Bool``, ``parse``, the operators ``~ & | ^ >>`` and their named forms.
 
     The structure is kept as written: nothing is simplified until ``simplify`` is called. ``==`` is structural
-    equality, not logical equivalence.
+    equality, not logical equivalence: formulas with the same text are equal, however they were built.
 
     Example:
         >>> from semprola.logic import Bools
@@ -90,7 +97,13 @@ class Formula:
         """``(lo, hi)`` of a cardinality node: lo <= number of true operands <= hi."""
         if self._kind is not Kind.CARDINALITY:
             raise AttributeError(f"only a cardinality formula has bounds; this one is of kind {self._kind.name}")
-        return self._bounds
+        lo, hi = self._bounds
+        return lo, (len(self._args) if hi == MAX_BOUND else hi)
+
+    @property
+    def is_at_least(self) -> bool:
+        """Whether this is a cardinality node without an upper bound."""
+        return self._kind is Kind.CARDINALITY and self._bounds[1] == MAX_BOUND
 
     @property
     def group(self) -> tuple[str, ...]:
@@ -330,6 +343,8 @@ def intern_node(
     Returns:
         The shared node.
     """
+    if kind in ASSOCIATIVE:
+        args = _grouped(kind, args)
     key = (kind, args, name, bounds, group)
     with _lock:
         node = _interned.get(key)
@@ -343,6 +358,25 @@ def intern_node(
             node._labels = None
             _interned[key] = node
         return node
+
+
+def _grouped(kind: Kind, args: tuple[Formula, ...]) -> tuple[Formula, ...]:
+    """The operands of an associative node, grouped in the same way however it was built.
+
+    ``And(And(a, b), c)`` and ``And(a, b, c)`` are the same node. An operand on the left is merged as long as there are
+    at most `_WIDEST` operands; more are grouped from the left. A chain of n connectives thus takes time linear in n.
+    """
+    first = args[0]
+    if first._kind is kind and len(first._args) < _WIDEST:
+        args = first._args + args[1:]
+    if len(args) <= _WIDEST:
+        return args
+    group = intern_node(kind, args[:_WIDEST])
+    place = _WIDEST
+    while len(args) - place > _WIDEST - 1:
+        group = intern_node(kind, (group, *args[place : place + _WIDEST - 1]))
+        place += _WIDEST - 1
+    return (group, *args[place:])
 
 
 def as_formula(value: object) -> Formula | None:

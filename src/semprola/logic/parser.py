@@ -8,10 +8,20 @@ from typing import NamedTuple, NoReturn
 
 from semprola.errors import ParseError
 from semprola.logic import connectives
-from semprola.logic.connectives import Bool
+from semprola.logic.connectives import And, Bool
 from semprola.logic.formula import FALSE, TRUE, Formula, Kind, intern_node
 from semprola.logic.messages import brief
-from semprola.logic.syntax import CONNECTIVES, CONSTANTS, FUNCTIONS, NEGATIONS, PRECEDENCE, UNESCAPES, name_end
+from semprola.logic.syntax import (
+    CONNECTIVES,
+    CONSTANTS,
+    FUNCTIONS,
+    NEGATIONS,
+    PRECEDENCE,
+    UNESCAPES,
+    is_file_name,
+    name_end,
+    quote,
+)
 
 
 def parse(text: str) -> Formula:
@@ -23,8 +33,11 @@ def parse(text: str) -> Formula:
     letters and digits of any script, ``_``, ``.`` and ``:``; other labels need quotes, as in ``"01/01/03"``. ``#``
     starts a comment.
 
+    Each line is a rule, and all rules must hold. A rule may have a name, as in ``cats: cat -> animal``. It continues on
+    the next line inside parentheses, and before and after an operator. Files of rules are read by ``sp.rules.read``.
+
     Args:
-        text: the formula, on one line or several.
+        text: the formula, or one rule per line.
 
     Raises:
         ParseError: the text is not a formula; the message shows where.
@@ -40,6 +53,34 @@ def parse(text: str) -> Formula:
     """
     if not isinstance(text, str):
         raise TypeError(f"parse: expected a string, got {brief(text)}")
+    if is_file_name(text):
+        word = text.strip()
+        message = f"this looks like a file: read it with sp.rules.read; a label of this name is written {quote(word)}"
+        raise _error(text, text.index(word), message)
+    rules = parse_lines(text)
+    if not rules:
+        raise _error(text, 0, "expected a formula, found the end of the text")
+    return And([rule.formula for rule in rules])
+
+
+class Rule(NamedTuple):
+    """A rule of a text: the formula, its name (empty if it has none) and its first line, counted from 1."""
+
+    formula: Formula
+    name: str
+    line: int
+
+
+def parse_lines(text: str) -> list[Rule]:
+    """The rules of a text, one per line, see :func:`parse`; none if there are only comments.
+
+    Raises:
+        ParseError: the text is not a list of rules.
+
+    Example:
+        >>> parse_lines("cats: cat -> animal\\n# a comment\\ndog -> animal")
+        [Rule(formula=cat -> animal, name='cats', line=1), Rule(formula=dog -> animal, name='', line=3)]
+    """
     return _Parser(text).run()
 
 
@@ -47,6 +88,7 @@ class _Token(NamedTuple):
     type: str  # "name", "quoted", "end", or "symbol"; a keyword is a symbol
     text: str
     position: int
+    first: bool = False  # whether it is the first of its line
 
 
 class _Open(NamedTuple):
@@ -69,18 +111,52 @@ class _Parser:
         self.index = 0
         self.operands: list[Formula] = []
         self.stack: list[_Open] = []
+        self.rules: list[Rule] = []
+        self.line, self.counted = 1, 0
 
-    def run(self) -> Formula:
+    def run(self) -> list[Rule]:
+        while self.tokens[self.index].type != "end":
+            self._read_rule()
+        return self.rules
+
+    def _read_rule(self) -> None:
+        """Read up to the end of a line after which the rule does not continue."""
+        first = self.tokens[self.index]
+        self.line += self.text.count("\n", self.counted, first.position)
+        self.counted = first.position
+        name = self._read_name()
         wants_operand = True
         while True:
             token = self.tokens[self.index]
+            if not wants_operand and (token.type == "end" or self._begins_rule(token)):
+                self.rules.append(Rule(self._finish(), name, self.line))
+                return
             self.index += 1
-            if wants_operand:
-                wants_operand = self._read_operand(token)
-            elif token.type == "end":
-                return self._finish()
-            else:
-                wants_operand = self._read_operator(token)
+            wants_operand = self._read_operand(token) if wants_operand else self._read_operator(token)
+
+    def _read_name(self) -> str:
+        """The name of a rule, as in ``name: rule`` or ``"a longer name": rule``; empty if it has none."""
+        token = self.tokens[self.index]
+        after = self.tokens[self.index + 1] if token.type != "end" else token
+        if token.type == "quoted" and after.text == ":" and after.type == "symbol":
+            self.index += 2
+            return token.text
+        # a label may end in a colon too, but then an operator, not a formula, follows
+        if token.type == "name" and token.text.endswith(":") and self._begins_formula(after) and not after.first:
+            self.index += 1
+            return token.text.rstrip(":")
+        return ""
+
+    def _begins_formula(self, token: _Token) -> bool:
+        if token.type == "symbol":
+            return token.text in ("(", *NEGATIONS, *CONSTANTS)
+        return token.type != "end"
+
+    def _begins_rule(self, token: _Token) -> bool:
+        """Whether a token after a complete formula is the beginning of the next rule, on a line of its own."""
+        if not token.first or not self._begins_formula(token):
+            return False
+        return all(opened.precedence for opened in self.stack)
 
     def _read_operand(self, token: _Token) -> bool:
         """Read one token where a formula must begin; return whether one must still begin."""
@@ -88,7 +164,8 @@ class _Parser:
             self.operands.append(Bool(token.text))
             return False
         if token.type == "name":
-            if self.tokens[self.index].text == "(" and self.tokens[self.index].type == "symbol":
+            after = self.tokens[self.index]
+            if after.text == "(" and after.type == "symbol" and (token.text in FUNCTIONS or not after.first):
                 return self._open_function(token)
             self.operands.append(Bool(token.text))
             return False
@@ -125,9 +202,6 @@ class _Parser:
         if token.type == "name" and token.text.lower() in (*NEGATIONS, *CONNECTIVES):
             hint = " (keywords are written in lower case)"
         inside = any(not opened.precedence for opened in self.stack)
-        _, newline, before = self.text[: token.position].rpartition("\n")
-        if newline and not before.strip() and not inside:
-            hint = "; join rules on separate lines with '&'"
         self._fail("expected an operator" + (" or ')'" if inside else ""), token, hint)
 
     def _open_function(self, name: _Token) -> bool:
@@ -194,7 +268,7 @@ class _Parser:
         self._reduce(1)
         if self.stack:
             raise _error(self.text, self.stack[-1].position, "this '(' is never closed")
-        return self.operands[0]
+        return self.operands.pop()
 
     def _fail(self, message: str, token: _Token, hint: str = "", found: bool = True) -> NoReturn:
         if found:
@@ -204,7 +278,7 @@ class _Parser:
 
 
 _SPACE = re.compile(r"(?:\s|#[^\n]*)*")
-_SYMBOL = re.compile(r"<->|<=>|->|=>|&&|\|\||[!~&|^(),]")
+_SYMBOL = re.compile(r"<->|<=>|->|=>|&&|\|\||[!~&|^(),]|(?<=[\"']):(?=\s)")
 _QUOTED = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"' + r"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'")
 _ESCAPE = re.compile(r"\\(.)")
 _KEYWORDS = frozenset({word for word in (*NEGATIONS, *CONNECTIVES, *CONSTANTS) if word.isalpha()})
@@ -231,8 +305,9 @@ def _tokens(text: str) -> list[_Token]:
             # An error about something missing points right behind the last token, not behind comments and blank lines.
             tokens.append(_Token("end", "", end if tokens else 0))
             return tokens
+        first = not tokens or text.find("\n", end, position) >= 0
         token, end = _token_at(text, position)
-        tokens.append(token)
+        tokens.append(token._replace(first=first))
 
 
 def _token_at(text: str, position: int) -> tuple[_Token, int]:

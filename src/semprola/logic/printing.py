@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from semprola.logic.formula import Formula, Kind
+from semprola.logic.formula import MAX_BOUND, Formula, Kind
 from semprola.logic.syntax import ATOM_PRECEDENCE, PRECEDENCE, SYMBOL, quote
 
 REPR_CHARACTERS = 2_000
@@ -74,7 +74,7 @@ def _counting_head(node: Formula) -> list[str]:
         return [f"exactly({lo}"]
     if lo == 0:
         return [f"at_most({hi}"]
-    if hi == len(node._args):
+    if hi == MAX_BOUND:
         return [f"at_least({lo}"]
     return [f"count({lo}, {hi}"]
 

@@ -7,7 +7,7 @@ from functools import reduce
 
 from semprola.errors import PropertyError
 from semprola.logic.connectives import And, Bool, Or, one_hot
-from semprola.logic.formula import FALSE, TRUE, Formula, Kind, Operand, as_formula, intern_node
+from semprola.logic.formula import FALSE, MAX_BOUND, TRUE, Formula, Kind, Operand, as_formula, intern_node
 from semprola.logic.leaf import Leaf
 from semprola.logic.messages import brief
 
@@ -95,7 +95,7 @@ def _nnf_pair(node: Formula, pairs: list[_Pair]) -> _Pair:
         differ, agree = _xor_pair(*pairs)
         return agree, differ
     if kind is Kind.CARDINALITY:
-        return _count_pair(tuple([yes for yes, _ in pairs]), node.bounds)
+        return _count_pair(tuple([yes for yes, _ in pairs]), node._bounds)
     return node, ~node
 
 
@@ -111,7 +111,7 @@ def _count_pair(args: tuple[Formula, ...], bounds: tuple[int, int]) -> _Pair:
     if lo > 0:
         outside.append(intern_node(Kind.CARDINALITY, args, bounds=(0, lo - 1)))
     if hi < len(args):
-        outside.append(intern_node(Kind.CARDINALITY, args, bounds=(hi + 1, len(args))))
+        outside.append(intern_node(Kind.CARDINALITY, args, bounds=(hi + 1, MAX_BOUND)))
     return intern_node(Kind.CARDINALITY, args, bounds=bounds), Or(outside)
 
 

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable
 
-from semprola.logic.connectives import And, Or, Xor
-from semprola.logic.formula import FALSE, TRUE, Formula, Kind, intern_node
+from semprola.logic.connectives import And, Or, Xor, at_least, count
+from semprola.logic.formula import ASSOCIATIVE, FALSE, TRUE, Formula, Kind, intern_node
 
 # A round can uncover work for the next (a collapsed disjunction leaves a nested conjunction). Two or three rounds
 # settle ordinary formulas; the cap keeps contrived ones linear.
 _MAX_ROUNDS = 8
 _CHECK_EVERY = 4096
-
-_ASSOCIATIVE = frozenset({Kind.AND, Kind.OR, Kind.XOR})
 
 
 def simplify(formula: Formula, check: Callable[[], None] | None = None) -> Formula:
@@ -49,14 +47,14 @@ def _absorbed(nodes: list[Formula]) -> set[Formula]:
     return {
         arg
         for node in nodes
-        if node.kind in _ASSOCIATIVE
+        if node.kind in ASSOCIATIVE
         for arg in node.args
         if arg.kind is node.kind and uses[arg] == 1
     }
 
 
 def _operands(node: Formula, absorbed: set[Formula]) -> Iterable[Formula]:
-    if node.kind not in _ASSOCIATIVE:
+    if node.kind not in ASSOCIATIVE:
         return node.args
     flat: list[Formula] = []
     pending = list(reversed(node.args))
@@ -107,6 +105,10 @@ def _fold_lattice(args: Iterable[Formula], unit: Formula, zero: Formula) -> Form
         kept[arg] = None
         if arg.kind is Kind.NOT:
             denied.add(arg.args[0])
+    kind = Kind.AND if unit is TRUE else Kind.OR
+    # in a & b & ~(a & b), the operands of what is denied are among the others
+    if any(whole.kind is kind and all(part in kept for part in whole.args) for whole in denied):
+        return zero
     return And(kept) if unit is TRUE else Or(kept)
 
 
@@ -171,7 +173,7 @@ def _fold_count(args: list[Formula], lo: int, hi: int) -> Formula:
         return _fold_lattice(open_args, unit=FALSE, zero=TRUE)
     if lo == 0 and hi == len(open_args) - 1:
         return _fold_lattice([_negation(arg) for arg in open_args], unit=FALSE, zero=TRUE)
-    return intern_node(Kind.CARDINALITY, tuple(open_args), bounds=(lo, hi))
+    return at_least(lo, open_args) if hi == len(open_args) else count(lo, hi, open_args)
 
 
 def _drop_settled(args: list[Formula]) -> tuple[list[Formula], int]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from pathlib import PurePath
 
 from semprola.logic.formula import Kind
 
@@ -27,6 +28,14 @@ CONSTANTS = {"true": Kind.TRUE, "True": Kind.TRUE, "false": Kind.FALSE, "False":
 # How many numbers precede the formulas of each counting function.
 FUNCTIONS = {"exactly": 1, "at_most": 1, "at_least": 1, "one_hot": 0, "count": 2}
 
+# Endings of names that only files have.
+TEXT_FILES = (".txt", ".formula", ".rules")
+CLAUSE_FILES = (".cnf", ".dimacs", ".wcnf")
+CIRCUIT_FILES = (".sp", ".nnf", ".sdd")
+PACKED_FILES = (".gz", ".xz", ".bz2")
+
+_LONGEST_PATH = 4096
+_IN_FORMULAS = frozenset("&|!<>=^()#\"'")
 _RESERVED = frozenset({"not", "and", "or", "xor", "iff", *CONSTANTS, *FUNCTIONS})
 _NAME_START = re.compile(r"\w")
 _NAME_REST = re.compile(r"[\w.:]*")
@@ -53,12 +62,42 @@ def quote(name: str) -> str:
     """Return a label as the parser reads it: bare if possible, otherwise in double quotes.
 
     Example:
-        >>> print(quote("cat"), quote("01/01/03"), quote("true"))
-        cat "01/01/03" "true"
+        >>> print(quote("cat"), quote("01/01/03"), quote("true"), quote("rules.txt"))
+        cat "01/01/03" "true" "rules.txt"
     """
-    if name not in _RESERVED and name_end(name, 0) == len(name):
+    if name not in _RESERVED and name_end(name, 0) == len(name) and not is_file_name(name):
         return name
     return '"' + "".join([_ESCAPES.get(character, character) for character in name]) + '"'
+
+
+def file_kind(name: str) -> str:
+    """The ending of a file's name in lower case, without that of a compressed file.
+
+    Example:
+        >>> file_kind("a.CNF.gz")
+        '.cnf'
+    """
+    endings = [ending.lower() for ending in PurePath(name).suffixes]
+    return next((ending for ending in reversed(endings) if ending not in PACKED_FILES), "")
+
+
+def is_file_name(text: str) -> bool:
+    """Whether a text looks like the name of a file, not like a formula.
+
+    It does if it is one word without operators, parentheses and quotes that contains ``/`` or ``\\``, or ends like a
+    file with rules or a circuit, such as ``.txt``. A label of such a name is written in quotes or parentheses.
+
+    Example:
+        >>> is_file_name("rules.txt"), is_file_name("data/animals"), is_file_name("v1.2"), is_file_name("a -> b.txt")
+        (True, True, False, False)
+    """
+    word = text.strip()
+    if not {".", "/", "\\"}.intersection(word) or len(word) > _LONGEST_PATH or len(word.split()) != 1:
+        return False
+    home, negated = word.startswith("~/"), word.startswith("~")
+    if (negated and not home) or _IN_FORMULAS.intersection(word):
+        return False
+    return "/" in word or "\\" in word or file_kind(word) in (*TEXT_FILES, *CLAUSE_FILES, *CIRCUIT_FILES)
 
 
 def _match_end(text: str, start: int) -> int:

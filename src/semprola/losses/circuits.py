@@ -7,9 +7,9 @@ from typing import Any
 from torch import Tensor, nn
 
 from semprola.circuit import Circuit
+from semprola.compiler.sources import Source
 from semprola.distributions import ProductDistribution
 from semprola.engine import CircuitPlans
-from semprola.logic import Formula
 from semprola.nn.base import as_circuit
 from semprola.nn.constraint import check_logits
 
@@ -19,7 +19,7 @@ _REDUCTIONS = ("mean", "sum", "none")
 class _CircuitLoss(nn.Module):
     """A loss of independent labels' logits with respect to a compiled constraint."""
 
-    def __init__(self, constraint: Circuit | Formula | str, reduction: str = "mean") -> None:
+    def __init__(self, constraint: Source, reduction: str = "mean") -> None:
         super().__init__()
         if reduction not in _REDUCTIONS:
             raise ValueError(f"reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
@@ -56,7 +56,7 @@ class SemanticLoss(_CircuitLoss):
     """Semantic loss (Xu et al., 2018): -log of the probability that independent labels satisfy the constraint.
 
     Args:
-        constraint: a formula, its text, a family, or a compiled circuit.
+        constraint: a formula, its text, a family, a compiled circuit, or the path of a file.
         reduction: "mean", "sum" or "none" over the batch.
 
     Example:
@@ -76,7 +76,7 @@ class NeSyEntropy(_CircuitLoss):
     It is added to :class:`SemanticLoss` to make predictions decide between the models.
 
     Args:
-        constraint: a formula, its text, a family, or a compiled circuit.
+        constraint: a formula, its text, a family, a compiled circuit, or the path of a file.
         reduction: "mean", "sum" or "none" over the batch.
 
     Example:

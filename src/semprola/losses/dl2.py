@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import reduce
 
@@ -10,9 +11,10 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semprola.compiler.reading import FamilyReader
+from semprola.compiler.sources import formula_of
 from semprola.distributions.arguments import check_finite
 from semprola.errors import LabelError
-from semprola.logic import Formula, parse
+from semprola.logic import Formula
 from semprola.logic.label_names import checked_names
 from semprola.logic.reading import read
 from semprola.nn.constraint import check_logits
@@ -41,7 +43,7 @@ class DL2(nn.Module):
     losses: ``a & a`` costs twice as much as ``a`` in "dl2". :class:`SemanticLoss` depends only on the meaning.
 
     Args:
-        constraint: a formula or its text. Families in it are expanded through their circuits.
+        constraint: a formula, its text or the path of a file. Families in it are expanded through their circuits.
         labels: the columns of the logits; by default ``constraint.labels()``.
         logic: "dl2", "product", "godel" or "lukasiewicz".
         reduction: "mean", "sum" or "none" over the batch.
@@ -61,18 +63,14 @@ class DL2(nn.Module):
 
     def __init__(
         self,
-        constraint: Formula | str,
+        constraint: Formula | str | os.PathLike[str],
         *,
         labels: Sequence[str] | None = None,
         logic: str = "dl2",
         reduction: str = "mean",
     ) -> None:
         super().__init__()
-        formula = parse(constraint) if isinstance(constraint, str) else constraint
-        if not isinstance(formula, Formula):
-            raise TypeError(
-                f"DL2 depends on how a formula is written, so it needs a formula, not {type(formula).__name__}"
-            )
+        formula = formula_of(constraint, "DL2 depends on how a formula is written, so it")
         if logic not in _LOGICS:
             raise ValueError(f"logic must be one of {', '.join(map(repr, _LOGICS))}, not {logic!r}")
         if reduction not in _REDUCTIONS:

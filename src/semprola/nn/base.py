@@ -10,9 +10,9 @@ from torch import Tensor, nn
 
 from semprola.circuit import Circuit
 from semprola.compiler import compile
+from semprola.compiler.sources import Source
 from semprola.engine import CircuitPlans
 from semprola.errors import FormatError, LabelError, PropertyError
-from semprola.logic import Formula
 from semprola.nn.gate import (
     Gate,
     hidden_sizes,
@@ -235,11 +235,11 @@ class ConstrainedLayer(nn.Module):
         last.bias[: values.numel()] = values.reshape(-1)
 
 
-def as_circuit(constraint: Circuit | Formula | str, labels: Iterable[str] | None = None) -> Circuit:
+def as_circuit(constraint: Source, labels: Iterable[str] | None = None) -> Circuit:
     """The circuit of a constraint, compiled if necessary and checked for use in a layer.
 
     Args:
-        constraint: a formula, its text, a family, or a compiled circuit.
+        constraint: a formula, its text, a family, a compiled circuit, or the path of a file.
         labels: the column order of y; by default the constraint's own.
 
     Raises:

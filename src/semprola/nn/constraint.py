@@ -11,18 +11,19 @@ from torch import Tensor, nn
 from semprola._names import is_named
 from semprola.circuit import Circuit
 from semprola.compiler import compile
+from semprola.compiler.sources import Source, as_constraint
 from semprola.distributions import ProductDistribution
 from semprola.distributions.cached import plans_of
 from semprola.engine import CircuitPlans
 from semprola.errors import FormatError, LabelError
-from semprola.logic import Formula, parse
+from semprola.logic import Formula
 from semprola.logic.label_names import checked_names
 from semprola.nn.base import as_circuit
 
 
 def constrain(
     logits: Tensor,
-    constraint: Circuit | Formula | str,
+    constraint: Source,
     given: Any = None,
     *,
     labels: Iterable[str] | None = None,
@@ -34,7 +35,7 @@ def constrain(
 
     Args:
         logits: log-odds of the labels [*batch, labels], before any sigmoid.
-        constraint: a formula, its text, a family, or a compiled circuit.
+        constraint: a formula, its text, a family, a compiled circuit, or the path of a file.
         given: values of the input variables [*batch, given], or by name. If the constraint is a formula, the variables
             that `given` names are its inputs.
         labels: names of the columns of the logits; by default all variables of the constraint that are not inputs, in
@@ -59,7 +60,7 @@ class ConstraintLayer(nn.Module):
     """A last layer without parameters, for a network that already returns one logit per label.
 
     Args:
-        constraint: a formula, its text, a family, or a compiled circuit.
+        constraint: a formula, its text, a family, a compiled circuit, or the path of a file.
         labels: names of the columns of the logits; see :func:`constrain`.
         given: names of the input variables, if any.
 
@@ -75,7 +76,7 @@ class ConstraintLayer(nn.Module):
 
     def __init__(
         self,
-        constraint: Circuit | Formula | str,
+        constraint: Source,
         *,
         labels: Iterable[str] | None = None,
         given: Iterable[str] = (),
@@ -130,11 +131,8 @@ def check_logits(logits: Any, labels: Sequence[str]) -> None:
         raise LabelError(f"logits must be [*batch, {count}], one column for each of {names}; not {tuple(logits.shape)}")
 
 
-def _compiled(constraint: Circuit | Formula | str, labels: Iterable[str] | None, given: Any) -> Circuit:
-    if isinstance(constraint, Circuit) and labels is None:
-        return as_circuit(constraint)
-    if isinstance(constraint, str):
-        constraint = parse(constraint)
+def _compiled(constraint: Source, labels: Iterable[str] | None, given: Any) -> Circuit:
+    constraint = as_constraint(constraint)
     if isinstance(constraint, Formula) and given is not None and is_named(given):
         mentioned = set(constraint.labels())
         return as_circuit(

@@ -8,11 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from semprola.circuit import Circuit
+from semprola.compiler.sources import Source
 from semprola.distributions import ConstrainedDistribution, EncodedStates, MixtureDistribution, SPLDistribution
 from semprola.distributions.ensembles import beside_known_states
 from semprola.engine import CircuitPlans, logits_of
-from semprola.logic import Formula
 from semprola.nn.base import ConstrainedLayer, GateLike, as_circuit, one_name
 from semprola.nn.gate import positive, split_columns
 from semprola.nn.known import KnownTable
@@ -32,7 +31,7 @@ class SPL(ConstrainedLayer):
 
     Args:
         in_features: width of the features z.
-        constraint: a formula, its text, a family, or a compiled circuit.
+        constraint: a formula, its text, a family, a compiled circuit, or the path of a file.
         components: number of circuits, each with its own parameters, in one input-dependent mixture; m of the paper, 1
             by default. The paper's name ``replicas`` is accepted too.
         units: number of copies of each sum, over the cross product of its inputs (Algorithm 1); k of the paper.
@@ -64,7 +63,7 @@ class SPL(ConstrainedLayer):
     def __init__(
         self,
         in_features: int,
-        constraint: Circuit | Formula | str,
+        constraint: Source,
         *,
         components: int | None = None,
         units: int = 1,
@@ -137,7 +136,7 @@ class ProductSPL(ConstrainedLayer):
 
     Args:
         in_features: width of the features z.
-        constraint: a formula, its text, a family, or a compiled circuit.
+        constraint: a formula, its text, a family, a compiled circuit, or the path of a file.
         components: number of components of q, 1 by default; the name ``mixtures`` is accepted too.
         units: number of hidden states for "hmm" and "vtree", 2 by default; a factorised q has none. A circuit without
             the structure that these need is rebuilt by PySDD (``layer.circuit.info["restructured"]`` says so); compile
@@ -164,7 +163,7 @@ class ProductSPL(ConstrainedLayer):
     def __init__(
         self,
         in_features: int,
-        constraint: Circuit | Formula | str,
+        constraint: Source,
         *,
         components: int | None = None,
         units: int | None = None,

@@ -30,10 +30,12 @@ class SequenceSPL(nn.Module):
     Args:
         tags: names of the tags, or their number.
         rules: None; a regular expression over tag names, such as ``"(B-PER I-PER* | O)*"``, that whole sequences must
-            match (needs the extra ``automata``); a DFA or NFA of automata-lib that reads tags; a formula over
-            neighbouring tags that must hold at every position; or a list of these, all of which must hold. In a
-            formula, ``"I-PER"`` (or ``"tag=I-PER"``) means that the position has this tag; ``"prev=B-PER"`` and
-            ``"next=O"`` refer to its neighbours (false if there is none); ``first`` and ``last`` hold at the ends.
+            match; a DFA or NFA of automata-lib that reads tags; a formula over neighbouring tags that must hold at
+            every position; or a list of these, all of which must hold. In a formula, ``"I-PER"`` (or ``"tag=I-PER"``)
+            means that the position has this tag; ``"prev=B-PER"`` and ``"next=O"`` refer to its neighbours (false if
+            there is none); ``first`` and ``last`` hold at the ends. A count of tags, such as ``sp.at_most(2,
+            ["B-PER"])``, is over the whole sequence. A regular expression can also have ``&`` (which binds more
+            tightly than ``|``) and ``!( … )``: ``"!(.* B-LOC .* B-PER .*)"`` allows no B-PER after a B-LOC.
         transitions: whether to learn scores of neighbouring, first and last tags. Without them, only the logits and the
             rules matter.
         device: where the parameters live.

@@ -17,7 +17,7 @@ from semprola.cli.features import Features
 from semprola.cli.frames import Frame, read_frame
 from semprola.errors import FormatError, ParseError
 from semprola.logic import And, Formula
-from semprola.logic.rules import parse_rules
+from semprola.logic.parser import parse_lines
 from semprola.playground.problems import RequestError
 from semprola.saving import load
 from semprola.saving.folders import read_metadata
@@ -158,7 +158,7 @@ def _rules(texts: Any, circuit: Circuit) -> tuple[Formula, ...]:
     if not isinstance(lines, list):
         return ()
     try:
-        rules = tuple(rule for line in lines for rule in parse_rules(str(line)))
+        rules = tuple(rule.formula for line in lines for rule in parse_lines(str(line)))
     except ParseError:  # the text of a family
         return ()
     return rules if all(set(rule.labels()) <= set(circuit.labels) for rule in rules) else ()

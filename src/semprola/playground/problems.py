@@ -11,7 +11,8 @@ import networkx as nx
 from semprola.constraints import ranking, simple_paths, sudoku
 from semprola.errors import LabelError, SemprolaError
 from semprola.logic import And, Formula
-from semprola.logic.rules import conjuncts, parse_rules
+from semprola.logic.parser import parse_lines
+from semprola.logic.rules import conjuncts
 from semprola.playground.limits import Limits
 
 SIZES = {"none": (0, 0), "grid": (2, 6), "ranking": (2, 7), "sudoku": (4, 4)}
@@ -92,7 +93,7 @@ def read_problem(problem: Problem, limits: Limits) -> Constraint:
         >>> [shown for _, shown in read.rules]
         ['cat -> animal', 'dog -> animal']
     """
-    rules = [(rule, str(rule)) for formula in parse_rules(problem.text) for rule in conjuncts(formula)]
+    rules = [(rule, str(rule)) for line in parse_lines(problem.text) for rule in conjuncts(line.formula)]
     family = _family(problem)
     if family is not None:
         rules = [(family, _TITLES[problem.structure].format(size=problem.size, last=_last(problem.size))), *rules]

@@ -11,7 +11,7 @@ from torch import nn
 from semprola.circuit import Circuit
 from semprola.errors import SemprolaError
 from semprola.logic import Formula, parse
-from semprola.training.rules import read_rules
+from semprola.rules.lists import read_rules
 
 
 def state_of(estimator: Any) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from semprola.circuit import Circuit
 from semprola.distributions import violations
 from semprola.errors import LabelError
 from semprola.logic import one_hot
-from semprola.training.rules import compile_rules, read_rules
+from semprola.rules.lists import compile_rules, read_rules
 from semprola.training.targets import label_table
 
 _NAMED = 3
