@@ -62,7 +62,7 @@ def violations(
 
     Args:
         constraint: a formula, its text, a family, a compiled circuit, the path of a file, or a layer or distribution
-            over one. Rules of a file are followed by its name and the line.
+            over one, also over sequences of tags. Rules of a file are followed by its name and the line.
         y: 0/1 [*batch, labels], as a tensor, an array, or by name.
         labels: names of the columns of y; by default the circuit's labels, or all variables of the formula that are
             not inputs. Columns that the constraint does not mention are ignored.
@@ -82,6 +82,11 @@ def violations(
         row 1: cat -> animal (cat=1, animal=0)
         row 1: dog -> animal (dog=1, animal=0)
     """
+    if callable(own := getattr(constraint, "violations", None)):  # sequences
+        if labels is not None or given is not None:
+            raise TypeError("violations of sequences take tags only, not labels or given inputs")
+        found_by_it: list[Violation] = own(y)
+        return found_by_it
     constraint = getattr(constraint, "circuit", constraint)
     constraint = as_constraint(constraint)
     own, inputs = _variables(constraint, labels, given)
