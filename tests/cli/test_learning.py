@@ -312,7 +312,7 @@ def test_rows_that_break_the_rules_can_be_left_out(run: Any) -> None:
     columns["cat"][4], columns["dog"][4] = 1, 1
     columns["cat"][7], columns["animal"][7], columns["dog"][7] = 1, 0, ""
     write_csv("some.csv", columns)
-    assert "some.csv:9: cat -> animal (cat=1, animal=0)" in train(run, "some.csv").stderr
+    assert "some.csv:9: cat -> animal [rules.txt:2] (cat=1, animal=0)" in train(run, "some.csv").stderr
     answer = train(run, "some.csv", "--skip-inconsistent", "--held-out", "0")
     assert answer.exit_code == 0, answer.output
     assert "left out: 2 of 100 rows break the rules: some.csv:6: " in answer.stderr
@@ -365,7 +365,8 @@ def test_rows_of_parquet_files_are_named(run: Any) -> None:
     columns["cat"][5] = None
     parquet.write_table(arrow.table(columns), "a.parquet")
     assert (
-        "1 of 30 rows break the rules: a.parquet, row 3: ~(cat & dog) (cat=1, dog=1)" in train(run, "a.parquet").stderr
+        "1 of 30 rows break the rules: a.parquet, row 3: ~(cat & dog) [rules.txt:4] (cat=1, dog=1)"
+        in train(run, "a.parquet").stderr
     )
     assert train(run, "a.parquet", "--skip-inconsistent", "--epochs", "1").exit_code == 0
     parquet.write_table(arrow.table({**columns, "weight": [None, *columns["weight"][1:]]}), "b.parquet")

@@ -353,3 +353,34 @@ class TestMixtureOf:
         p, q = sp.SPL(3, "a | b")(torch.zeros(2, 3)), sp.SPL(3, "a | ~b")(torch.zeros(2, 3))
         with pytest.raises(ValueError, match=f"^{message}"):
             make(p, q)
+
+
+@pytest.mark.parametrize("q", ["hmm", "vtree"])
+@pytest.mark.parametrize("rebuilt_first", [False, True])
+def test_a_rebuilt_circuit_is_the_same_constraint(q: str, rebuilt_first: bool) -> None:
+    """q="hmm" needs a variable order, so the layer rebuilds a circuit that has none."""
+    circuit = sp.compile("(a -> b) & (c -> d) & (a | c | e)", backend="topdown")
+    layers = [sp.SPL(3, circuit).double(), sp.ProductSPL(3, circuit, q=q, units=2).double()]
+    assert layers[0].circuit != layers[1].circuit
+    assert sp.violations(layers[1], torch.tensor([[1, 0, 0, 0, 0]]))[0].rule == "a -> b"
+    parts = [layer(torch.randn(2, 3, dtype=torch.float64)) for layer in layers][:: -1 if rebuilt_first else 1]
+    p = sp.mixture(parts, [0.3, 0.7])
+    y = oracle.all_states(5)[:, None].expand(-1, 2, -1)
+    probs = 0.3 * parts[0].log_prob(y).exp() + 0.7 * parts[1].log_prob(y).exp()
+    torch.testing.assert_close(p.log_prob(y).exp(), probs)
+    torch.testing.assert_close(p.mean, (probs[..., None] * y).sum(0))
+    torch.testing.assert_close(p.top_k(3)[1].exp(), probs.T.topk(3).values)
+    torch.testing.assert_close(p.entropy(), torch.special.entr(probs).sum(0))
+    given = probs * y[..., 0]
+    torch.testing.assert_close(p.condition({"a": 1}).mean, (given[..., None] * y).sum(0) / given.sum(0)[:, None])
+    torch.testing.assert_close(p.log_prob_of("a & e").exp(), (given * y[..., 4]).sum(0))
+    assert p.support.check(p.sample((20,))).all()
+
+
+def test_circuits_that_were_compiled_separately() -> None:
+    parts = [sp.SPL(3, sp.compile("a -> b", backend=name))(torch.zeros(2, 3)) for name in ("sdd", "topdown")]
+    if parts[0].circuit != parts[1].circuit:
+        with pytest.raises(
+            ValueError, match=r"same circuit: if the rules are the same, pass one sp\.compile\(\.\.\.\)"
+        ):
+            sp.mixture(parts)

@@ -347,3 +347,63 @@ def test_counts_and_patterns_by_enumeration(rules: Any, obeys: Any) -> None:
 
 def obeys_prev(y: tuple[int, ...]) -> bool:
     return all(tag != 1 or before == 0 for before, tag in zip((-1, *y), y, strict=False))
+
+
+OTHERS: dict[str, Any] = {
+    "count": sp.at_most(1, ["O"]),
+    "exactly": sp.exactly(1, ["I"]),
+    "pattern": "!(.* B .* O .*)",
+    "neighbours": sp.parse('I -> "prev=B"'),
+    "list": [sp.at_least(1, ["B"]), ".* O"],
+    "free": sp.TRUE,
+    "impossible": sp.FALSE,
+}
+
+
+@pytest.mark.parametrize("transitions", [True, False])
+@pytest.mark.parametrize("rules", RULES)
+@pytest.mark.parametrize("other", OTHERS)
+def test_log_prob_of_rules(rules: str, other: str, transitions: bool) -> None:
+    torch.manual_seed(0)
+    layer = make(rules, transitions)
+    logits = torch.randn(2, 4, 3, dtype=torch.float64, requires_grad=True)
+    lengths = torch.tensor([4, 3])
+    p = layer(logits, lengths)
+    found = p.log_prob_of(OTHERS[other])
+    if other == "impossible":
+        assert found.tolist() == [-math.inf, -math.inf]
+        return
+    machine = sp.SequenceSPL(TAGS, OTHERS[other]).machine
+    for row, length in enumerate(lengths.tolist()):
+        all_of_them = oracle.listed(layer, logits[row, :length])
+        obey = torch.tensor([machine.accepts(y) for y in all_of_them.y.tolist()])
+        torch.testing.assert_close(found[row].exp(), all_of_them.log_probs.exp()[obey].sum())
+    (gradient,) = torch.autograd.grad(found.exp().sum(), logits)
+    assert torch.isfinite(gradient).all()
+    given = p.condition({0: ["B", "O"]}) if rules != "none" else p.condition({1: "O"})
+    y = given.sample((2000,))
+    share = torch.tensor([[machine.accepts([t for t in row if t >= 0]) for row in rows] for rows in y.tolist()])
+    torch.testing.assert_close(given.log_prob_of(OTHERS[other]).exp(), share.double().mean(0), atol=0.06, rtol=0)
+
+
+def test_violations_of_sequences() -> None:
+    layer = sp.SequenceSPL(TAGS, [sp.parse(oracle.BIO), sp.at_most(2, ["B"]), ".* O"])
+    y, lengths = layer.indices([["B", "I", "O"], ["O", "I", "O"], ["B", "B", "B", "O"], ["B"]])
+    expected = [
+        "row 1: 'I' at position 1, after 'O'",
+        "row 2: 'B' at position 2, after 'B'",
+        "row 3: it ends with 'B' at position 0",
+    ]
+    assert [str(each) for each in sp.violations(layer, y)] == expected
+    p = sp.SequenceSPL(TAGS, [sp.parse(oracle.BIO), sp.at_most(2, ["B"])])(torch.zeros(4, 4, 3), lengths)
+    assert [str(each) for each in sp.violations(p, y)] == expected[:2]
+    assert [each.row for each in p.violations(y.expand(2, 4, 4))] == [(0, 1), (0, 2), (1, 1), (1, 2)]
+    assert [each.rule for each in p.condition({0: "B"}).violations(y)][:1] == [
+        "'O' at position 0, against the evidence"
+    ]
+    assert sp.violations(layer, torch.tensor([2, 1, 2]))[0].row == ()
+    for wrong in (torch.tensor([[3]]), torch.tensor([[0, -1, 0]]), torch.tensor([[0.5]])):
+        with pytest.raises(ValueError, match="tag"):
+            layer.violations(wrong)
+    with pytest.raises(TypeError, match="tags only"):
+        sp.violations(layer, y, labels=["a"])

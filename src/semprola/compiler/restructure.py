@@ -12,6 +12,8 @@ from semprola.compiler.join import join_circuits
 from semprola.errors import CompilationBudgetError, PropertyError
 
 _SECONDS, _NODES = 300.0, 2_000_000
+REBUILT_FROM = "rebuilt_from"
+"""The entry of `Circuit.info` with the digest of the circuit that this one was rebuilt from."""
 
 
 def restructure(circuit: Circuit, *, linear: bool, budget: Budget | None = None) -> Circuit:
@@ -43,5 +45,14 @@ def restructure(circuit: Circuit, *, linear: bool, budget: Budget | None = None)
             f"the circuit does not respect {shape}, and rebuilding it along one ran out of {exceeded.resource}: "
             "compile the constraint with backend='sdd', or use q='factorized'"
         ) from None
-    info = {**circuit.info, "restructured": f"rebuilt by PySDD along {shape}, which the circuit did not respect"}
-    return join_circuits([rebuilt], {}, circuit.labels, circuit.given, info)
+    info = {
+        **circuit.info,
+        "restructured": f"rebuilt by PySDD along {shape}, which the circuit did not respect",
+        REBUILT_FROM: circuit.info.get(REBUILT_FROM, circuit.digest),
+    }
+    return join_circuits([rebuilt], {}, circuit.labels, circuit.given, info).with_source(circuit.source)
+
+
+def are_equivalent(a: Circuit, b: Circuit) -> bool:
+    """Whether two circuits are equal, or were rebuilt from equal ones; others may be equivalent without it."""
+    return a == b or a.info.get(REBUILT_FROM, a.digest) == b.info.get(REBUILT_FROM, b.digest)

@@ -112,12 +112,21 @@ class TagMachine:
 
     def accepts(self, tags: Sequence[int]) -> bool:
         """Whether the automaton accepts a sequence of tag numbers."""
+        return self.fault(tags) is None
+
+    def fault(self, tags: Sequence[int]) -> int | None:
+        """The first position that makes a sequence wrong, its length if it must not end there; None if it is accepted.
+
+        Example:
+            >>> TagMachine([[0, 1], [0, -1]], [True, True]).fault([0, 1, 1])
+            2
+        """
         state = 0
-        for tag in tags:
+        for position, tag in enumerate(tags):
             state = int(self.table[state, tag])
             if state < 0:
-                return False
-        return bool(self.accepting[state])
+                return position
+        return None if self.accepting[state] else len(tags)
 
     def __and__(self, other: TagMachine) -> TagMachine:
         """The automaton of sequences that both accept."""

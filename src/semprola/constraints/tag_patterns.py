@@ -21,8 +21,8 @@ _DEEPEST = 50
 def pattern_machine(text: str, tags: Sequence[str]) -> TagMachine:
     """The automaton of a pattern, which whole sequences must match.
 
-    From the weakest to the strongest: ``|`` (or), ``&`` (and), one after the other, then ``* + ? {2,3}``. ``!( … )``,
-    or ``~( … )``, matches every sequence that the pattern inside does not. ``.`` is any tag, ``[B I]`` one of these
+    From the weakest to the strongest: ``|`` (or), ``&`` (and), one after the other, ``* + ? {2,3}``. ``!( … )``, or
+    ``~( … )``, matches every sequence that the pattern inside does not. ``.`` is any tag, ``[B I]`` one of these
     tags, ``[^O]`` any other tag. Tags are found by their names, the longest first, and may be separated by spaces. A
     name that contains characters of the syntax needs double quotes.
 

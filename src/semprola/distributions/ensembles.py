@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from semprola.compiler.restructure import are_equivalent
 from semprola.distributions.arguments import common_batch, flat_columns, normalized_mixing
 from semprola.distributions.base import ConstrainedDistribution
 from semprola.distributions.evaluator import Evaluator
@@ -30,7 +31,8 @@ def mixture(distributions: Sequence[Any], weights: Any = None) -> MixtureDistrib
 
     Args:
         distributions: distributions that layers return, of any kind, over the same circuit, given inputs and evidence;
-            their batch shapes are broadcast.
+            their batch shapes are broadcast. A layer that rebuilds its circuit (``q="hmm"``, ``q="vtree"``) still
+            belongs to the circuit that it was made from.
         weights: non-negative weights of the distributions [n] or [*batch, n]; equal by default. They are normalised.
             If they require gradients, a weight of zero counts as about 1e-31 (1e-292 in double precision), so that
             it has its true gradient; this is noticed only where its part is e^55 times as probable as the others.
@@ -56,8 +58,10 @@ def mixture(distributions: Sequence[Any], weights: Any = None) -> MixtureDistrib
     for part in parts:
         if not isinstance(part, ConstrainedDistribution):
             raise TypeError(f"expected distributions that layers return, not {type(part).__name__}")
-        if part.circuit != parts[0].circuit:
-            raise ValueError("a mixture needs distributions over the same circuit")
+        if not are_equivalent(part.circuit, parts[0].circuit):
+            same = part.circuit.variables == parts[0].circuit.variables
+            hint = ": if the rules are the same, pass one sp.compile(...) to all layers" if same else ""
+            raise ValueError(f"a mixture needs distributions over the same circuit{hint}")
     shape = common_batch([part.batch_shape for part in parts], "a mixture")
     evaluators = [part.expand(shape).evaluator for part in parts]
     for evaluator in evaluators[1:]:

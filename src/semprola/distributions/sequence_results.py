@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -9,6 +10,7 @@ from torch import Tensor
 from torch.distributions.constraints import Constraint
 
 from semprola.distributions.sequence_arguments import tag_rows
+from semprola.distributions.violations import Violation
 from semprola.engine.chains import Chain, Posterior
 from semprola.errors import IntractableError, ViolationError
 
@@ -67,14 +69,23 @@ def same_chain(a: Chain, b: Chain) -> bool:
 
 def violation(p: SequenceDistribution, y: Tensor, impossible: Tensor, shape: torch.Size) -> ViolationError:
     """The error for tags [positions, samples, batch] of which some sequences [samples, batch] are impossible."""
-    rows = torch.nonzero(impossible.reshape(shape)).tolist()
-    flat = torch.nonzero(impossible).tolist()
-    shown = []
-    for row, (sample, column) in list(zip(rows, flat, strict=True))[:3]:
-        where = f"row {row[0] if len(row) == 1 else tuple(row)}: " if row else ""
-        shown.append(where + _reason(p, y[:, sample, column].tolist(), column))
-    more = f" (and {len(rows) - 3} more)" if len(rows) > 3 else ""
-    return ViolationError(f"sequences that break the rules: {'; '.join(shown)}{more}")
+    count = int(impossible.sum())
+    found = violations(p, y, impossible, shape, most=3)
+    shown = "; ".join(str(each) if shape else each.rule for each in found)
+    more = f" (and {count - 3} more)" if count > 3 else ""
+    return ViolationError(f"sequences that break the rules: {shown}{more}")
+
+
+def violations(
+    p: SequenceDistribution, y: Tensor, impossible: Tensor, shape: torch.Size, most: int | None = None
+) -> list[Violation]:
+    """What is wrong with the impossible sequences [samples, batch] among tags [positions, samples, batch]."""
+    rows = torch.nonzero(impossible.reshape(shape))[:most].tolist()
+    flat = torch.nonzero(impossible)[:most].tolist()
+    return [
+        Violation(row[0] if len(row) == 1 else tuple(row), _reason(p, y[:, sample, column].tolist(), column), {})
+        for row, (sample, column) in zip(rows, flat, strict=True)
+    ]
 
 
 def _reason(p: SequenceDistribution, tags: list[int], column: int) -> str:
@@ -84,12 +95,24 @@ def _reason(p: SequenceDistribution, tags: list[int], column: int) -> str:
     node = chain.num_nodes
     for position, tag in enumerate(tags[:count]):
         if not bool(chain.allowed[node, tag]):
-            before = f"after {p.tags[tags[position - 1]]!r}" if position else "at the start"
-            return f"{p.tags[tag]!r} at position {position}, {before}"
+            return fault(p.tags, tags[:count], position)
         if float(p.trellis.emissions[position, tag, column]) == _NEGATIVE_INFINITY:
             return f"{p.tags[tag]!r} at position {position}, against the evidence"
         node = int(chain.targets[node, tag])
-    return f"it ends with {p.tags[tags[count - 1]]!r} at position {count - 1}"
+    return fault(p.tags, tags[:count], count)
+
+
+def fault(names: Sequence[str], tags: Sequence[int], position: int) -> str:
+    """What is wrong with tags whose first fault is at a position; the end, if it is after the last.
+
+    Example:
+        >>> fault(["B", "I", "O"], [0, 2, 1], 2)
+        "'I' at position 2, after 'O'"
+    """
+    if position == len(tags):
+        return f"it ends with {names[tags[-1]]!r} at position {position - 1}" if tags else "it is empty"
+    before = f"after {names[tags[position - 1]]!r}" if position else "at the start"
+    return f"{names[tags[position]]!r} at position {position}, {before}"
 
 
 def all_sequences(p: SequenceDistribution) -> Tensor:

@@ -11,10 +11,12 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints, register_kl
 
+from semprola.constraints.tag_rules import tag_machine
 from semprola.distributions import sequence_results as results
 from semprola.distributions.arguments import common_batch, rows_named
 from semprola.distributions.numeric import remembered
 from semprola.distributions.sequence_arguments import allowed_tags, check_tags, flat_positions, tag_rows
+from semprola.distributions.violations import Violation
 from semprola.engine import chains
 from semprola.engine.chains import Chain, Posterior, Sums, Trellis
 from semprola.engine.chains.passes import is_watched
@@ -164,6 +166,46 @@ class SequenceDistribution(Distribution):
         impossible = log_z == _NEGATIVE_INFINITY
         base = self._log_z.expand(allowed.shape[2], -1).reshape(-1)
         return torch.where(impossible, _NEGATIVE_INFINITY, log_z - base).reshape(shape)
+
+    def log_prob_of(self, rules: Any) -> Tensor:
+        """Log-probability that a sequence obeys further rules, exact and differentiable.
+
+        Args:
+            rules: in any form that :class:`semprola.SequenceSPL` takes: a formula, a pattern, a list of these, …
+
+        Returns:
+            [*batch]; -inf if no sequence of the distribution obeys them.
+
+        Example:
+            >>> import torch, semprola as sp
+            >>> p = sp.SequenceSPL(["B", "I", "O"], "(B I* | O)*")(torch.zeros(2, 3))
+            >>> round(p.log_prob_of(sp.at_least(1, ["B"])).exp().item(), 4)  # BB BI BO OB of 5 sequences
+            0.8
+        """
+        try:
+            machine = tag_machine(rules, self.tags)
+        except UnsatisfiableError:
+            return self._log_z.new_full((), _NEGATIVE_INFINITY).expand(self.batch_shape).clone()
+        log_z = chains.log_partition(self.trellis.obeying(machine.table, machine.accepting))
+        impossible = log_z == _NEGATIVE_INFINITY
+        found = torch.where(impossible, _NEGATIVE_INFINITY, log_z - self._log_z)
+        return found.clamp(max=0.0).reshape(self.batch_shape)
+
+    def violations(self, value: Any) -> list[Violation]:
+        """The sequences that break the rules or the evidence, each with the first tag at fault.
+
+        Args:
+            value: tags [*sample, *batch, positions].
+
+        Example:
+            >>> import torch, semprola as sp
+            >>> p = sp.SequenceSPL(["B", "I", "O"], "(B I* | O)*")(torch.zeros(2, 3, 3))
+            >>> print(*p.violations(torch.tensor([[0, 1, 2], [0, 2, 1]])))
+            row 1: 'I' at position 2, after 'O'
+        """
+        y, shape = self.checked(value)
+        impossible = ~self.support.check(value)
+        return results.violations(self, y, impossible.reshape(y.shape[1:]), shape)
 
     def condition(self, evidence: Any) -> SequenceDistribution:
         """The distribution given evidence, such as ``p.condition({0: "O"})``; see :meth:`log_marginal`.

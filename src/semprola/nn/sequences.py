@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 from collections.abc import Iterable, Sequence
@@ -13,9 +14,10 @@ from torch import Tensor, nn
 
 from semprola.constraints.tag_machines import TagMachine
 from semprola.constraints.tag_rules import tag_machine, tag_names
-from semprola.distributions import SequenceDistribution
+from semprola.distributions import SequenceDistribution, Violation
 from semprola.distributions.arguments import check_finite, is_hidden, rows_named
 from semprola.distributions.sequence_arguments import lengths_of
+from semprola.distributions.sequence_results import fault
 from semprola.engine.chains import Chain, Trellis
 from semprola.errors import FormatError, LabelError, UnsatisfiableError
 
@@ -142,6 +144,36 @@ class SequenceSPL(nn.Module):
                 raise LabelError(f"row {i} has {unknown!r:.40}, which is not a tag: the tags are {self._listed()}")
             y[i, : len(row)] = torch.tensor([number[tag] for tag in row], dtype=torch.int64)
         return y, torch.tensor([len(row) for row in sequences], dtype=torch.int64)
+
+    def violations(self, y: Any) -> list[Violation]:
+        """The sequences that break the rules, each with the first tag at fault; also ``sp.violations(layer, y)``.
+
+        Args:
+            y: tags [*batch, positions], -1 after the end of a sequence.
+
+        Raises:
+            ValueError: if a number is not a tag; the message names it.
+
+        Example:
+            >>> import semprola as sp
+            >>> layer = sp.SequenceSPL(["O", "B"], [sp.at_most(1, ["B"])])
+            >>> print(*layer.violations(layer.indices([["O", "B"], ["B", "O", "B"]])[0]))
+            row 1: 'B' at position 2, after 'O'
+        """
+        rows = torch.as_tensor(y)
+        if rows.dim() == 0 or rows.is_floating_point() or bool(((rows < -1) | (rows >= len(self.tags))).any()):
+            raise ValueError(f"expected tags [*batch, positions] from 0 to {len(self.tags) - 1}, -1 after the end")
+        found = []
+        for place in itertools.product(*(range(size) for size in rows.shape[:-1])):
+            padded = rows[place].tolist()
+            tags = padded[: padded.index(-1) if -1 in padded else None]
+            if set(padded[len(tags) :]) - {-1}:
+                raise ValueError(f"row {place[0] if len(place) == 1 else place}: a tag after -1, which marks the end")
+            position = self.machine.fault(tags) if tags else 0
+            if position is not None:
+                row = place[0] if len(place) == 1 else place
+                found.append(Violation(row, fault(self.tags, tags, position), {}))
+        return found
 
     @torch.no_grad()
     def reset_parameters(self) -> None:

@@ -85,6 +85,32 @@ class Chain:
             self._elsewhere[device] = found
         return found
 
+    def times(self, table: Any, accepting: Any) -> tuple[Chain, Tensor]:
+        """The chain of the sequences that another automaton accepts too.
+
+        Args:
+            table, accepting: the automaton, see :class:`Chain`.
+
+        Returns:
+            The chain, and the node of this chain for each of its nodes, the start last [nodes + 1].
+        """
+        rows, ends = np.asarray(table), np.asarray(accepting)
+        start = (len(self._steps) - 1, 0)
+        number, queue = {start: 0}, [start]
+        steps = []
+        for node, state in queue:
+            row = []
+            for tag in range(self.num_tags):
+                after = int(self._steps[node, tag]), int(rows[state, tag])
+                if min(after) >= 0 and after not in number:
+                    number[after] = len(number)
+                    queue.append(after)
+                row.append(number[after] if min(after) >= 0 else -1)
+            steps.append(row)
+        final = [node < len(self._ends) and bool(self._ends[node] and ends[state]) for node, state in queue]
+        chain = Chain(steps, final, with_tags=False).on(self.final.device)
+        return chain, torch.tensor([node for node, _ in queue[1:] + queue[:1]], device=self.final.device)
+
     def possible_lengths(self, most: int) -> list[bool]:
         """For each length up to `most`, whether some sequence of that length obeys the rules; computed once."""
         if len(self._lengths) <= most:
@@ -222,6 +248,13 @@ class Trellis:
         active = None if self.active is None else self.active[:, index]
         lengths = None if self.lengths is None else self.lengths[index]
         return replace(self, emissions=self.emissions[:, :, index], active=active, lengths=lengths)
+
+    def obeying(self, table: Any, accepting: Any) -> Trellis:
+        """The trellis of the sequences that another automaton accepts too; see :class:`Chain`."""
+        chain, origin = self.chain.times(table, accepting)
+        scores = self.scores[origin].masked_fill(chain.forbidden, _NEGATIVE_INFINITY)
+        final = self.final[origin[:-1]].masked_fill(chain.not_final, _NEGATIVE_INFINITY)
+        return replace(self, chain=chain, scores=scores, final=final, is_masked=True)
 
     def within(self, allowed: Tensor) -> Trellis:
         """The trellis with only some tags allowed at each position: bool [positions, tags, batch]."""
