@@ -67,40 +67,35 @@ def violations(
 ) -> list[Violation]:
     """List the rows that violate a constraint, with every rule that each breaks.
 
-        The rules are the operands of the constraint's conjunction: ``(cat -> animal) & (dog -> animal)`` has two. A row
-        with missing labels (NaN) violates the constraint if no completion of it obeys all rules, and breaks a rule if no
-        completion obeys that rule. If it breaks no single rule, its entry has the rules that together leave no completion.
+    The rules are the operands of the constraint's conjunction: ``(cat -> animal) & (dog -> animal)`` has two. A row
+    with missing labels (NaN) violates the constraint if no completion of it obeys all rules, and breaks a rule if no
+    completion obeys that rule. If it breaks no single rule, its entry has the rules that together leave no completion.
 
-        Args:
-            constraint: a formula, its text, a family, a compiled circuit, the path of a file, or a layer or distribution
-    <<<<<<< HEAD
-                over one. Rules of a file are followed by its name and the line.
-            y: 0, 1, and NaN where not observed [*batch, labels], as a tensor, an array, or by name.
-    =======
-                over one, also over sequences of tags. Rules of a file are followed by its name and the line.
-            y: 0/1 [*batch, labels], as a tensor, an array, or by name.
-    >>>>>>> seq
-            labels: names of the columns of y; by default the circuit's labels, or all variables of the formula that are
-                not inputs. Columns that the constraint does not mention are ignored.
-            given: values of the input variables [*batch, given], or by name.
+    Args:
+        constraint: a formula, its text, a family, a compiled circuit, the path of a file, or a layer or distribution
+            over one, also over sequences of tags. Rules of a file are followed by its name and the line.
+        y: 0, 1, and NaN where not observed [*batch, labels], as a tensor, an array, or by name.
+        labels: names of the columns of y; by default the circuit's labels, or all variables of the formula that are
+            not inputs. Columns that the constraint does not mention are ignored.
+        given: values of the input variables [*batch, given], or by name.
 
-        Returns:
-            One entry per row and broken rule, in the order of the rows; empty if all rows satisfy the constraint.
+    Returns:
+        One entry per row and broken rule, in the order of the rows; empty if all rows satisfy the constraint.
 
-        Raises:
-            LabelError: if a column is unknown or missing.
+    Raises:
+        LabelError: if a column is unknown or missing.
 
-        Example:
-            >>> import torch
-            >>> rules = "(cat -> animal) & (dog -> animal)"
-            >>> for violation in violations(rules, torch.tensor([[1, 1, 0], [1, 0, 1]])):
-            ...     print(violation)
-            row 1: cat -> animal (cat=1, animal=0)
-            row 1: dog -> animal (dog=1, animal=0)
-            >>> nan = float("nan")
-            >>> for violation in violations("(cat -> pet) & (pet -> animal)", [[1, nan, nan], [1, nan, 0]]):
-            ...     print(violation)
-            row 1: (cat -> pet) & (pet -> animal) (cat=1, animal=0)
+    Example:
+        >>> import torch
+        >>> rules = "(cat -> animal) & (dog -> animal)"
+        >>> for violation in violations(rules, torch.tensor([[1, 1, 0], [1, 0, 1]])):
+        ...     print(violation)
+        row 1: cat -> animal (cat=1, animal=0)
+        row 1: dog -> animal (dog=1, animal=0)
+        >>> nan = float("nan")
+        >>> for violation in violations("(cat -> pet) & (pet -> animal)", [[1, nan, nan], [1, nan, 0]]):
+        ...     print(violation)
+        row 1: (cat -> pet) & (pet -> animal) (cat=1, animal=0)
     """
     if callable(own := getattr(constraint, "violations", None)):  # sequences
         if labels is not None or given is not None:
