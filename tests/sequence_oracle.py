@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 import semprola as sp
-from semprola.constraints.tag_machines import TagMachine
+from semprola.sequences.machines import TagMachine
 
 TAGS = ("B", "I", "O")
 BIO = 'I -> "prev=B" | "prev=I"'

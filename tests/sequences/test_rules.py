@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 import semprola as sp
-from semprola.constraints.tag_machines import TagMachine
-from semprola.constraints.tag_rules import tag_machine, tag_names
+from semprola.constraints.tagging import tag_names
+from semprola.sequences.machines import TagMachine
+from semprola.sequences.rules import tag_machine
 
 TAGS = ("O", "B-PER", "I-PER", "B-LOC", "I-LOC")
 LETTERS = dict(zip(TAGS, "oPpLl", strict=True))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from semprola.engine.chains.passes import posterior
-from semprola.engine.chains.structure import Trellis
+from semprola.sequences.chains.passes import posterior
+from semprola.sequences.chains.structure import Trellis
 
 _NEGATIVE_INFINITY = float("-inf")
 PADDING = -1

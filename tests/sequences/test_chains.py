@@ -2,7 +2,7 @@
 
 import torch
 
-from semprola.engine.chains import Chain
+from semprola.sequences.chains import Chain
 
 
 def test_reachable_nodes_are_on_the_chains_device() -> None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-from semprola.constraints.tag_machines import TagMachine
 from semprola.errors import LabelError
 from semprola.logic import Formula, Kind, Leaf
 from semprola.logic.messages import brief
+from semprola.sequences.machines import TagMachine
 
 
 def counts_in(rule: Formula, tags: Sequence[str]) -> list[Formula]:

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from semprola.errors import SemprolaError
-from semprola.nn import SequenceSPL
+from semprola.sequences import SequenceSPL
 
 _QUERIES = ("mode", "mean", "log_prob", "hamming")
 

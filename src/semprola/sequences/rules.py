@@ -8,38 +8,17 @@ from typing import Any
 import numpy as np
 
 from semprola.constraints.automata import automaton
-from semprola.constraints.family import as_whole, label_names
-from semprola.constraints.tag_counts import count_machine, counts_in
-from semprola.constraints.tag_machines import TagMachine
-from semprola.constraints.tag_patterns import pattern_machine
 from semprola.errors import LabelError
 from semprola.logic import And, Formula
 from semprola.logic.messages import brief
 from semprola.logic.rewrite import unstated
 from semprola.logic.rules import conjuncts
+from semprola.sequences.counts import count_machine, counts_in
+from semprola.sequences.machines import TagMachine
+from semprola.sequences.patterns import pattern_machine
 
 _NONE = -1
 """Stands for the tag before the first and after the last position."""
-
-
-def tag_names(tags: Any) -> tuple[str, ...]:
-    """Check the names of tags; a number n stands for the names "0" to "n-1".
-
-    Raises:
-        LabelError: there are no tags, a name is empty or listed twice, or `tags` is neither a number nor a list.
-
-    Example:
-        >>> tag_names(3), tag_names(["B", "I", "O"])
-        (('0', '1', '2'), ('B', 'I', 'O'))
-    """
-    number = as_whole(tags)
-    if number is not None:
-        if number < 1:
-            raise LabelError(f"tags must be a positive whole number or a list of names, not {number}")
-        return tuple(str(i) for i in range(number))
-    if isinstance(tags, bool | str) or not hasattr(tags, "__iter__"):
-        raise LabelError(f"tags must be a positive whole number or a list of names, not {brief(tags)}")
-    return label_names(list(tags), "tags")
 
 
 def tag_machine(rules: Any, tags: Sequence[str]) -> TagMachine:
@@ -47,7 +26,7 @@ def tag_machine(rules: Any, tags: Sequence[str]) -> TagMachine:
 
     Args:
         rules: None for no rules; a regular expression over tag names, as text, see
-            :func:`semprola.constraints.tag_patterns.pattern_machine`; a DFA or NFA of automata-lib, or an object with
+            :func:`semprola.sequences.patterns.pattern_machine`; a DFA or NFA of automata-lib, or an object with
             its attributes; a formula over neighbouring tags or counts; an existing `TagMachine`; or a list of these,
             all of which must hold.
         tags: the names of the tags.

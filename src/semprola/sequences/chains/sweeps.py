@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from semprola.engine.chains.structure import Trellis
+from semprola.sequences.chains.structure import Trellis
 
 _EVERY = 4
 """Number of positions from one rescaling to the next."""

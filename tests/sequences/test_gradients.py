@@ -11,7 +11,7 @@ from sequence_oracle import RULES, make
 from torch import Tensor
 
 import semprola as sp
-from semprola.engine.chains import passes, sweeps
+from semprola.sequences.chains import passes, sweeps
 
 
 @pytest.mark.parametrize("rules", RULES)

@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
-from semprola.engine.chains.structure import Chain, Trellis
-from semprola.engine.chains.sweeps import Sweeps, derivatives, sweep
+from semprola.sequences.chains.structure import Chain, Trellis
+from semprola.sequences.chains.sweeps import Sweeps, derivatives, sweep
 
 _NEGATIVE_INFINITY = float("-inf")
 _Path = tuple[Tensor, Tensor, Tensor]

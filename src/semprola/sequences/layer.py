@@ -12,14 +12,16 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from semprola.constraints.tag_machines import TagMachine
-from semprola.constraints.tag_rules import tag_machine, tag_names
-from semprola.distributions import SequenceDistribution, Violation
+from semprola.constraints.tagging import tag_names
+from semprola.distributions import Violation
 from semprola.distributions.arguments import check_finite, is_hidden, rows_named
-from semprola.distributions.sequence_arguments import lengths_of
-from semprola.distributions.sequence_results import fault
-from semprola.engine.chains import Chain, Trellis
 from semprola.errors import FormatError, LabelError, UnsatisfiableError
+from semprola.sequences.arguments import lengths_of
+from semprola.sequences.chains import Chain, Trellis
+from semprola.sequences.distribution import SequenceDistribution
+from semprola.sequences.machines import TagMachine
+from semprola.sequences.results import fault
+from semprola.sequences.rules import tag_machine
 
 
 class SequenceSPL(nn.Module):

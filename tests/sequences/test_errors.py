@@ -9,7 +9,7 @@ import pytest
 import torch
 
 import semprola as sp
-from semprola.constraints.tag_machines import TagMachine
+from semprola.sequences.machines import TagMachine
 
 TAGS = ("B", "I", "O")
 LOGITS = torch.zeros(2, 4, 3)

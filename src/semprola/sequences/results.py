@@ -9,13 +9,13 @@ import torch
 from torch import Tensor
 from torch.distributions.constraints import Constraint
 
-from semprola.distributions.sequence_arguments import tag_rows
 from semprola.distributions.violations import Violation
-from semprola.engine.chains import Chain, Posterior
 from semprola.errors import IntractableError, ViolationError
+from semprola.sequences.arguments import tag_rows
+from semprola.sequences.chains import Chain, Posterior
 
 if TYPE_CHECKING:
-    from semprola.distributions.sequences import SequenceDistribution
+    from semprola.sequences.distribution import SequenceDistribution
 
 _NEGATIVE_INFINITY = float("-inf")
 _MOST_LISTED = 2**16

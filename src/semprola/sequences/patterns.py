@@ -7,10 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import NoReturn
 
-from semprola.constraints.tag_machines import MOST_STATES, TagMachine
-from semprola.constraints.tag_terms import Term, Terms
 from semprola.errors import ParseError
 from semprola.logic.messages import brief
+from semprola.sequences.expressions import Term, Terms
+from semprola.sequences.machines import MOST_STATES, TagMachine
 
 _OPERATOR = re.compile(r"\{\s*\d*\s*,?\s*\d*\s*\}|\[\^|[()\[\]|&!~*+?.]")
 _WORD = re.compile(r"[^\s()\[\]|&!~*+?.{}\"]+")

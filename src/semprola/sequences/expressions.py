@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from semprola.constraints.tag_machines import TagMachine
+from semprola.sequences.machines import TagMachine
 
 
 @dataclass(frozen=True, eq=False)

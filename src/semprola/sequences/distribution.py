@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints, register_kl
 
-from semprola.constraints.tag_rules import tag_machine
-from semprola.distributions import sequence_results as results
 from semprola.distributions.arguments import common_batch, rows_named
 from semprola.distributions.numeric import remembered
-from semprola.distributions.sequence_arguments import allowed_tags, check_tags, flat_positions, tag_rows
 from semprola.distributions.violations import Violation
-from semprola.engine import chains
-from semprola.engine.chains import Chain, Posterior, Sums, Trellis
-from semprola.engine.chains.passes import is_watched
 from semprola.errors import UnsatisfiableError
+from semprola.sequences import chains
+from semprola.sequences import results as results
+from semprola.sequences.arguments import allowed_tags, check_tags, flat_positions, tag_rows
+from semprola.sequences.chains import Chain, Posterior, Sums, Trellis
+from semprola.sequences.chains.passes import is_watched
+from semprola.sequences.rules import tag_machine
 
 _NEGATIVE_INFINITY = float("-inf")
 
