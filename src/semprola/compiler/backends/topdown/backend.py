@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from semprola.circuit import Circuit
+from semprola.compiler.backends.topdown.definitions import defined_variables, without
 from semprola.compiler.backends.topdown.search import Clauses, Ddnnf, compile_cnf
+from semprola.compiler.backends.topdown.tseitin import Encoding, encode_apart, encode_clauses
 from semprola.compiler.budget import Budget
-from semprola.compiler.definitions import defined_variables, without
 from semprola.compiler.leaves import leaf_circuits
-from semprola.compiler.tseitin import Encoding, encode_apart, encode_clauses
 from semprola.logic import And, Cnf, Formula, Leaf
 
 

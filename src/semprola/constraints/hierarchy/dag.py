@@ -16,11 +16,11 @@ import numpy.typing as npt
 
 from semprola.circuit import Circuit, CircuitBuilder, Vtree
 from semprola.circuit.builder import watched
+from semprola.compiler.backends.topdown.backend import circuit_of, compile_clauses
 from semprola.compiler.budget import Budget
-from semprola.compiler.clausal import circuit_of, compile_clauses
-from semprola.constraints.hierarchy_emission import Emission
-from semprola.constraints.hierarchy_ideals import expand
-from semprola.constraints.hierarchy_order import Poset, bags_of, best_elimination, peel
+from semprola.constraints.hierarchy.emission import Emission
+from semprola.constraints.hierarchy.order import Poset, bags_of, best_elimination, peel
+from semprola.constraints.hierarchy.states import expand
 from semprola.constraints.layout import VtreeBuilder
 
 _STRUCTURED = 20_000

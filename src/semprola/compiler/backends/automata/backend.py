@@ -7,9 +7,9 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from semprola.circuit import Circuit
-from semprola.compiler.backends.line.machine import Levels, Machine, Product, TooWideError, conjoined, growing
-from semprola.compiler.backends.line.order import candidate_orders, scope_of
-from semprola.compiler.backends.line.rules import Machines
+from semprola.compiler.backends.automata.machine import Levels, Machine, Product, TooWideError, conjoined, growing
+from semprola.compiler.backends.automata.order import candidate_orders, scope_of
+from semprola.compiler.backends.automata.rules import Machines
 from semprola.compiler.budget import Budget
 from semprola.compiler.diagram import Levels as DiagramLevels
 from semprola.compiler.diagram import smallest_diagram

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semprola.constraints.hierarchies import OPTIONS, Hierarchy, hierarchy
+from semprola.constraints.hierarchy.family import OPTIONS, Hierarchy, hierarchy
 from semprola.errors import LabelError
 
 

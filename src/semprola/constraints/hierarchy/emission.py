@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from semprola.circuit import LITERAL, PRODUCT, SUM, Circuit
 from semprola.circuit.levels import pruned
-from semprola.constraints.hierarchy_ideals import Ideals
+from semprola.constraints.hierarchy.states import Ideals
 
 Ints = npt.NDArray[np.int64]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from semprola.constraints.hierarchies import Hierarchy, hierarchy
-from semprola.constraints.hierarchy_order import peel
+from semprola.constraints.hierarchy.family import Hierarchy, hierarchy
+from semprola.constraints.hierarchy.order import peel
 from semprola.errors import LabelError
 
 Floats = npt.NDArray[np.float64]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from semprola.circuit import CircuitBuilder, Vtree
-from semprola.compiler.orders import choose_vtree, primal_cliques
+from semprola.compiler.vtree_choice import choose_vtree, primal_cliques
 from semprola.logic import Bool, Bools, Or, Xor, exactly, parse
 
 

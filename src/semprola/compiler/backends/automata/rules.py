@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semprola.circuit import Circuit, Vtree
-from semprola.compiler.backends.line.machine import (
+from semprola.compiler.backends.automata.machine import (
     DEAD,
     TRUE,
     Machine,

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semprola.compiler.budget import Budget
-from semprola.constraints.hierarchy_order import Elimination, Poset, bits
+from semprola.constraints.hierarchy.order import Elimination, Poset, bits
 
 Bools = npt.NDArray[np.bool_]
 Bytes = npt.NDArray[np.uint8]

@@ -13,10 +13,10 @@ import pytest
 from zoo import _nested, names
 
 import semprola as sp
-from semprola.compiler.backends.line.backend import Line, absorbed
-from semprola.compiler.backends.line.machine import Machine, Product, complement, conjoined
-from semprola.compiler.backends.line.order import candidate_orders, scope_of
-from semprola.compiler.backends.line.rules import Machines
+from semprola.compiler.backends.automata.backend import Line, absorbed
+from semprola.compiler.backends.automata.machine import Machine, Product, complement, conjoined
+from semprola.compiler.backends.automata.order import candidate_orders, scope_of
+from semprola.compiler.backends.automata.rules import Machines
 from semprola.compiler.budget import Budget
 from semprola.logic import And, Bool, Formula
 

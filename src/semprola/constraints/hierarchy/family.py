@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from semprola.circuit import Circuit
 from semprola.compiler.budget import Budget
 from semprola.constraints.family import Family
-from semprola.constraints.hierarchy_dag import clause_circuit, dag_circuit
-from semprola.constraints.hierarchy_edges import Direction, Labels, Pairs, neighbours, read_hierarchy
-from semprola.constraints.hierarchy_tree import Siblings, forest_circuit
+from semprola.constraints.hierarchy.dag import clause_circuit, dag_circuit
+from semprola.constraints.hierarchy.edges import Direction, Labels, Pairs, neighbours, read_hierarchy
+from semprola.constraints.hierarchy.forest import Siblings, forest_circuit
 from semprola.logic import Bool, Formula, Or, at_most
 
 OPTIONS = ("nonempty", "exclusive_siblings", "mandatory_leaf")
