@@ -88,9 +88,9 @@ class TestAgainstBruteForce:
 
 class TestChoice:
     def test_small_formulas_are_structured(self) -> None:
-        circuit = sp.compile(random_cnf(0, 12, 30), cache=False)
+        circuit = sp.compile(random_cnf(0, 14, 36), cache=False)
         assert circuit.info["backend"] in ("line", "sdd")
-        assert "12 variables, few" in circuit.info["reason"]
+        assert "14 variables, few" in circuit.info["reason"]
         assert circuit.is_structured
 
     def test_narrow_ones_too(self) -> None:
