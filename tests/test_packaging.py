@@ -38,6 +38,7 @@ ORDER = [
     {"engine"},
     {"distributions"},
     {"nn"},
+    {"sequences"},
     {"losses", "baselines"},
     {"training"},
     {"comparison"},

@@ -11,6 +11,7 @@ import semprola.losses as losses
 import semprola.nn as nn
 import semprola.rules as rules
 import semprola.saving as saving
+import semprola.sequences as sequences
 import semprola.training as training
 from semprola._version import __version__
 from semprola.circuit import Circuit
@@ -44,8 +45,9 @@ from semprola.logic import (
     one_hot,
     parse,
 )
-from semprola.nn import SPL, ConstraintLayer, ProductSPL, SequenceSPL, constrain
+from semprola.nn import SPL, ConstraintLayer, ProductSPL, constrain
 from semprola.saving import load, save
+from semprola.sequences import SequenceSPL
 
 __all__ = [
     "SPL",
@@ -93,6 +95,7 @@ __all__ = [
     "rules",
     "save",
     "saving",
+    "sequences",
     "training",
     "violations",
 ]
@@ -105,13 +108,14 @@ MOVED = {
         "constraints": ("Categorical",),
         "distributions": (
             "CompatibleDistribution", "EncodedStates", "MixtureDistribution", "ProductDistribution", "SPLDistribution",
-            "SequenceDistribution", "Violation", "mixture",
+            "Violation", "mixture",
         ),
         "engine": ("get_engine", "set_engine"),
         "errors": ("IntractableError", "PropertyError", "ViolationError"),
         "logic": ("FALSE", "TRUE", "Predicate", "Variable", "exists", "forall", "write_dimacs"),
         "rules": ("from_sympy",),
         "saving": ("Pretrained",),
+        "sequences": ("SequenceDistribution",),
         "training": ("calibrate",),
     }.items()
     for name in names
