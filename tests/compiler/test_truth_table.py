@@ -31,19 +31,21 @@ def small_formula(seed: int) -> Formula:
 @pytest.mark.parametrize("seed", range(60))
 def test_agrees_with_the_definition(seed: int) -> None:
     formula = small_formula(seed)
-    names = [*formula.labels(), "unmentioned"]
+    names = [*formula.labels, "unmentioned"]
     random.Random(seed).shuffle(names)
     given = names[: seed % 3]
     rows = np.array(list(itertools.product([0, 1], repeat=len(names))))
-    truth = formula.evaluate(rows[:, len(given) :] if not given else rows, labels=names)
+    truth = formula.evaluate(rows, labels=names)
     if not truth.any():
         with pytest.raises(sp.errors.UnsatisfiableError):
             sp.compile(formula, labels=names[len(given) :], given=given, cache=False)
         return
     circuit = sp.compile(formula, labels=names[len(given) :], given=given, cache=False)
-    if formula.labels() and is_small(formula):
+    if formula.labels and is_small(formula):
         assert circuit.info["backend"] == "table"
-    np.testing.assert_array_equal(circuit.satisfied(rows[:, len(given) :], rows[:, : len(given)] or None), truth)
+    np.testing.assert_array_equal(
+        circuit.satisfied(rows[:, len(given) :], rows[:, : len(given)] if given else None), truth
+    )
     assert circuit.model_count() == truth.sum()
     assert circuit.is_deterministic
     assert circuit.is_decomposable
@@ -58,7 +60,7 @@ def test_no_larger_than_the_long_way() -> None:
         if not is_small(formula):
             continue
         try:
-            searched = sp.compile(formula, backend="automata", cache=False)
+            searched = sp.compile(formula, backend="line", cache=False)
         except sp.errors.UnsatisfiableError:
             continue
         circuit = table_circuit(formula, searched.labels, [], Budget())

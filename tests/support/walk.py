@@ -9,6 +9,7 @@ call is made once before it is watched; a compiled circuit is forgotten in betwe
 
 from __future__ import annotations
 
+import itertools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -42,7 +43,7 @@ def walk(call: Callable[[], Any]) -> tuple[list[str], int]:
         call()
     finally:
         sys.setprofile(None)
-    changes = sum(a != b for a, b in zip(visited, visited[1:], strict=False))
+    changes = sum(a != b for a, b in itertools.pairwise(visited))
     return list(dict.fromkeys(visited)), changes
 
 

@@ -20,7 +20,7 @@ Split = tuple[int, list[tuple[int, int]]]
 
 def is_small(formula: Formula) -> bool:
     """Whether a truth table is the shortest way: few labels, no family, and not just one count."""
-    if formula.kind is Kind.CARDINALITY or not 0 < len(formula.labels()) <= _MOST_LABELS:
+    if formula.kind is Kind.CARDINALITY or not 0 < len(formula.labels) <= _MOST_LABELS:
         return False
     nodes = formula.nodes()
     return len(nodes) <= _MOST_NODES and all(node.kind is not Kind.CUSTOM for node in nodes)
@@ -42,12 +42,12 @@ def table_circuit(formula: Formula, labels: Sequence[str], given: Sequence[str],
     Example:
         >>> from semprola.logic import parse
         >>> table_circuit(parse("(cat -> animal) & (dog -> animal)"), ["cat", "dog", "animal"], [], Budget())
-        Circuit(3 labels, 9 nodes, 8 edges)
+        Circuit(3 labels, 9 nodes, 10 edges)
     """
     budget.check("splitting the truth table")
     number = {name: v for v, name in enumerate((*labels, *given))}
     tables = _truth(formula)
-    left = [number[name] for name in formula.labels()]
+    left = [number[name] for name in formula.labels]
     splits: list[Split] = []
     while left:
         halves = [np.moveaxis(tables, 1 + i, 1).reshape(2 * len(tables), -1) for i in range(len(left))]
@@ -59,13 +59,13 @@ def table_circuit(formula: Formula, labels: Sequence[str], given: Sequence[str],
         raise UnsatisfiableError("the constraint has no model")
     made = [_diagram(splits, tables.tolist(), labels, given, suppressed) for suppressed in (False, True)]
     circuit = min(made, key=lambda circuit: (circuit.num_nodes, circuit.num_edges))
-    about = {"backend": "table", "reason": f"table: {len(formula.labels())} labels", "nodes": circuit.num_nodes}
+    about = {"backend": "table", "reason": f"table: {len(formula.labels)} labels", "nodes": circuit.num_nodes}
     return circuit.with_info({**about, "seconds": budget.seconds})
 
 
 def _truth(formula: Formula) -> npt.NDArray[np.bool_]:
     """Whether the formula holds [1, 2, …, 2], with one axis per label."""
-    names = formula.labels()
+    names = formula.labels
     values = np.indices([2] * len(names), np.int8).reshape(len(names), -1).astype(bool)
     truth = evaluate_columns(formula, dict(zip(names, values, strict=True)), 2 ** len(names))
     return truth.reshape(1, *[2] * len(names))
