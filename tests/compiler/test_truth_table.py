@@ -60,7 +60,7 @@ def test_no_larger_than_the_long_way() -> None:
         if not is_small(formula):
             continue
         try:
-            searched = sp.compile(formula, backend="line", cache=False)
+            searched = sp.compile(formula, backend="automata", cache=False)
         except sp.errors.UnsatisfiableError:
             continue
         circuit = table_circuit(formula, searched.labels, [], Budget())

@@ -14,7 +14,7 @@ from semprola.compiler.contradiction import explained, refuted_early
 from semprola.compiler.digest import formula_digest
 from semprola.compiler.join import join_circuits
 from semprola.compiler.parts import conjuncts_of, split
-from semprola.compiler.portfolio import check_backend, compile_components, prefers_clauses
+from semprola.compiler.portfolio import checked_backend, compile_components, prefers_clauses
 from semprola.compiler.sources import Source, as_constraint
 from semprola.compiler.truth_table import is_small, table_circuit
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
@@ -49,9 +49,9 @@ def compile(
             the circuit exponentially smaller.
         given: names of the input variables x; by default those that the families in the constraint, or the circuit,
             declare as inputs.
-        backend: "auto" (families directly, the rest by the best of the next three), "line" (follows all rules together
-            along one variable order), "topdown" (our own compiler of clauses; its circuits have no vtree), "sdd"
-            (PySDD), "bdd" or "zdd" (oxidd, the extra ``bdd``), or the path of your own compiler, such as
+        backend: "auto" (small rules by their truth table, families directly, the rest by the best of the next three),
+            "automata" (follows all rules together along one variable order), "topdown" (our own compiler of clauses;
+            its circuits have no vtree), "sdd" (PySDD), or the path of your own compiler, such as
             "d4:/usr/local/bin/d4", whose results are checked.
         timeout: the most seconds that it may take.
         max_nodes: the most nodes that the circuit, and the compiler at any time, may have.
@@ -83,7 +83,7 @@ def compile(
     if isinstance(constraint, Formula):
         constraint = stated_in_place(constraint)
     if backend != "auto":
-        check_backend(backend)
+        backend = checked_backend(backend)
     names = _resolve(constraint, labels, given)
     key = (constraint, *names, backend)
     circuit = store.memory.find(key) if cache else None
