@@ -66,9 +66,8 @@ def result_path(job: Job, folder: str | Path) -> Path:
 
 def read_model(content: Mapping[str, Any]) -> ModelSettings:
     """Settings of a model that JSON has held, where tuples are lists."""
-    return ModelSettings(
-        **{name: tuple(value) if isinstance(value, list) else value for name, value in content.items()}
-    )
+    values: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in content.items()}
+    return ModelSettings(**values)
 
 
 def execute(job: Job, folder: str | Path, *, quiet: bool = True, command: str | None = None) -> dict[str, Any]:

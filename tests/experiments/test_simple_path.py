@@ -71,7 +71,7 @@ def test_few_published_test_rows_are_turned_training_rows(split: str, same: int,
 def test_unknown_names() -> None:
     with pytest.raises(SemprolaError, match="no setting 'hard': choose from paper, ends, given"):
         simple_path_task("hard")
-    with pytest.raises(SemprolaError, match="the circuit reads them early"):
+    with pytest.raises(SemprolaError, match="the circuit reads end points early"):
         simple_path_task("given", ends="first")
     with pytest.raises(SemprolaError, match="no split 'random': choose from published, graph"):
         simple_path_task(split="random")
