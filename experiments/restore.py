@@ -9,7 +9,7 @@ from typing import Any
 from experiments.jobs import Job, read_model, result_path
 from experiments.provenance import write_json
 from experiments.reproduce import Plan
-from semprola.training.trainer import TrainSettings
+from experiments.trainer import TrainSettings
 
 
 def restore(plan: Plan, content: Mapping[str, Any], out: str | Path) -> int:

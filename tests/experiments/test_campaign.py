@@ -16,8 +16,8 @@ from experiments.provenance import write_json
 from experiments.reproduce import Plan, reproduce
 from experiments.restore import restore
 from experiments.settings import candidates
+from experiments.trainer import TrainSettings
 from semprola.errors import SemprolaError
-from semprola.training.trainer import TrainSettings
 
 
 def test_every_step_is_a_command_and_counts_what_is_missing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
