@@ -13,9 +13,10 @@ from torch.autograd import forward_ad
 from semprola.engine.backends.base import Backend
 from semprola.engine.backends.native import NativeBackend
 from semprola.engine.backends.torch import TorchBackend
+from semprola.engine.backends.triton import TritonBackend
 from semprola.errors import SemprolaError
 
-BACKENDS: list[Backend] = [NativeBackend(), TorchBackend()]
+BACKENDS: list[Backend] = [NativeBackend(), TritonBackend(), TorchBackend()]
 """All back ends, fastest first; the last one takes any tensors. To add a back end, add an entry."""
 
 
