@@ -35,6 +35,7 @@ ORDER = [
     {"engine"},
     {"distributions"},
     {"nn"},
+    {"sequences"},
     {"losses", "baselines"},
     {"training"},
     {"comparison"},

@@ -22,7 +22,6 @@ from semprola.distributions import (
     EncodedStates,
     MixtureDistribution,
     ProductDistribution,
-    SequenceDistribution,
     SPLDistribution,
     Violation,
     mixture,
@@ -65,8 +64,9 @@ from semprola.logic import (
     parse,
     write_dimacs,
 )
-from semprola.nn import SPL, ConstraintLayer, ProductSPL, SequenceSPL, constrain
+from semprola.nn import SPL, ConstraintLayer, ProductSPL, constrain
 from semprola.saving import Pretrained, load, save
+from semprola.sequences import SequenceDistribution, SequenceSPL
 from semprola.training import calibrate
 
 if TYPE_CHECKING:

@@ -15,9 +15,9 @@ import torch
 
 import semprola as sp
 from semprola.circuit.weighted import weighted_count
+from semprola.compiler.backends.topdown.backend import compile_projected
 from semprola.compiler.backends.topdown.native import native_library
 from semprola.compiler.budget import Budget
-from semprola.compiler.clausal import compile_projected
 
 needs_native = pytest.mark.skipif(native_library() is None, reason="needs the native module")
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from semprola.compiler.backends.topdown.backend import compile_to_count
 from semprola.compiler.budget import Budget, Progress
-from semprola.compiler.clausal import compile_to_count
 from semprola.compiler.pipeline import compile
 from semprola.compiler.sources import Source, as_constraint
 from semprola.errors import UnsatisfiableError
