@@ -9,19 +9,21 @@ from __future__ import annotations
 
 import functools
 import importlib
-import os
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from contextlib import nullcontext
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Generator, Tensor
 
 from semprola.engine.backends.torch import TorchBackend, fill, weighted
 from semprola.engine.backends.torch_chunks import by_columns, columns_at_once
-from semprola.engine.backends.triton_layout import Layout, Segment, tile_of
+from semprola.engine.backends.triton_layout import Layout, Segment, interpreted, tile_of
 from semprola.engine.literals import Literals
 from semprola.engine.plan import Plan
+from semprola.engine.skeleton import Skeleton
 
 _TYPES = (torch.float32, torch.float64)
 _NEGATIVE_INFINITY = float("-inf")
@@ -34,17 +36,17 @@ class TritonBackend(TorchBackend):
     remedy = "install semprola[triton], on a machine with a GPU that Triton supports"
 
     def is_present(self) -> bool:
-        return _unavailable() is None and (torch.cuda.is_available() or _interpreted())
+        return _unavailable() is None and (torch.cuda.is_available() or interpreted())
 
     def takes(self, tensors: Sequence[Tensor]) -> bool:
-        if not tensors or not (tensors[0].is_cuda or (_interpreted() and tensors[0].is_cpu)):
+        if not tensors or not (tensors[0].is_cuda or (interpreted() and tensors[0].is_cpu)):
             return False
         device, kind = tensors[0].device, tensors[0].dtype
         if kind not in _TYPES or any(
             t.device != device or t.dtype != kind or t.layout != torch.strided for t in tensors
         ):
             return False
-        reason = _unavailable()
+        reason = _unavailable() or _failure(device)
         if reason is not None:
             _warn_once(reason)
         return reason is None
@@ -108,7 +110,7 @@ class TritonBackend(TorchBackend):
 
     def support(self, plan: Plan, leaves: Tensor, edges: str | None) -> tuple[Tensor, Tensor]:
         def part(leaves: Tensor) -> tuple[Tensor, Tensor]:
-            certain = torch.where(leaves > _NEGATIVE_INFINITY, 0.0, _NEGATIVE_INFINITY).to(leaves.dtype)
+            certain = torch.zeros_like(leaves).masked_fill_(~(leaves > _NEGATIVE_INFINITY), _NEGATIVE_INFINITY)
             run = _Pass(plan, None, certain, maximum=True)
             some = run.up()[plan.root_row] == 0
             if edges is None:
@@ -220,7 +222,7 @@ class _Pass:
         if further.setdefault("WEIGHTED", self.weights is not None) is None:
             del further["WEIGHTED"]
         kernel = _kernel(name)
-        with torch.cuda.device(self.values.device) if self.values.is_cuda else _nothing():
+        with torch.cuda.device(self.values.device) if self.values.is_cuda else nullcontext():
             for segment in segments:
                 kernel[(-(-columns // width), segment.programs)](
                     *arrays,
@@ -234,32 +236,37 @@ class _Pass:
                 )
 
 
-def _nothing() -> Any:
-    return torch.no_grad()
-
-
 def _kernel(name: str) -> Any:
     return getattr(importlib.import_module("semprola.engine.backends.triton_kernels"), name)
 
 
-def _interpreted() -> bool:
-    return os.environ.get("TRITON_INTERPRET") == "1"
+# whether Triton works -------------------------------------------------------------------------------------------------
 
 
 @functools.cache
 def _unavailable() -> str | None:
-    """Why the kernels cannot be used; None if they can."""
+    """Why there are no kernels; None if there are."""
     try:
         _kernel("upward")
     except ImportError as error:
         return f"{error}; install semprola[triton]"
-    except Exception as error:  # whatever an unsupported machine makes Triton raise
-        return f"Triton does not work here: {error}"
     return None
+
+
+@functools.cache
+def _failure(device: torch.device) -> str | None:
+    """Why kernels do not work on a device; None if they do: one is compiled and run."""
+    start, factors = np.array([0, 2]), np.array([0, 1])
+    some, none = np.array([True]), np.array([False])
+    plan = Plan(Skeleton(1, start, np.array([0, 1, 2]), factors, 0, some, none))
+    leaves = torch.tensor([[0.0], [_NEGATIVE_INFINITY]], device=device)
+    try:
+        value = _Pass(plan, None, leaves).up()[plan.root_row]
+    except Exception as error:  # whatever an unsupported device makes Triton raise
+        return f"Triton does not work on {device}: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
+    return None if value.item() == 0.0 else f"Triton gives wrong numbers on {device}"
 
 
 @functools.cache
 def _warn_once(reason: str) -> None:
     warnings.warn(f"circuits are evaluated by plain torch, which needs many more launches: {reason}", stacklevel=4)
-
-

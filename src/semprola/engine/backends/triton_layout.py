@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
@@ -14,6 +15,8 @@ _TILE = 512
 """Numbers that a program works on at once: four for each thread of four warps."""
 _WIDEST = 64
 """Columns of a tile at most; the rest of the tile is sums."""
+_INTERPRETED = 2**15, 2048
+"""The same where kernels are interpreted, which takes as long for a large tile as for a small one."""
 _FEW_TILES = 4
 """A step of more tiles gets a launch of its own, with a program per tile. For fewer, waiting for one tile after the
 other costs less than a launch."""
@@ -87,8 +90,14 @@ class Layout:
 
 def tile_of(columns: int) -> tuple[int, int]:
     """Sums and columns of a tile, powers of two."""
-    width = min(_WIDEST, 1 << max(0, columns - 1).bit_length())
-    return max(1, _TILE // width), width
+    size, widest = _INTERPRETED if interpreted() else (_TILE, _WIDEST)
+    width = min(widest, 1 << max(0, columns - 1).bit_length())
+    return max(1, size // width), width
+
+
+def interpreted() -> bool:
+    """Whether kernels are interpreted on CPU tensors."""
+    return os.environ.get("TRITON_INTERPRET") == "1"
 
 
 def _layout(plan: Plan, device: torch.device) -> Layout:
