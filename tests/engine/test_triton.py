@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import itertools
 import warnings
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -49,7 +50,7 @@ def test_the_arrays_say_what_the_skeleton_says() -> None:
             for below in expected:
                 above[below].add(edge)
         start, parents = layout.parent_start.tolist(), layout.parents.tolist()
-        assert [set(parents[a:b]) for a, b in zip(start, start[1:], strict=False)] == above
+        assert [set(parents[a:b]) for a, b in itertools.pairwise(start)] == above
         sizes = np.diff(layout.factor_start), np.diff(layout.parent_start)
         assert layout.table[:, 4].max() == max(sizes[0], default=0)
         assert layout.table[:, 5].max() == max(sizes[1], default=0)
@@ -104,10 +105,7 @@ def test_kernels_compile_without_a_device(name: str, target: tuple[str, Any, int
     for number in ("fp32", "fp64"):
         for weighted in (True, False):
             constants = {"SUMS": 8, "COLUMNS": 64, "WEIGHTED": weighted, "MAXIMUM": not weighted}
-            if name == "drawn":
-                own = TYPES | {"flows": "*i8", "literals": "*i8"}
-            else:
-                own = TYPES
+            own = TYPES | {"flows": "*i8", "literals": "*i8"} if name == "drawn" else TYPES
             types = {a: "constexpr" if a.isupper() else own.get(a, "i32") for a in kernel.arg_names}
             source = compiler.ASTSource(
                 kernel,

@@ -22,7 +22,7 @@ class Backend:
     """
 
     name: str
-    """Its name for :func:`semprola.set_engine`."""
+    """Its name for :func:`semprola.engine.set_engine`."""
     remedy: str = ""
     """What to do where it is missing."""
     few_rows: float = 0.01

@@ -1,7 +1,7 @@
 """The Triton back end: few launches per pass on CUDA and ROCm devices.
 
-Passes over levels have kernels; what is a handful of large operations anyway (the likelihood of encoded states, ranking)
-is inherited from the torch back end. With TRITON_INTERPRET=1 in the environment, the kernels are interpreted on CPU
+Passes over levels have kernels. What is a handful of large operations anyway, as the likelihood of encoded states, is
+inherited from the torch back end. With TRITON_INTERPRET=1 in the environment, kernels are interpreted on CPU
 tensors: slow, and meant for tests.
 """
 
@@ -137,7 +137,7 @@ class _Pass:
         self.columns = leaves.shape[1]
         self.weights = None if weights is None else weights.contiguous()
         self.values = self._rows(leaves)
-        self.flows: Tensor | None = None
+        self.flows = self.values[:0]
 
     def up(self) -> Tensor:
         """Values of all rows [rows, columns]."""
@@ -152,9 +152,7 @@ class _Pass:
         self.flows = self.values.new_empty((self.plan.num_edges, self.columns))
         literals = self.values.new_empty((self.plan.num_leaves, self.columns))
         arrays = self.values, self._weights, self.flows, literals, *self._graph
-        self._launch(
-            "downward", layout.segments_down(self._tile[0]), *arrays, root=self.plan.root_row, MAXIMUM=maximum
-        )
+        self._launch("downward", layout.segments_down(self._tile[0]), *arrays, root=self.plan.root_row, MAXIMUM=maximum)
         return self.flows, literals
 
     def tangent(self, d_weights: Tensor | None, d_leaves: Tensor) -> tuple[Tensor, Tensor]:
@@ -164,8 +162,11 @@ class _Pass:
         arrays = self.values, self._weights, d_values, d_weights, layout.table, layout.factor_start, layout.factors
         self._launch("upward_tangent", layout.segments(self._tile[0]), *arrays)
         d_flows, d_literals = torch.empty_like(self.flows), torch.empty_like(d_values[: self.plan.num_leaves])
-        arrays = self.values, self._weights, d_values, d_weights, self.flows, d_flows, d_literals, *self._graph
-        self._launch("downward_tangent", layout.segments_down(self._tile[0]), *arrays, root=self.plan.root_row)
+        self._launch(
+            *("downward_tangent", layout.segments_down(self._tile[0]), self.values, self._weights, d_values, d_weights),
+            *(self.flows, d_flows, d_literals, *self._graph),
+            root=self.plan.root_row,
+        )
         return d_flows, d_literals
 
     def alive(self) -> Tensor:

@@ -10,7 +10,6 @@ Values are in log space and impossible ones are -inf; the kernels never subtract
 
 from __future__ import annotations
 
-
 import triton
 import triton.language as tl
 
