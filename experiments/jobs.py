@@ -18,8 +18,8 @@ from experiments.provenance import read_json, write_json
 from experiments.runs import run
 from experiments.simple_path import simple_path_task
 from experiments.task import Task
+from experiments.trainer import TrainSettings
 from semprola.errors import SemprolaError
-from semprola.training.trainer import TrainSettings
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,8 @@ from experiments.quick import fit_into
 from experiments.report import write_report
 from experiments.search import search
 from experiments.settings import EXPERIMENTS, NETS, Candidate, best_known, candidates
+from experiments.trainer import CHOICES
 from semprola.errors import SemprolaError
-from semprola.training.trainer import CHOICES
 
 
 @dataclass(frozen=True)

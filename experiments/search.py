@@ -11,8 +11,8 @@ from typing import Any
 from experiments.jobs import Job, TaskSettings, execute, execute_all
 from experiments.methods import ModelSettings
 from experiments.settings import Candidate
+from experiments.trainer import TrainSettings
 from semprola.errors import SemprolaError
-from semprola.training.trainer import TrainSettings
 
 
 def search(

@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 from experiments.methods import METHODS, ModelSettings
+from experiments.trainer import TrainSettings
 from semprola.errors import SemprolaError
-from semprola.training.trainer import TrainSettings
 
 Candidate = tuple[ModelSettings, TrainSettings]
 

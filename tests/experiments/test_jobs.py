@@ -14,8 +14,8 @@ from experiments.jobs import Job, TaskSettings, execute, execute_all
 from experiments.methods import METHODS, ModelSettings
 from experiments.search import _job, search
 from experiments.settings import EXPERIMENTS, GRIDS, NETS, best_known, candidates, default_net, starting_point
+from experiments.trainer import TrainSettings
 from semprola.errors import FormatError, SemprolaError
-from semprola.training.trainer import TrainSettings
 
 _TASK = TaskSettings("preference")
 _MODEL = ModelSettings(hidden=(8,), activation="relu")

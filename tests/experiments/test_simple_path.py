@@ -12,8 +12,8 @@ from experiments import demo
 from experiments.methods import ModelSettings
 from experiments.runs import run
 from experiments.simple_path import simple_path_task
+from experiments.trainer import TrainSettings
 from semprola.errors import SemprolaError
-from semprola.training.trainer import TrainSettings
 
 
 def test_settings_of_the_task() -> None:
