@@ -263,7 +263,6 @@ FAMILIES = [
     ),
     Case("family_table", lambda: sp.constraints.table(_GRID_ROWS, labels=_GRID_LABELS), large=True),
     Case("family_linear", lambda: sp.constraints.linear({"a": 3, "b": -2, "c": 1, "d": 2, "e": -1}, "<=", 2)),
-    Case("family_balanced", lambda: sp.constraints.cardinality(names(6), exactly=3, balanced=True)),
     Case("family_nonempty_dag", lambda: sp.constraints.hierarchy(_DAG, nonempty=True), structured=False),
     Case("family_strict_tree", lambda: sp.constraints.hierarchy(_TREE, mandatory_leaf=True, exclusive_siblings=True)),
     Case("family_matchings", lambda: sp.constraints.matchings(nx.cycle_graph(5))),
@@ -271,7 +270,6 @@ FAMILIES = [
     Case("family_given_paths", given_paths, ("0-1", "0-2", "1-2"), _TRIANGLE_INPUTS),
     Case("family_one_hot", lambda: sp.constraints.one_hot(["a", "b", "c"], ["d", "e"])),
     Case("family_regex", lambda: sp.constraints.regex("a(a|b)*", length=3, alphabet="ab")),
-    Case("family_sudoku", lambda: sp.constraints.sudoku(1)),
     Case("family_and_formula", lambda: sp.constraints.hierarchy(_TREE) & sp.parse("cat | bird | other")),
     Case("family_negated", lambda: ~sp.constraints.cardinality(names(5), at_least=2, at_most=3)),
 ]

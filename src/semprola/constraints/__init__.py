@@ -1,32 +1,29 @@
 """Families of constraints that build their own circuits; combine them with any formula using ``& | ~``."""
 
 from semprola.constraints.automata import Automaton, automaton, regex
-from semprola.constraints.cardinalities import Cardinality, OneHot, cardinality, one_hot
+from semprola.constraints.cardinalities import cardinality, one_hot
 from semprola.constraints.family import Family
 from semprola.constraints.hierarchy import Hierarchy, Suggestion, hierarchy, hierarchy_mode, suggest
 from semprola.constraints.linear_sums import Linear, linear
 from semprola.constraints.paths import SimplePaths, cycles, simple_paths
 from semprola.constraints.permutations import Permutation, permutation, ranking
 from semprola.constraints.subgraphs import Matchings, SpanningTrees, matchings, spanning_trees
-from semprola.constraints.sudokus import Sudoku, sudoku
+from semprola.constraints.sudokus import sudoku
 from semprola.constraints.tables import Table, table
 from semprola.constraints.tagging import bio
 from semprola.constraints.variables import Categorical, Integer
 
 __all__ = [
     "Automaton",
-    "Cardinality",
     "Categorical",
     "Family",
     "Hierarchy",
     "Integer",
     "Linear",
     "Matchings",
-    "OneHot",
     "Permutation",
     "SimplePaths",
     "SpanningTrees",
-    "Sudoku",
     "Suggestion",
     "Table",
     "automaton",

@@ -15,6 +15,7 @@ from semprola.distributions.cached import plans_of
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.independent import IndependentLabels
 from semprola.distributions.numeric import log_sum_exp
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import IntractableError, LabelError, UnsatisfiableError
 from semprola.logic import Formula, Leaf, parse
 
@@ -53,7 +54,7 @@ def _by_conjunction(p: ConstrainedDistribution, components: IndependentLabels, f
         # the compiler's cache returns the circuit of an earlier call, with its plans
         both = compile(rules & formula, labels=circuit.labels, given=circuit.given)
     except UnsatisfiableError:
-        return p.log_partition.detach().new_full(p.batch_shape, float("-inf"))
+        return p.log_partition.detach().new_full(p.batch_shape, NEGATIVE_INFINITY)
     narrowed = Evaluator(components.under(plans_of(both)), p.evaluator.log_mixing)
     log_prob = (narrowed.log_partition - p.evaluator.log_partition).reshape(p.batch_shape)
     return log_prob.clamp(max=0.0)
@@ -70,8 +71,8 @@ def _by_cases(p: ConstrainedDistribution, formula: Formula) -> Tensor:
     if p.circuit.given and observed is not None:
         x = observed[p.circuit.num_labels :].T
         differs = ((given[:, None] != x) & ~given.isnan()[:, None]).any(-1)
-        parts = parts.masked_fill(differs.reshape(len(rows), *p.batch_shape), float("-inf"))
-    blank = p.log_partition.detach().new_full(p.batch_shape, float("-inf"))
+        parts = parts.masked_fill(differs.reshape(len(rows), *p.batch_shape), NEGATIVE_INFINITY)
+    blank = p.log_partition.detach().new_full(p.batch_shape, NEGATIVE_INFINITY)
     total = log_sum_exp(parts, 0).clamp(max=0.0) if len(rows) else blank
     return _log_one_minus_exp(total) if negated else total
 
@@ -140,7 +141,7 @@ def _log_one_minus_exp(value: Tensor) -> Tensor:
     safe = value.masked_fill(certain, -1.0)
     near = torch.log(-torch.expm1(safe))
     far = torch.log1p(-torch.exp(safe))
-    return torch.where(safe > -0.6931, near, far).masked_fill(certain, float("-inf"))
+    return torch.where(safe > -0.6931, near, far).masked_fill(certain, NEGATIVE_INFINITY)
 
 
 class CompiledRules(Leaf):
