@@ -75,7 +75,7 @@ class _Recorder(TorchDispatchMode):
     """Counts operators that compute something, and the numbers that they read and write."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.launches = self.numbers = 0
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -251,10 +251,10 @@ def _on_a_gpu(cost: dict[str, Any]) -> str:
     assumed = cost["assumed"]
     return f"""## On a GPU: computed, not measured
 
-No GPU was at hand. `python -m benchmarks.gpu_cost` counts the launches of log Z with its gradient at batch {assumed["batch"]}, and
-the megabytes that they would move if no cache kept anything. The milliseconds follow from assumptions:
-{assumed["launch_s"] * 1e6:g} µs for a launch, {assumed["bytes_per_s"] / 1e9:g} GB/s, and {assumed["latency_s"] * 1e6:g} µs
-for each load that a Triton program has to wait for. Whoever has a GPU will see other times.
+No GPU was at hand. `python -m benchmarks.gpu_cost` counts the launches of log Z with its gradient at batch
+{assumed["batch"]}, and the megabytes that they would move if no cache kept anything. The milliseconds follow
+from assumptions: {assumed["launch_s"] * 1e6:g} µs for a launch, {assumed["bytes_per_s"] / 1e9:g} GB/s, and
+{assumed["latency_s"] * 1e6:g} µs for each load that a Triton program has to wait for. Other devices take other times.
 
 {gpu_table(cost)}
 """
