@@ -142,7 +142,7 @@ def test_hmcnn_wants_a_hierarchy_over_all_labels() -> None:
     with pytest.raises(PropertyError, match="HMCNN takes hierarchies only"):
         build_method("hmcnn", torch.nn.Identity(), 2, rules, sp.compile(rules))
     rules = sp.parse("a -> b")
-    with pytest.raises(PropertyError, match="'c' is in none of its rules"):
+    with pytest.raises(sp.LabelError, match="'c' is in none of its rules"):
         build_method("hmcnn", torch.nn.Identity(), 2, rules, sp.compile(rules, labels=["a", "b", "c"]))
 
 
