@@ -123,7 +123,7 @@ def test_bad_input() -> None:
         sp.comparison.compare_methods(x, y[:, :3], RULES, labels=LABELS)
     with pytest.raises(ValueError, match="x has infinities or NaN"):
         sp.comparison.compare_methods(x * np.inf, y, RULES, labels=LABELS)
-    with pytest.raises(ValueError, match="y must hold 0 and 1 only"):
+    with pytest.raises(ValueError, match="y must contain only 0 and 1"):
         sp.comparison.compare_methods(x, y + 0.5, RULES, labels=LABELS)
     with pytest.raises(ValueError, match="folds must be from 2"):
         sp.comparison.compare_methods(x, y, RULES, labels=LABELS, folds=1)

@@ -282,7 +282,7 @@ class TestGiven:
             sp.SPL(4, PETS)(torch.randn(3, 4), given=torch.zeros(3, 1))
 
     def test_given_must_be_binary(self, circuit):
-        with pytest.raises(ValueError, match=r"^given must hold 0 and 1 only$"):
+        with pytest.raises(ValueError, match=r"^given must contain only 0 and 1$"):
             sp.SPL(4, circuit)(torch.randn(1, 4), given=torch.tensor([[0.5, 0]]))
 
 
