@@ -28,6 +28,8 @@ class Solver(Protocol):
     """Clauses that grow, and questions about them. Literals are those of DIMACS."""
 
     num_vars: int
+    budget: Budget
+    """What a question may use; it may be replaced between two questions."""
 
     def new(self) -> int:
         """A new variable."""
@@ -78,7 +80,7 @@ class PySatSolver:
     def __init__(self, num_vars: int, budget: Budget) -> None:
         from pysat.solvers import Minisat22
 
-        self.num_vars, self._budget = num_vars, budget
+        self.num_vars, self.budget = num_vars, budget
         self._solver: Any = Minisat22()
 
     def new(self) -> int:
@@ -93,7 +95,7 @@ class PySatSolver:
     def solve(self, assumptions: Sequence[int] = ()) -> bool:
         """See :class:`Solver`."""
         while True:
-            self._budget.check("asking the solver")
+            self.budget.check("asking the solver")
             self._solver.conf_budget(_CONFLICTS)
             answer = self._solver.solve_limited(assumptions=list(assumptions))
             if answer is not None:
@@ -119,7 +121,7 @@ class CompilerSolver:
     """The compiler of clauses as a solver: every question is compiled anew."""
 
     def __init__(self, num_vars: int, budget: Budget) -> None:
-        self.num_vars, self._budget = num_vars, budget
+        self.num_vars, self.budget = num_vars, budget
         self._clauses: list[Sequence[int]] = []
         self._made: Ddnnf | None = None
         self._asked: list[int] = []
@@ -163,10 +165,10 @@ class CompilerSolver:
         """See :class:`Solver`; there is nothing to choose here."""
 
     def _compiled(self, assumptions: Sequence[int]) -> Ddnnf | None:
-        self._budget.check("asking the compiler")
+        self.budget.check("asking the compiler")
         clauses = [*self._clauses, *((literal,) for literal in assumptions)]
         try:
-            return compile_cnf(self.num_vars, clauses, self._budget)
+            return compile_cnf(self.num_vars, clauses, self.budget)
         except UnsatisfiableError:
             return None
 
