@@ -129,4 +129,8 @@ def test_fewest_changes(solver: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_similar_names() -> None:
     names = ["x1", "x2", "Golden Retriever", "golden_retriever", "retreiver", "retriever", "cats", "cat", "bus", "boss"]
-    assert similar_names(names) == [("Golden Retriever", "golden_retriever"), ("retreiver", "retriever"), ("cats", "cat")]
+    assert similar_names(names) == [
+        ("Golden Retriever", "golden_retriever"),
+        ("retreiver", "retriever"),
+        ("cats", "cat"),
+    ]

@@ -1,4 +1,4 @@
-"""What follows from rules that can hold together: labels that are forced or always equal, rules that say nothing new."""
+"""What follows from rules that can hold together: labels that are forced or equal, rules that say nothing new."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Consequences:
         if self._forced is not None:
             return self._forced
         asked = self.asked
-        candidates = self.models.all(0) | ~self.models.any(0)
+        candidates: NDArray[np.bool_] = (self.models == self.models[0]).all(0)
         expected = self.models[0]
         found: dict[str, int] = {}
         asked.solver.prefer([-v if expected[v - 1] else v for v in range(1, asked.num_plain + 1)])
@@ -90,7 +90,7 @@ class Consequences:
         ]
 
     def redundant(self) -> list[int]:
-        """Rules that can all be left out at once: the others imply each of them. Of two that say the same, the later one."""
+        """Rules that can all be left out at once; the others imply them. Of two that say the same, the later."""
         needed, _ = self._flips
         kept = list(self.rules)
         for rule in reversed(self.rules):
@@ -106,28 +106,23 @@ class Consequences:
         return [
             rule
             for rule in self.rules
-            if not (clauses := self.asked.clauses[rule])
-            or (hard or any(abs(v) > self.asked.num_plain for c in clauses for v in c))
-            and self.asked.follows(rule, [])
+            if not self.asked.clauses[rule] or ((hard or not self._is_plain(rule)) and self.asked.follows(rule, []))
         ]
 
-    def never_applies(self, rule: int) -> bool:
-        """Whether a rule is an implication whose premise is impossible under the other rules."""
+    def premise(self, rule: int) -> list[int] | None:
+        """The premise of an implication, if it is a conjunction of literals; None otherwise."""
         formula: Formula = self.asked.listed.rules[rule].formula
-        if formula.kind is not Kind.IMPLIES:
-            return False
-        premise = _literals(formula.args[0])
-        if premise is None:
-            return False
-        others = [other for other in self.rules if other != rule]
-        return not self.asked.has_model(others, self.asked.literals(premise))
+        values = _literals(formula.args[0]) if formula.kind is Kind.IMPLIES else None
+        return None if values is None else self.asked.literals(values)
 
     def single(self, rule: int, kept: Sequence[int]) -> int | None:
         """A rule that alone implies this one, if there is one among those kept."""
         rules = self.asked.listed.rules
-        wanted = set(rules[rule].formula.labels())
+        # a variable with several values relates labels that no rule has in common
+        wanted = None if self.asked.listed.background else {*rules[rule].formula.labels}
         for other in kept:
-            if other != rule and not wanted.isdisjoint(rules[other].formula.labels()) and self.asked.follows(rule, [other]):
+            shared = wanted is None or not wanted.isdisjoint(rules[other].formula.labels)
+            if shared and other != rule and self.asked.follows(rule, [other]):
                 return other
         return None
 
@@ -140,9 +135,9 @@ class Consequences:
         looked at.
         """
         asked = self.asked
-        plain = [r for r in self.rules if all(abs(v) <= asked.num_plain for c in asked.clauses[r] for v in c)]
+        plain = [rule for rule in self.rules if self._is_plain(rule)]
         others = [asked.listed.rules[r] for r in {*self.rules} - {*plain}] + list(asked.listed.background)
-        elsewhere = [asked.index[name] for name in {name for rule in others for name in rule.formula.labels()}]
+        elsewhere = [asked.index[name] for name in {name for rule in others for name in rule.formula.labels}]
         clauses = [clause for r in plain for clause in asked.clauses[r]]
         owner = np.array([r for r in plain for _ in asked.clauses[r]], dtype=np.int64)
         start = np.cumsum([0, *map(len, clauses)])[:-1]
@@ -163,6 +158,10 @@ class Consequences:
             unclear &= broken
         unclear[elsewhere] = True
         return needed, set(np.flatnonzero(~unclear).tolist()) - {0}
+
+    def _is_plain(self, rule: int) -> bool:
+        """Whether the clauses of a rule are over labels only."""
+        return all(abs(v) <= self.asked.num_plain for clause in self.asked.clauses[rule] for v in clause)
 
     def _difference(self, first: int, second: int, same: bool) -> NDArray[np.bool_] | None:
         """A model in which two labels differ (or agree, if they should not); None if there is none."""

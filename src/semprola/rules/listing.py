@@ -6,23 +6,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from semprola._names import is_absent
 from semprola.circuit import Circuit
 from semprola.compiler.sources import rules_of
-from semprola.errors import ParseError
-from semprola.logic import And, Formula, Kind, Leaf, parse
+from semprola.logic import And, Formula, Kind, Leaf
 from semprola.logic.messages import brief
 from semprola.logic.places import joined, placed, places_of
 from semprola.logic.rewrite import stated, unstated
 from semprola.logic.rules import conjuncts
+from semprola.rules.reading import is_frame, read_frame
 
 _WIDTH = 160
-_RULE, _NAME = "rule", "name"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Rule:
-    """One rule, as reports name it.
+    """One rule, as reports name it. The same rule written twice makes two of them.
 
     Attributes:
         text: the rule as the user wrote it.
@@ -73,45 +71,16 @@ def listed(source: Any) -> RuleList:
         >>> [str(rule) for rule in listed("cat -> animal\\ndog -> animal").rules]
         ['cat -> animal', 'dog -> animal']
     """
+    if isinstance(source, RuleList):
+        return source
     parts = [rule for each in _sources(source) for rule in _parts(each)]
     made = [_rule(part) for part in parts]
     kept = tuple(rule for rule in made if rule is not None)
     whole = joined(parts) if parts else And()
-    names = tuple(dict.fromkeys(name for part in parts for name in part.labels()))
+    names = tuple(dict.fromkeys(name for part in parts for name in part.labels))
     said = list(conjuncts(stated(whole)))
     groups = said[len(list(conjuncts(unstated(whole)))) :]
     return RuleList(kept, tuple(Rule(str(group), "", group) for group in groups), names, whole)
-
-
-def read_frame(frame: Any) -> Formula:
-    """The rules in a data frame, one per row: column "rule", and if it is there, column "name"; see `read`.
-
-    Raises:
-        ParseError: there is no such column, or a rule is not a formula; the message names the row.
-    """
-    columns = {str(name): frame[name] for name in frame.columns}
-    if _RULE not in columns and len(columns) != 1:
-        raise ParseError(f"a data frame of rules needs a column 'rule', not only {', '.join(columns)[:80] or 'none'}")
-    texts = list(columns.get(_RULE, next(iter(columns.values()))))
-    names = list(columns[_NAME]) if _NAME in columns else [""] * len(texts)
-    index = frame.index.tolist() if hasattr(frame, "index") else range(len(texts))
-    rules = []
-    for row, text, name in zip(index, texts, names, strict=True):
-        if is_absent(text) or text != text or not str(text).strip():  # NaN differs from itself
-            continue
-        named = "" if is_absent(name) or name != name else str(name)
-        try:
-            rules.append(placed(parse(str(text)), f"row {row} {named}".rstrip()))
-        except ParseError as error:
-            raise ParseError(f"row {row}: {error}", line=error.line, column=error.column) from None
-    if not rules:
-        raise ParseError("there is no rule in the data frame")
-    return joined(rules)
-
-
-def is_frame(source: Any) -> bool:
-    """Whether this is a data frame, of pandas or polars."""
-    return hasattr(source, "columns") and hasattr(source, "to_numpy")
 
 
 def _sources(source: Any) -> Iterable[Any]:

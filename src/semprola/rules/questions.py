@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from semprola.compiler.backends.topdown.backend import assertions
 from semprola.compiler.budget import Budget
-from semprola.compiler.clausal import assertions
 from semprola.rules.listing import RuleList
 from semprola.rules.solving import Solver, cheapest, minimal, new_solver
 
@@ -62,7 +62,9 @@ class Questions:
 
     def literals(self, values: Mapping[str, int]) -> list[int]:
         """Values of labels as literals; labels that no rule mentions are left out."""
-        return [self.index[name] if value else -self.index[name] for name, value in values.items() if name in self.index]
+        return [
+            self.index[name] if value else -self.index[name] for name, value in values.items() if name in self.index
+        ]
 
     def has_model(self, rules: Iterable[int], literals: Sequence[int] = ()) -> bool:
         """Whether rules and literals can hold together."""
@@ -107,9 +109,17 @@ class Questions:
         chosen = tuple(listed.rules[rule] for rule in rules)
         return Questions(replace(listed, rules=chosen), self.budget)
 
-    def fewest_without(self, rules: Sequence[int]) -> list[int]:
-        """The fewest of these rules without which the others can hold together."""
-        lost = cheapest(self.solver, dict.fromkeys((self.switches[rule] for rule in rules), 1))
+    def fewest_without(self, rules: Sequence[int], among_equals: Mapping[int, int] | None = None) -> list[int]:
+        """The fewest of these rules without which the others can hold together.
+
+        Args:
+            rules: the rules.
+            among_equals: how much speaks against each rule; of several answers, one with the largest sum is taken.
+        """
+        against = {rule: (among_equals or {}).get(rule, 0) for rule in rules}
+        unit = 1 + max(against.values(), default=0) * len(against)
+        costs = {self.switches[rule]: unit + max(against.values()) - weight for rule, weight in against.items()}
+        lost = cheapest(self.solver, costs)
         return [] if lost is None else sorted(self._number[switch] for switch in lost)
 
     def fewest_changes(

@@ -128,7 +128,9 @@ def as_rows(data: Any, names: Sequence[str], labels: Sequence[str] | None) -> Ro
     if isinstance(data, Rows):
         return data
     if isinstance(data, str) or hasattr(data, "__fspath__"):
-        raise TypeError(f"data must be a data frame or an array, not {data!r:.60}: read the file, or use semprola check")
+        raise TypeError(
+            f"data must be a data frame or an array, not {data!r:.60}: read the file, or use semprola check"
+        )
     index = row_names(data)
     if is_named(data):
         extra = {name for name in getattr(data, "columns", data) if name not in set(names)}
@@ -149,55 +151,89 @@ def as_rows(data: Any, names: Sequence[str], labels: Sequence[str] | None) -> Ro
     if len(wrong):
         row, column = wrong[0].tolist()
         place = row if index is None else index[row]
-        raise ValueError(
-            f"data: row {place}, label {own[column]!r} is {values[row, column]}, expected 0, 1, or NaN where not observed"
-        )
-    at = [list(own).index(name) for name in names] if tuple(own) != tuple(names) else slice(None)
+        found = f"data: row {place}, label {own[column]!r} is {values[row, column]}"
+        raise ValueError(f"{found}, expected 0, 1, or NaN where not observed")
+    column_of = {name: i for i, name in enumerate(own)}
+    at = [column_of[name] for name in names]
     return Rows(names, values[:, at].astype(np.float32), range(len(values)) if index is None else index)
 
 
+@dataclass(frozen=True)
+class Facts:
+    """Which rows break which rules.
+
+    Attributes:
+        table: the rows.
+        values: the columns of the rules' labels, in the order of the solver's [rows, labels].
+        breaks: which rows break each rule on its own; after the rules come those that variables bring along.
+        exercised: which rows each rule is about.
+        first: the first of all rows that are equal, for each row.
+    """
+
+    table: Rows
+    values: Table
+    breaks: NDArray[np.bool_]
+    exercised: NDArray[np.bool_]
+    first: NDArray[np.int64]
+
+    @property
+    def distinct(self) -> list[int]:
+        """One of each set of equal rows."""
+        return sorted({*self.first.tolist()})
+
+    def is_partial(self, row: int) -> bool:
+        """Whether a row has empty cells."""
+        return bool(np.isnan(self.values[row]).any())
+
+    def literals(self, row: int) -> list[int]:
+        """The observed values of a row."""
+        known = np.flatnonzero(~np.isnan(self.values[row]))
+        return [int(place) + 1 if self.values[row, place] else -int(place) - 1 for place in known]
+
+
+def facts(asked: Questions, table: Rows) -> Facts:
+    """Compare each row with each rule."""
+    place = {name: i for i, name in enumerate(table.names)}
+    values = table.values[:, [place[name] for name in asked.labels]]
+    breaks, exercised = _matrices(asked, values)
+    _, first, inverse = np.unique(np.nan_to_num(values, nan=2), axis=0, return_index=True, return_inverse=True)
+    return Facts(table, values, breaks, exercised, first[inverse.reshape(-1)])
+
+
 def review_rows(
-    asked: Questions, table: Rows, possible: Sequence[int], weights: Mapping[str, int] | None, budget: Budget
+    asked: Questions, known: Facts, possible: Sequence[int], weights: Mapping[str, int] | None, budget: Budget
 ) -> RowReview:
-    """Compare rows with rules.
+    """What rows and rules say about each other.
 
     Args:
         asked: the rules.
-        table: the rows; its columns include all labels of the rules.
+        known: which rows break which rules.
         possible: the numbers of rules that can hold together; changes lead to rows that obey these.
         weights: what the change of a label costs.
         budget: what may be used for the changes, and for the rules to drop.
     """
-    values = table.values[:, [list(table.names).index(name) for name in asked.labels]] if len(asked.labels) else (
-        np.zeros((len(table.values), 0), np.float32)
-    )
-    breaks, exercised = _matrices(asked, values)
-    states, inverse = np.unique(values, axis=0, return_inverse=True, equal_nan=False)
-    first = np.full(len(states), -1)
-    first[inverse[::-1]] = np.arange(len(values))[::-1]
-    count = len(asked.everything)
-    cores = _joint(asked, values, breaks, possible, first)
-    changes = _changes(asked, values, breaks, cores, possible, first, weights, budget)
-    broken = []
+    breaks, count = known.breaks, len(asked.everything)
+    cores = _joint(asked, known, possible)
+    changes = _changes(asked, known, cores, possible, weights, budget)
     rules = (*asked.listed.rules, *asked.listed.background)
-    for row in range(len(values)):
-        at = int(first[inverse[row]])
+    broken = []
+    for row, at in enumerate(known.first.tolist()):
         found = np.flatnonzero(breaks[:, at]).tolist() or cores.get(at)
         if found:
-            names = dict.fromkeys(name for rule in found for name in rules[rule].formula.labels())
-            seen = {name: values[row, asked.index[name] - 1] for name in names}
+            names = dict.fromkeys(name for rule in found for name in rules[rule].formula.labels)
+            seen = {name: known.values[row, asked.index[name] - 1] for name in names}
             observed = {name: int(value) for name, value in seen.items() if not np.isnan(value)}
             chosen = tuple(rules[rule] for rule in found)
+            table = known.table
             broken.append(BrokenRow(table.index[row], table.places[row], chosen, observed, changes.get(at)))
     alone = breaks.sum(0) == 1
     uses = tuple(
-        RuleUse(rule, int(breaks[r].sum()), int((breaks[r] & alone).sum()), int(exercised[r].sum()))
+        RuleUse(rule, int(breaks[r].sum()), int((breaks[r] & alone).sum()), int(known.exercised[r].sum()))
         for r, rule in enumerate(asked.listed.rules)
     )
-    dropped = _to_drop(asked, values, breaks[:count], first[~breaks[count:, first].any(0)], budget)
-    enough = not breaks[count:].any()
-    to_drop = None if dropped is None or not enough else tuple(asked.listed.rules[rule] for rule in dropped)
-    return RowReview(len(values), tuple(broken), uses, to_drop)
+    dropped = None if breaks[count:].any() else _to_drop(asked, known, budget)
+    to_drop = None if dropped is None else tuple(asked.listed.rules[rule] for rule in dropped)
+    return RowReview(len(known.values), tuple(broken), uses, to_drop)
 
 
 def _matrices(asked: Questions, values: Table) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
@@ -208,8 +244,8 @@ def _matrices(asked: Questions, values: Table) -> tuple[NDArray[np.bool_], NDArr
     is_one, unknown = values == 1, np.isnan(values)
     partial = unknown.any(1)
     for number, rule in enumerate(rules):
-        places = [asked.index[name] - 1 for name in rule.labels()]
-        columns = {name: is_one[:, place] for name, place in zip(rule.labels(), places, strict=True)}
+        places = [asked.index[name] - 1 for name in rule.labels]
+        columns = {name: is_one[:, place] for name, place in zip(rule.labels, places, strict=True)}
         open_rows = unknown[:, places].any(1) if partial.any() else partial
         breaks[number] = ~evaluate_columns(rule, columns, len(values)) & ~open_rows
         if open_rows.any():
@@ -232,25 +268,20 @@ def _is_about(rule: Formula, columns: Mapping[str, NDArray[np.bool_]], unknown: 
     """Whether each row is about a rule; an empty cell counts as 0."""
     if rule.kind is Kind.IMPLIES:
         premise = rule.args[0]
-        place = {name: i for i, name in enumerate(rule.labels())}
-        open_rows = unknown[:, [place[name] for name in premise.labels()]].any(1)
-        return evaluate_columns(premise, columns, rows) & ~open_rows
-    return np.logical_or.reduce([*columns.values(), np.zeros(rows, bool)])
+        place = {name: i for i, name in enumerate(rule.labels)}
+        open_rows = unknown[:, [place[name] for name in premise.labels]].any(1)
+        holds: NDArray[np.bool_] = evaluate_columns(premise, columns, rows) & ~open_rows
+        return holds
+    some: NDArray[np.bool_] = np.logical_or.reduce([*columns.values(), np.zeros(rows, bool)])
+    return some
 
 
-def _literals(values: Table, row: int) -> list[int]:
-    known = np.flatnonzero(~np.isnan(values[row]))
-    return [int(place) + 1 if values[row, place] else -int(place) - 1 for place in known]
-
-
-def _joint(
-    asked: Questions, values: Table, breaks: NDArray[np.bool_], possible: Sequence[int], rows: NDArray[np.int64]
-) -> dict[int, list[int]]:
+def _joint(asked: Questions, known: Facts, possible: Sequence[int]) -> dict[int, list[int]]:
     """Rows with empty cells that break no rule on its own, with the rules that together leave no completion."""
     found = {}
-    for row in rows.tolist():
-        if np.isnan(values[row]).any() and not breaks[:, row].any():
-            literals = _literals(values, row)
+    for row in known.distinct:
+        if known.is_partial(row) and not known.breaks[:, row].any():
+            literals = known.literals(row)
             if not asked.has_model(possible, literals):
                 found[row] = asked.against(possible, literals)
     return found
@@ -258,23 +289,21 @@ def _joint(
 
 def _changes(
     asked: Questions,
-    values: Table,
-    breaks: NDArray[np.bool_],
+    known: Facts,
     cores: Mapping[int, list[int]],
     possible: Sequence[int],
-    rows: NDArray[np.int64],
     weights: Mapping[str, int] | None,
     budget: Budget,
 ) -> dict[int, dict[str, int]]:
     """For each broken row, the cheapest change after which it obeys; as far as time allows."""
     found: dict[int, dict[str, int]] = {}
     try:
-        for row in rows.tolist():
-            if row not in cores and not breaks[:, row].any():
+        for row in known.distinct:
+            if row not in cores and not known.breaks[:, row].any():
                 continue
-            budget.check(f"changing rows: {len(found):,}")
-            seen = {name: int(v) for name, v in zip(asked.labels, values[row].tolist(), strict=True) if v == v}
-            change = asked.fewest_changes(possible, seen, weights)
+            budget.check(f"looking for the nearest rows that obey ({len(found):,} found)")
+            values = zip(asked.labels, known.values[row].tolist(), strict=True)
+            change = asked.fewest_changes(possible, {name: int(v) for name, v in values if v == v}, weights)
             if change is not None:
                 found[row] = change[0]
     except CompilationBudgetError:
@@ -282,23 +311,21 @@ def _changes(
     return found
 
 
-def _to_drop(
-    asked: Questions, values: Table, breaks: NDArray[np.bool_], rows: NDArray[np.int64], budget: Budget
-) -> list[int] | None:
-    """The fewest rules without which all these rows pass.
+def _to_drop(asked: Questions, known: Facts, budget: Budget) -> list[int] | None:
+    """The fewest rules without which all rows pass.
 
     A rule that a row breaks on its own must go. The others are chosen so that of each set of rules that leaves no
     completion of a row, at least one goes; such sets are collected until all rows pass.
     """
-    gone = set(np.flatnonzero(breaks[:, rows].any(1)).tolist())
+    gone = set(np.flatnonzero(known.breaks[: len(asked.everything)].any(1)).tolist())
     rest = [rule for rule in asked.everything if rule not in gone]
     chart = new_solver(len(asked.everything), (), budget)
     also: list[int] = []
-    literals = [_literals(values, row) for row in rows.tolist() if np.isnan(values[row]).any()] or [[]]
+    rows = [known.literals(row) for row in known.distinct if known.is_partial(row)]
     try:
         while True:
             kept = [rule for rule in rest if rule not in {*also}]
-            cores = [asked.against(kept, row) for row in literals if not asked.has_model(kept, row)]
+            cores = [asked.against(kept, row) for row in rows if not asked.has_model(kept, row)]
             if not cores:
                 return sorted([*gone, *also])
             if any(not core for core in cores):
