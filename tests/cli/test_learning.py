@@ -172,7 +172,7 @@ def test_figures_without_an_observed_label_are_not_known(run: Any) -> None:
 
 
 def test_held_out_rows_without_an_observed_label_do_not_count(run: Any) -> None:
-    from semprola.cli.train_work import _figures
+    from semprola.cli.training import _figures
 
     class Ones:
         predict = staticmethod(lambda X: np.ones((len(X), 1), np.int64))
@@ -201,7 +201,7 @@ def test_evidence_and_explanations(run: Any) -> None:
     ]
     assert [line["line"] for line in lines] == list(range(2, 22))
     assert all([next(iter(entry)) for entry in line["if"]] == ["cat", "animal"] for line in lines[::2])
-    flip = lines[0]["if"][1]  # a dog that is no animal
+    flip = lines[0]["if"][1]  # a dog that is not an animal
     assert flip["animal"] == 0
     assert flip["breaks"] == ["dog -> animal"]
     assert flip["best"] is None
@@ -215,12 +215,12 @@ def test_explanations_are_what_the_distribution_says(run: Any) -> None:
     train(run, "animals.csv")
     write_csv("new.csv", table(5, 3))
     lines = [json.loads(line) for line in run("predict", "model", "new.csv", "--explain", "--json").stdout.splitlines()]
-    from semprola.cli.features import Features
-    from semprola.cli.frames import read_frame
+    from semprola.cli.inputs import Features
+    from semprola.cli.tables import read_table
     from semprola.saving.folders import read_metadata
 
     features = Features.from_json(read_metadata("model")[0]["table"]["features"])
-    p = sp.load("model").distribution(features.table(read_frame(Path("new.csv"))))
+    p = sp.load("model").distribution(features.table(read_table(Path("new.csv"))))
     support: list[list[int]] = STATES.tolist()
     chances = np.exp(np.stack([p.log_prob(p.mean.new_tensor(state).expand(5, 3)).numpy() for state in support]))
     for row, line in enumerate(lines):
@@ -247,7 +247,7 @@ def test_explanations_are_what_the_distribution_says(run: Any) -> None:
         (["--ignore", "weight,noise,place"], "there is no column left to predict from"),
         (["--held-out", "1"], "--held-out must be from 0 to below 1"),
         (["--hidden", "big"], "--hidden takes widths such as 64"),
-        (["--layer", "triple"], "layer must be 'single' or 'product'"),
+        (["--layer", "triple"], "layer must be 'spl' or 'product-spl'"),
         (["--rules", "cat -> -> dog"], "expected"),
         (["--rules", "cat & ~cat"], "no model"),
         (["--rules", ""], "there is no rule in ''"),

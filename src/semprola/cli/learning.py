@@ -21,9 +21,9 @@ def train_command(
     rules: Annotated[str | None, typer.Option(help="a file with one rule per line, or a formula")] = None,
     ignore: Annotated[str, typer.Option(help="comma-separated: columns not to learn from")] = "",
     hidden: Annotated[str, typer.Option(help="comma-separated: widths of the hidden layers, or none")] = "64",
-    layer: Annotated[str, typer.Option(help="single (one circuit) or product (two)")] = "single",
+    layer: Annotated[str, typer.Option(help="product-spl (`sp.ProductSPL`) or spl (`sp.SPL`)")] = "product-spl",
     components: Annotated[int, typer.Option(help="number of mixture components", min=1)] = 1,
-    units: Annotated[int, typer.Option(help="units per sum, for --layer single", min=1)] = 1,
+    units: Annotated[int, typer.Option(help="units per sum, for --layer spl", min=1)] = 1,
     decode: Annotated[str, typer.Option(help="what to predict: mode, hamming, f1 or jaccard")] = "mode",
     epochs: Annotated[int, typer.Option(help="largest number of passes over the rows", min=1)] = 200,
     batch_size: Annotated[int, typer.Option(help="rows per gradient step", min=1)] = 64,
@@ -46,7 +46,7 @@ def train_command(
 
     Example: semprola train animals.csv --labels cat,dog,animal --rules rules.txt --out model
     """
-    from semprola.cli.train_work import TrainRequest, train_model
+    from semprola.cli.training import TrainRequest, train_model
 
     checkpoint = out.with_name(f"{out.name}.checkpoint")
     keep(f"training can continue from {checkpoint} with --resume, if the first epoch was finished")
@@ -94,7 +94,7 @@ def predict_command(
 
     Example: semprola predict model new.csv --out predictions.csv
     """
-    from semprola.cli.predict_work import predict_rows
+    from semprola.cli.predicting import predict_rows
 
     known = tuple(name.strip() for name in evidence.split(",") if name.strip())
     predict_rows(model, data, out, known, explain, skip_inconsistent, as_json)
