@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semprola._names import is_named
+from semprola.constraints.expressions import Arithmetic, Expression, between
 from semprola.constraints.family import as_whole, label_names, whole_number
+from semprola.constraints.terms import Lookup, Total
 from semprola.errors import LabelError
 from semprola.logic import And, Formula, Kind, Or, one_hot
 from semprola.logic.formula import intern_node
 from semprola.logic.messages import brief
 
 
-class Categorical:
+class Categorical(Arithmetic):
     """A variable with one of several values; label ``"name=value"`` says that it has this value.
 
     Comparisons give formulas over the labels. That the variable has exactly one value, its `rule`, need not be said:
@@ -54,6 +56,19 @@ class Categorical:
         self.values: tuple[Any, ...] = tuple(values)
         self.labels: tuple[str, ...] = label_names([f"{name}={value}" for value in self.values], f"variable {name!r}")
         self._label = self._by_value()
+
+    def total(self) -> Total:
+        """The value as a sum, for arithmetic.
+
+        Raises:
+            LabelError: the values are not whole numbers.
+        """
+        numbers = tuple(number for number in map(as_whole, self.values) if number is not None)
+        if len(numbers) < len(self.values):
+            raise LabelError(
+                f"variable {self.name!r} has values that are not whole numbers: it cannot be computed with"
+            )
+        return Total(((1, Lookup(self.labels, numbers)),), 0)
 
     @property
     def rule(self) -> Formula:
@@ -97,7 +112,7 @@ class Categorical:
         if isinstance(other, Categorical):
             shared = [self._is(v) & other._is(v) for v in self.values if v in other._label]
             return Or(*shared) if shared else self.isin([]) | other.isin([])
-        return self._is(other)
+        return between(self, other, "==") if isinstance(other, Expression) else self._is(other)
 
     def __ne__(self, other: object) -> Formula:  # type: ignore[override]
         return ~(self == other)
@@ -192,19 +207,21 @@ class Integer(Categorical):
             )
         super().__init__(name, range(least, most + 1))
 
-    def __lt__(self, other: Integer | int) -> Formula:
-        return self._compare(other, lambda a, b: a < b)
+    def __lt__(self, other: Arithmetic | int) -> Formula:
+        return self._compare(other, "<", lambda a, b: a < b)
 
-    def __le__(self, other: Integer | int) -> Formula:
-        return self._compare(other, lambda a, b: a <= b)
+    def __le__(self, other: Arithmetic | int) -> Formula:
+        return self._compare(other, "<=", lambda a, b: a <= b)
 
-    def __gt__(self, other: Integer | int) -> Formula:
-        return self._compare(other, lambda a, b: a > b)
+    def __gt__(self, other: Arithmetic | int) -> Formula:
+        return self._compare(other, ">", lambda a, b: a > b)
 
-    def __ge__(self, other: Integer | int) -> Formula:
-        return self._compare(other, lambda a, b: a >= b)
+    def __ge__(self, other: Arithmetic | int) -> Formula:
+        return self._compare(other, ">=", lambda a, b: a >= b)
 
-    def _compare(self, other: Integer | int, holds: Callable[[int, int], bool]) -> Formula:
+    def _compare(self, other: Arithmetic | int, op: str, holds: Callable[[int, int], bool]) -> Formula:
+        if isinstance(other, Arithmetic) and not isinstance(other, Integer):
+            return between(self, other, op)
         if isinstance(other, Integer):
             return And(*(self._is(a) >> other.isin(b for b in other.values if holds(a, b)) for a in self.values))
         number = self._whole(other)
