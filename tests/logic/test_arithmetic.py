@@ -37,8 +37,9 @@ def test_comparisons(text, python):
 
 def test_values_by_name():
     for text in ("'my colour' == red", '"my colour" in (red)', "'my colour' != 'dark green'"):
-        (row,) = sp.compile(sp.parse(text, variables=[COLOUR])).enumerate()
-        assert COLOUR.decode(row) == "red"
+        circuit = sp.compile(sp.parse(text, variables=[COLOUR]))
+        (row,) = circuit.enumerate()
+        assert COLOUR.decode(row, circuit.labels) == "red"
 
 
 @pytest.mark.parametrize(

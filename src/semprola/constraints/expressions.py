@@ -19,7 +19,7 @@ class Arithmetic:
 
     __slots__ = ()
 
-    functions: ClassVar[dict[str, Callable[[list[Any]], Any]]] = {}
+    functions: ClassVar[dict[str, Callable[..., Any]]] = {}
     """What a text can apply to lists of numbers."""
 
     def total(self) -> Total:

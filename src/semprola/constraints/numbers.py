@@ -176,12 +176,16 @@ def _absolute(values: Sequence[Any]) -> Any:
     return abs(values[0])
 
 
+def _element(values: Sequence[Any]) -> Expression:
+    return element(values[1:], values[0])
+
+
 Arithmetic.functions.update(
     {
         "abs": _absolute,
         "min": minimum,
         "max": maximum,
-        "element": lambda values: element(values[1:], values[0]),
+        "element": _element,
         "all_different": all_different,
     }
 )

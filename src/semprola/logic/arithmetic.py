@@ -97,17 +97,17 @@ class Comparisons:
         first = self.tokens[index]
         if first.text == "all_different" and first.type == "name":
             self.index += 1
-            return self._checked(first, lambda: self._functions["all_different"](self._arguments())), self.index
+            return self._checked(first, self._functions["all_different"], self._arguments()), self.index
         left, parts = self._sum(), []
         while True:
             token = self._next()
             if self._is(token, "in"):
-                parts.append(self._checked(token, lambda left=left: left.isin(self._values(left))))
+                parts.append(self._checked(token, left.isin, self._values(left)))
                 break
             if not self._is(token, *_COMPARE):
                 break
             right = self._value_of(left) if self._is_category(left) else self._sum()
-            parts.append(self._checked(token, lambda op=token.text, a=left, b=right: _COMPARE[op](a, b)))
+            parts.append(self._checked(token, _COMPARE[token.text], left, right))
             left = right
         if not parts:
             self.fail("expected a comparison, such as n >= 1", token)
@@ -122,7 +122,7 @@ class Comparisons:
         while self._is(token := self.tokens[self.index], *_SUMS):
             self.index += 1
             right = self._product()
-            total = self._checked(token, lambda op=token.text, a=total, b=right: _SUMS[op](a, b))
+            total = self._checked(token, _SUMS[token.text], total, right)
         return total
 
     def _product(self) -> Any:
@@ -130,7 +130,7 @@ class Comparisons:
         while self._is(token := self.tokens[self.index], *_PRODUCTS):
             self.index += 1
             right = self._factor()
-            value = self._checked(token, lambda op=token.text, a=value, b=right: _PRODUCTS[op](a, b))
+            value = self._checked(token, _PRODUCTS[token.text], value, right)
         return value
 
     def _factor(self) -> Any:
@@ -144,7 +144,7 @@ class Comparisons:
 
     def _read_factor(self, token: Token) -> Any:
         if self._is(token, "-"):
-            return self._checked(token, lambda: -self._factor())
+            return self._checked(token, operator.neg, self._factor())
         if self._is(token, "("):
             value = self._sum()
             self._expect(")")
@@ -154,7 +154,7 @@ class Comparisons:
         if token.type == "name" and token.text.isdigit() and len(token.text) < 1000:
             return int(token.text)
         if token.type == "name" and token.text in _FUNCTIONS and self._is(self.tokens[self.index], "("):
-            return self._checked(token, lambda: self._functions[token.text](self._arguments()))
+            return self._checked(token, self._functions[token.text], self._arguments())
         self.fail("expected a number or one of the declared variables", token)
 
     def _arguments(self) -> list[Any]:
@@ -191,10 +191,10 @@ class Comparisons:
 
     # tokens ----------------------------------------------------------------------------------------------------------
 
-    def _checked(self, token: Token, make: Callable[[], Any]) -> Any:
-        """What `make` returns; its errors point to the token."""
+    def _checked(self, token: Token, function: Callable[..., Any], *args: Any) -> Any:
+        """The value of a function; its errors point to the token."""
         try:
-            made = make()
+            made = function(*args)
         except LabelError as error:
             reason = str(error)
         except TypeError:
