@@ -10,9 +10,9 @@ import pytest
 
 import semprola as sp
 from semprola.circuit.weighted import weighted_count
+from semprola.compiler.backends.topdown.backend import compile_to_count
+from semprola.compiler.backends.topdown.definitions import defined_variables, without
 from semprola.compiler.budget import Budget
-from semprola.compiler.clausal import compile_to_count
-from semprola.compiler.definitions import defined_variables, without
 from semprola.errors import UnsatisfiableError
 from semprola.logic import Cnf
 

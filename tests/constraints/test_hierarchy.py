@@ -15,7 +15,8 @@ import torch
 
 import semprola as sp
 from semprola.compiler.backends.topdown.native import native_library
-from semprola.constraints import hierarchy, hierarchy_dag, hierarchy_ideals, suggest
+from semprola.constraints import hierarchy, suggest
+from semprola.constraints.hierarchy import dag, states
 from semprola.errors import CompilationBudgetError, LabelError
 
 CHOICES = list(itertools.product([False, True], repeat=3))
@@ -185,7 +186,7 @@ def test_too_wide_says_where():
 @pytest.mark.parametrize("nonempty", [False, True])
 def test_states_of_small_graphs(agrees, monkeypatch, nonempty):
     """The construction for large graphs also works on small ones."""
-    monkeypatch.setattr(hierarchy_dag, "_STRUCTURED", -1)
+    monkeypatch.setattr(dag, "_STRUCTURED", -1)
     chance = random.Random(4)
     for _ in range(80):
         graph = _random_dag(chance, chance.randint(3, 10))
@@ -194,7 +195,7 @@ def test_states_of_small_graphs(agrees, monkeypatch, nonempty):
 
 @pytest.mark.parametrize("count", [30, 60])
 def test_states_against_the_top_down_compiler(monkeypatch, count):
-    monkeypatch.setattr(hierarchy_dag, "_STRUCTURED", -1)
+    monkeypatch.setattr(dag, "_STRUCTURED", -1)
     chance = random.Random(count)
     for _ in range(5):
         edges = [(f"n{i}", f"n{j}") for i in range(1, count) for j in {chance.randrange(i), chance.randrange(i)}]
@@ -208,7 +209,7 @@ def test_states_against_the_top_down_compiler(monkeypatch, count):
 def test_equal_states_are_one_even_if_their_hashes_are_equal(monkeypatch):
     rows = np.random.default_rng(0).integers(0, 3, (200, 9)).astype(np.uint8)
     monkeypatch.setattr(np.random, "default_rng", lambda seed: SimpleNamespace(integers=_zeros))
-    found, inverse = hierarchy_ideals.distinct_rows(rows)
+    found, inverse = states.distinct_rows(rows)
     assert len(found) == len(np.unique(rows, axis=0))
     np.testing.assert_array_equal(found[inverse], rows)
 

@@ -11,7 +11,7 @@ from semprola.baselines import CCN, EBM, FIL, HMCNN, MultiplexNet
 from semprola.baselines.rules import normal_rules
 from semprola.circuit import Circuit
 from semprola.constraints import hierarchy
-from semprola.constraints.hierarchies import Hierarchy
+from semprola.constraints.hierarchy.family import Hierarchy
 from semprola.errors import PropertyError, SemprolaError
 from semprola.logic import Formula
 from semprola.losses import DL2, NeSyEntropy, SemanticLoss

@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 
 from semprola.circuit import Circuit
 from semprola.compiler import cache as store
+from semprola.compiler.backends.topdown.backend import are_defined, circuit_of, compile_clauses, compile_without
+from semprola.compiler.backends.topdown.definitions import defined_variables
 from semprola.compiler.budget import Budget, Progress
-from semprola.compiler.clausal import are_defined, circuit_of, compile_clauses, compile_without
 from semprola.compiler.contradiction import explained, refuted_early
-from semprola.compiler.definitions import defined_variables
 from semprola.compiler.digest import formula_digest
 from semprola.compiler.join import join_circuits
 from semprola.compiler.parts import conjuncts_of, split

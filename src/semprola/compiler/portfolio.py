@@ -15,15 +15,15 @@ from dataclasses import dataclass
 
 from semprola.circuit import Circuit
 from semprola.circuit.builder import watched
+from semprola.compiler.backends.automata.backend import Line, compile_line
 from semprola.compiler.backends.bdd.backend import compile_bdd, compile_zdd
 from semprola.compiler.backends.external import compile_external, is_external
-from semprola.compiler.backends.line.backend import Line, compile_line
 from semprola.compiler.backends.sdd.backend import compile_sdd
+from semprola.compiler.backends.topdown.backend import compile_topdown, refute
 from semprola.compiler.backends.topdown.native import native_library
 from semprola.compiler.budget import Budget
-from semprola.compiler.clausal import compile_topdown, refute
 from semprola.compiler.decomposition import narrow_width
-from semprola.compiler.orders import has_long_count, primal_cliques
+from semprola.compiler.vtree_choice import has_long_count, primal_cliques
 from semprola.errors import CompilationBudgetError
 from semprola.logic import Cnf, Formula, Leaf
 

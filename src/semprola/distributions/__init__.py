@@ -6,7 +6,6 @@ from semprola.distributions.compatible import CompatibleDistribution
 from semprola.distributions.encoding import EncodedStates
 from semprola.distributions.ensembles import MixtureDistribution, mixture
 from semprola.distributions.product import ProductDistribution
-from semprola.distributions.sequences import SequenceDistribution
 from semprola.distributions.spl import SPLDistribution
 from semprola.distributions.violations import Violation, violations
 
@@ -17,7 +16,6 @@ __all__ = [
     "MixtureDistribution",
     "ProductDistribution",
     "SPLDistribution",
-    "SequenceDistribution",
     "Violation",
     "mixture",
     "violations",

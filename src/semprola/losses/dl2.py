@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from semprola.compiler.reading import FamilyReader
+from semprola.compiler.families import FamilyReader
 from semprola.compiler.sources import formula_of
 from semprola.distributions.arguments import check_finite
 from semprola.errors import LabelError

@@ -12,7 +12,7 @@ from semprola.compiler.backends.program import Program
 from semprola.compiler.budget import Budget
 from semprola.compiler.join import join_vtrees
 from semprola.compiler.leaves import leaf_circuits
-from semprola.compiler.orders import choose_vtree, narrow_line
+from semprola.compiler.vtree_choice import choose_vtree, narrow_line
 from semprola.errors import UnsatisfiableError
 from semprola.logic import Cnf, Formula, Kind
 from semprola.logic.rules import literal_of
