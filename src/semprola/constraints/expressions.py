@@ -77,8 +77,8 @@ class Expression(Arithmetic):
         >>> n, m = sp.Integer("n", 0, 9), sp.Integer("m", 0, 9)
         >>> 2 * n + m <= 7
         2*n + m <= 7
-        >>> sp.count(2 * n + m <= 7), sp.count(abs(n - m) == 1), sp.count((n + m) % 10 == 3)
-        (20, 18, 10)
+        >>> [sp.rules.model_count(rule) for rule in (2 * n + m <= 7, abs(n - m) == 1, (n + m) % 10 == 3)]
+        [20, 18, 10]
     """
 
     __slots__ = ("_total",)

@@ -35,7 +35,7 @@ def number(digits: Iterable[Arithmetic | int], base: int = 10) -> Expression:
     Example:
         >>> import semprola as sp
         >>> a = [sp.Integer(f"a{i}", 0, 9) for i in range(3)]
-        >>> sp.count(sp.constraints.number(a) < 250)
+        >>> sp.rules.model_count(sp.constraints.number(a) < 250)
         250
     """
     factor = whole_number(base, "base", "number", least=2)
@@ -49,7 +49,7 @@ def minimum(*values: Any) -> Expression:
     Example:
         >>> import semprola as sp
         >>> n, m = sp.Integer("n", 0, 9), sp.Integer("m", 0, 9)
-        >>> sp.count(sp.constraints.minimum(n, m) == 8)
+        >>> sp.rules.model_count(sp.constraints.minimum(n, m) == 8)
         3
     """
     return _extreme("min", values)
@@ -98,7 +98,7 @@ def all_different(variables: Iterable[Categorical]) -> Formula:
 
     Example:
         >>> import semprola as sp
-        >>> sp.count(sp.constraints.all_different([sp.Integer(name, 1, 3) for name in "abc"]))
+        >>> sp.rules.model_count(sp.constraints.all_different([sp.Integer(name, 1, 3) for name in "abc"]))
         6
     """
     listed = list(variables)

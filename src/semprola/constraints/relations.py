@@ -162,7 +162,7 @@ class Comparison(Relation):
     def __init__(self, total: Total, op: str, allowed: frozenset[int]) -> None:
         self.total, self.op, self.allowed = total, op, allowed
         spans = total.spans()
-        self.groups = tuple(sorted(spans, key=lambda group: -spans[group]))
+        self.groups = tuple(sorted(spans, key=spans.__getitem__))
         reading = total.reading({group: place for place, group in enumerate(self.groups)})
         self._reading = reading
 

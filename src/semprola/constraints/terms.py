@@ -42,7 +42,11 @@ class Term(ABC):
 
     @abstractmethod
     def spans(self) -> dict[Group, int]:
-        """The variables in order of appearance, and by how much each can change the term."""
+        """The variables in order of appearance, and by how much each can change the term.
+
+        Those that change it least are read first: what they leave to the others is then a carry, and a variable that
+        the others determine, such as a digit of their sum, comes right after them.
+        """
 
     @abstractmethod
     def bounds(self) -> tuple[int, int]:
@@ -177,7 +181,7 @@ class Applied(Term):
             for group, span in arg.spans().items():
                 found[group] = max(found.get(group, 0), span)
         if self.name == "element":  # what decides between the others is read first
-            found |= {group: sum(found.values()) + 1 for group in self.args[0].spans()}
+            found |= dict.fromkeys(self.args[0].spans(), 0)
         return found
 
     def bounds(self) -> tuple[int, int]:

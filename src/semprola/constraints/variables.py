@@ -85,8 +85,8 @@ class Categorical(Arithmetic):
         """The value of the variable in an assignment of its labels; for a batch, a list of values.
 
         Args:
-            assignment: a number or a column of any shape for each label, by name, such as ``p.to_dict()`` or a data
-                frame; or a table [*batch, labels], such as ``p.mode``.
+            assignment: ``p.to_dict()``, a data frame, or other columns by name: one per label, or one of values of the
+                variable; or a table [*batch, labels], such as ``p.mode``.
             labels: names of the columns of a table, such as ``p.labels``; by default the labels of this variable.
 
         Raises:
@@ -99,6 +99,8 @@ class Categorical(Arithmetic):
             >>> n.decode([[1, 1, 0, 0]], labels=["a", *n.labels])
             [1]
         """
+        if is_named(assignment) and self.name in assignment and not any(label in assignment for label in self.labels):
+            return self._known(np.asarray(assignment[self.name], dtype=object).tolist())
         on = self._on(assignment, labels)
         counts = on.sum(-1)
         wrong = np.argwhere(counts != 1)
@@ -141,6 +143,15 @@ class Categorical(Arithmetic):
 
     def _values_at(self, places: Any) -> Any:
         return [self._values_at(place) for place in places] if isinstance(places, list) else self.values[places]
+
+    def _known(self, values: Any) -> Any:
+        """Values as those of the variable, which were read from their texts."""
+        if isinstance(values, list):
+            return [self._known(value) for value in values]
+        label = f"{self.name}={values}"
+        if label not in self.labels:
+            raise LabelError(f"variable {self.name!r} has no value {brief(values)}")
+        return self.values[self.labels.index(label)]
 
     def _by_value(self) -> dict[Any, str]:
         """The label of each value; values that compare equal are refused: ``variable == value`` would be ambiguous."""
