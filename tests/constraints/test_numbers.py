@@ -108,7 +108,7 @@ def test_random_expressions(seed):
     whole = sp.And(formula, *(v.rule for v in variables))
     expected = [_row(variables, world) for world in _worlds(variables) if holds(world)]
     assert pickle.loads(pickle.dumps(whole)) == whole
-    used = [v for v in variables if v.labels[0] in formula.labels()]
+    used = [v for v in variables if v.labels[0] in formula.labels]
     own = {tuple(w[v.name] for v in used) for w in _worlds(variables) if holds(w)}
     assert sp.rules.model_count(formula) == (len(own) if used else int(holds({})))
     for world in rng.sample(_worlds(variables), 10):

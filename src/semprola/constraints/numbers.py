@@ -135,7 +135,8 @@ class ValueTable(Relation):
     """Rows of values of whole variables; see :func:`value_table`."""
 
     def __init__(self, groups: tuple[Group, ...], rows: tuple[tuple[int, ...], ...]) -> None:
-        self.groups, self.rows = groups, rows
+        super().__init__(groups)
+        self.rows = rows
         self._prefixes = {row[:place] for row in rows for place in range(len(groups) + 1)}
 
     def key(self) -> Hashable:

@@ -61,8 +61,9 @@ class Relation(Family):
     def holds(self, choices: Choices, rows: int) -> NDArray[np.bool_]:
         """Whether the values in each row are allowed, by the definition [rows]."""
 
-    def labels(self) -> tuple[str, ...]:
-        return tuple(label for group in self.groups for label in group)
+    def __init__(self, groups: tuple[Group, ...]) -> None:
+        self.groups = groups
+        self.names = tuple(label for group in self.groups for label in group)
 
     @property
     def whole(self) -> tuple[Group, ...]:
@@ -102,7 +103,7 @@ class Relation(Family):
 
     def _build(self, budget: Budget) -> Circuit:
         levels = self._levels(budget)
-        labels = self.labels()
+        labels = self.labels
         builder, first = CircuitBuilder(labels), len(labels)
         below = [builder.true()] * (1 + max(after for row in levels[-1] for after in row))
         for place in range(len(self.groups) - 1, -1, -1):
@@ -162,7 +163,7 @@ class Comparison(Relation):
     def __init__(self, total: Total, op: str, allowed: frozenset[int]) -> None:
         self.total, self.op, self.allowed = total, op, allowed
         spans = total.spans()
-        self.groups = tuple(sorted(spans, key=spans.__getitem__))
+        super().__init__(tuple(sorted(spans, key=spans.__getitem__)))
         reading = total.reading({group: place for place, group in enumerate(self.groups)})
         self._reading = reading
 

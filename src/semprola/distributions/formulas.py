@@ -68,7 +68,7 @@ def condition(p: ConstrainedDistribution, formula: Formula | str) -> Any:
     cases = _paths(stated(formula), _FEW_CASES)
     if cases is not None and len(cases) == 1:
         row = np.full(p.circuit.num_variables, np.nan)
-        row[[p.circuit.variables.index(name) for name in formula.labels()]] = np.where(cases[0] < 0, np.nan, cases[0])
+        row[[p.circuit.variables.index(name) for name in formula.labels]] = np.where(cases[0] < 0, np.nan, cases[0])
         if np.isnan(row[p.circuit.num_labels :]).all():
             return p.condition(torch.from_numpy(row[: p.circuit.num_labels]).to(p.evaluator.log_mixing))
     if p.circuit.given or not p.evaluator.domain.can_be_listed():
@@ -85,7 +85,7 @@ def condition(p: ConstrainedDistribution, formula: Formula | str) -> Any:
 
 def _named(states: Tensor, p: ConstrainedDistribution, formula: Formula) -> Tensor:
     """The columns of the formula's labels."""
-    return states[:, [p.labels.index(name) for name in formula.labels()]]
+    return states[:, [p.labels.index(name) for name in formula.labels]]
 
 
 def _by_conjunction(p: ConstrainedDistribution, components: IndependentLabels, formula: Formula) -> Tensor:

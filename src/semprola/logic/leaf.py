@@ -90,7 +90,7 @@ class Leaf(Formula, ABC):
 
     @property
     def whole(self) -> tuple[tuple[str, ...], ...]:
-        """Groups of ``labels()`` of which exactly one is on in every model of a constraint that contains the leaf.
+        """Groups of ``labels`` of which exactly one is on in every model of a constraint that contains the leaf.
 
         They are the values of variables; the leaf itself must imply this, too.
         """
