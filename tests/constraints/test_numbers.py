@@ -114,7 +114,7 @@ def test_random_expressions(seed):
     for world in rng.sample(_worlds(variables), 10):
         assert whole.evaluate(_row(variables, world)) == holds(world)
     try:
-        circuit = sp.compile(whole, labels=labels, backend=rng.choice(["auto", "auto", "line", "topdown"]))
+        circuit = sp.compile(whole, labels=labels, backend=rng.choice(["auto", "auto", "automata", "topdown"]))
     except UnsatisfiableError:
         assert not expected
         return
