@@ -82,8 +82,5 @@ def _idx(folder: Path, name: str) -> np.ndarray[tuple[int, ...], np.dtype[np.uin
             data = path.read_bytes()
             data = gzip.decompress(data) if path.suffix == ".gz" else data
             sizes = np.frombuffer(data, ">i4", data[3], offset=4).tolist()
-            found: np.ndarray[tuple[int, ...], np.dtype[np.uint8]] = np.frombuffer(
-                data, np.uint8, offset=4 + 4 * len(sizes)
-            )
-            return found.reshape(sizes)
+            return np.asarray(np.frombuffer(data, np.uint8, offset=4 + 4 * len(sizes)).reshape(sizes), np.uint8)
     raise SemprolaError(f"{folder} has neither {name} nor {name}.gz: put MNIST's published files there")
