@@ -16,11 +16,13 @@ from semprola.circuit.weighted import weighted_count
 from semprola.comparison import compare_methods
 from semprola.compiler import Progress, compile
 from semprola.compiler.models import count
+from semprola.compiler.splitting import Split, split
 from semprola.constraints import Categorical, Integer
 from semprola.distributions import (
     CompatibleDistribution,
     EncodedStates,
     MixtureDistribution,
+    PoolDistribution,
     ProductDistribution,
     SequenceDistribution,
     SPLDistribution,
@@ -99,6 +101,7 @@ __all__ = [
     "Not",
     "Or",
     "ParseError",
+    "PoolDistribution",
     "Predicate",
     "Pretrained",
     "ProductDistribution",
@@ -109,6 +112,7 @@ __all__ = [
     "SemprolaError",
     "SequenceDistribution",
     "SequenceSPL",
+    "Split",
     "UnsatisfiableError",
     "Variable",
     "Violation",
@@ -142,6 +146,7 @@ __all__ = [
     "rules",
     "save",
     "set_engine",
+    "split",
     "training",
     "violations",
     "weighted_count",

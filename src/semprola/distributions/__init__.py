@@ -5,6 +5,7 @@ from semprola.distributions.base import ConstrainedDistribution
 from semprola.distributions.compatible import CompatibleDistribution
 from semprola.distributions.encoding import EncodedStates
 from semprola.distributions.ensembles import MixtureDistribution, mixture
+from semprola.distributions.pool import PoolDistribution
 from semprola.distributions.product import ProductDistribution
 from semprola.distributions.sequences import SequenceDistribution
 from semprola.distributions.spl import SPLDistribution
@@ -15,6 +16,7 @@ __all__ = [
     "ConstrainedDistribution",
     "EncodedStates",
     "MixtureDistribution",
+    "PoolDistribution",
     "ProductDistribution",
     "SPLDistribution",
     "SequenceDistribution",
