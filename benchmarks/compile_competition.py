@@ -29,8 +29,8 @@ import semprola as sp
 from benchmarks.pages import put_between
 from experiments.provenance import provenance, write_json
 from semprola.circuit.weighted import weighted_count
+from semprola.compiler.backends.topdown.backend import compile_to_count
 from semprola.compiler.budget import Budget
-from semprola.compiler.clausal import compile_to_count
 from semprola.logic import Cnf
 
 ROOT = Path(__file__).resolve().parent.parent

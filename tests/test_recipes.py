@@ -43,7 +43,9 @@ LEAST = {"recipe_family": 10, "recipe_compiler": 6, "recipe_engine": 5, "recipe_
 def test_listed_once_and_tested_everywhere() -> None:
     """A family, a compiler, an engine and a q: what is right passes, what is wrong is found."""
     chosen = " or ".join(f"({some})" for some in SOME.values())
-    path = os.pathsep.join([str(ROOT / "tests"), str(ROOT), os.environ.get("PYTHONPATH", "")])
+    path = os.pathsep.join(
+        [str(ROOT / "tests" / "support"), str(ROOT / "tests"), str(ROOT), os.environ.get("PYTHONPATH", "")]
+    )
     command = [sys.executable, "-m", "pytest", "-p", "recipes", "-v", "--tb=no", "-p", "no:cacheprovider", "-k", chosen]
     run = subprocess.run(
         [*command, *FILES], capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}

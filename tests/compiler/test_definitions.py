@@ -10,9 +10,9 @@ import pytest
 
 import semprola as sp
 from semprola.circuit.weighted import weighted_count
+from semprola.compiler.backends.topdown.backend import compile_to_count
+from semprola.compiler.backends.topdown.definitions import defined_variables, without
 from semprola.compiler.budget import Budget
-from semprola.compiler.clausal import compile_to_count
-from semprola.compiler.definitions import defined_variables, without
 from semprola.errors import UnsatisfiableError
 from semprola.logic import Cnf
 
@@ -108,7 +108,7 @@ class TestLeavingOut:
         clauses += [[v * rng.choice((1, -1)) for v in rng.sample(range(1, 10), 3)] for _ in range(6)]
         cnf = Cnf(9, clauses)
         hidden = {"7", "8", "9"} if rng.random() < 0.5 else {"8"}
-        shown = [name for name in cnf.labels() if name not in hidden]
+        shown = [name for name in cnf.labels if name not in hidden]
         try:
             whole = sp.compile(cnf, cache=False)
         except sp.UnsatisfiableError:

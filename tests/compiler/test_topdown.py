@@ -19,10 +19,10 @@ import pytest
 
 from semprola.circuit import LITERAL, PRODUCT, SUM
 from semprola.compiler.backends.topdown import search as topdown
+from semprola.compiler.backends.topdown.backend import circuit_of
 from semprola.compiler.backends.topdown.native import native_library
 from semprola.compiler.backends.topdown.search import Ddnnf, compile_cnf
 from semprola.compiler.budget import Budget, Progress
-from semprola.compiler.clausal import circuit_of
 from semprola.errors import CompilationBudgetError, FormatError, UnsatisfiableError
 
 needs_native = pytest.mark.skipif(native_library() is None, reason="the native module is not built")

@@ -11,8 +11,8 @@ import pytest
 from zoo import _nested, names
 
 import semprola as sp
+from semprola.compiler.backends.topdown.tseitin import encode_clauses
 from semprola.compiler.budget import Budget
-from semprola.compiler.tseitin import encode_clauses
 from semprola.errors import CompilationBudgetError
 from semprola.logic import And, Bool, Or, Xor, at_most, exactly, parse
 

@@ -65,7 +65,7 @@ def test_equality_and_description():
 
 def test_combines_with_formulas():
     both = cardinality(["a", "b", "c"], exactly=2) & ~one_hot(["a", "b"])
-    assert both.labels() == ("a", "b", "c")
+    assert both.labels == ("a", "b", "c")
     assert both.evaluate({"a": 1, "b": 1, "c": 0})
     assert not both.evaluate({"a": 1, "b": 0, "c": 1})
 
@@ -104,5 +104,5 @@ def test_bounds_that_cannot_hold_leave_no_model(bounds):
     rules = sp.constraints.cardinality(["a", "b"], **bounds)
     with pytest.raises(sp.UnsatisfiableError):
         sp.compile(rules)
-    assert sp.count(rules) == sp.count(rules & sp.Bool("c")) == 0
+    assert sp.rules.model_count(rules) == sp.rules.model_count(rules & sp.Bool("c")) == 0
     assert sp.compile(~rules).model_count() == 4

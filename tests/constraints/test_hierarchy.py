@@ -15,7 +15,8 @@ import torch
 
 import semprola as sp
 from semprola.compiler.backends.topdown.native import native_library
-from semprola.constraints import hierarchy, hierarchy_dag, hierarchy_ideals, suggest
+from semprola.constraints import hierarchy, suggest
+from semprola.constraints.hierarchy import dag, states
 from semprola.errors import CompilationBudgetError, LabelError
 
 CHOICES = list(itertools.product([False, True], repeat=3))
@@ -106,12 +107,12 @@ def test_exclusive_siblings_are_one_flat_choice():
 def test_paths_from_root_to_leaf():
     rule = hierarchy([("b", "a"), ("c", "a"), ("d", "b"), ("e", "b")], mandatory_leaf=True, exclusive_siblings=True)
     models = rule.to_circuit().enumerate()
-    on = {"".join(name for name, bit in zip(rule.labels(), row, strict=True) if bit) for row in models}
+    on = {"".join(name for name, bit in zip(rule.labels, row, strict=True) if bit) for row in models}
     assert on == {"bad", "bae", "ac"}
 
 
 def test_labels_in_order_of_first_appearance():
-    assert hierarchy([("cat", "animal"), ("dog", "animal"), ("animal", "thing")]).labels() == (
+    assert hierarchy([("cat", "animal"), ("dog", "animal"), ("animal", "thing")]).labels == (
         "cat",
         "animal",
         "dog",
@@ -119,7 +120,7 @@ def test_labels_in_order_of_first_appearance():
     )
     graph = nx.DiGraph([("b", "a")])
     graph.add_node("alone")
-    assert hierarchy(graph).labels() == ("b", "a", "alone")
+    assert hierarchy(graph).labels == ("b", "a", "alone")
     assert hierarchy(graph).to_circuit().model_count() == 6
 
 
@@ -185,7 +186,7 @@ def test_too_wide_says_where():
 @pytest.mark.parametrize("nonempty", [False, True])
 def test_states_of_small_graphs(agrees, monkeypatch, nonempty):
     """The construction for large graphs also works on small ones."""
-    monkeypatch.setattr(hierarchy_dag, "_STRUCTURED", -1)
+    monkeypatch.setattr(dag, "_STRUCTURED", -1)
     chance = random.Random(4)
     for _ in range(80):
         graph = _random_dag(chance, chance.randint(3, 10))
@@ -194,7 +195,7 @@ def test_states_of_small_graphs(agrees, monkeypatch, nonempty):
 
 @pytest.mark.parametrize("count", [30, 60])
 def test_states_against_the_top_down_compiler(monkeypatch, count):
-    monkeypatch.setattr(hierarchy_dag, "_STRUCTURED", -1)
+    monkeypatch.setattr(dag, "_STRUCTURED", -1)
     chance = random.Random(count)
     for _ in range(5):
         edges = [(f"n{i}", f"n{j}") for i in range(1, count) for j in {chance.randrange(i), chance.randrange(i)}]
@@ -208,7 +209,7 @@ def test_states_against_the_top_down_compiler(monkeypatch, count):
 def test_equal_states_are_one_even_if_their_hashes_are_equal(monkeypatch):
     rows = np.random.default_rng(0).integers(0, 3, (200, 9)).astype(np.uint8)
     monkeypatch.setattr(np.random, "default_rng", lambda seed: SimpleNamespace(integers=_zeros))
-    found, inverse = hierarchy_ideals.distinct_rows(rows)
+    found, inverse = states.distinct_rows(rows)
     assert len(found) == len(np.unique(rows, axis=0))
     np.testing.assert_array_equal(found[inverse], rows)
 
@@ -246,7 +247,7 @@ class TestForms:
         assert hierarchy({"cat": "animal", "dog": ["animal"], "animal": "thing", "thing": None}) == expected
         assert hierarchy({"cat": "animal", "dog": "animal", "animal": ("thing",), "thing": []}) == expected
         turned = hierarchy({"thing": "animal", "animal": ["cat", "dog"]}, edges="parent-child")
-        assert turned.labels() == ("thing", "animal", "cat", "dog")
+        assert turned.labels == ("thing", "animal", "cat", "dog")
         assert set(turned.edges) == set(PETS)
 
     def test_several_parents_in_a_dict(self):
@@ -288,13 +289,13 @@ class TestForms:
 
     def test_labels_order_columns_and_add_roots(self):
         rule = hierarchy(PETS, labels=["alone", "thing", "animal", "dog", "cat"])
-        assert rule.labels() == ("alone", "thing", "animal", "dog", "cat")
+        assert rule.labels == ("alone", "thing", "animal", "dog", "cat")
         assert rule.to_circuit().model_count() == 2 * hierarchy(PETS).to_circuit().model_count()
         assert set(rule.edges) == set(PETS)
 
     def test_labels_rename(self):
         rule = hierarchy([(1, 0), (2, 0)], labels={0: "animal", 2: "dog", 1: "cat"})
-        assert rule.labels() == ("animal", "dog", "cat")
+        assert rule.labels == ("animal", "dog", "cat")
         assert set(rule.edges) == set(PETS[:2])
 
     @pytest.mark.parametrize(

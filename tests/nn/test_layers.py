@@ -153,7 +153,7 @@ class TestMixing:
         assert "mixing='elementwise'" in repr(layer)
         z = torch.randn(3, 2)
         assert torch.equal(again(z).mean, layer(z).mean)
-        p = sp.SPLDistribution(layer.circuit, layer.gate(z)[:, None], units=2, mixing="elementwise")
+        p = sp.distributions.SPLDistribution(layer.circuit, layer.gate(z)[:, None], units=2, mixing="elementwise")
         assert torch.equal(p.mean, layer(z).mean)
 
     def test_encoded_states_belong_to_one_way_of_mixing(self):
@@ -228,8 +228,8 @@ class TestExtremes:
         z = torch.randn(2, 3, requires_grad=True)
         y = torch.ones(2, 500)
         formula = hierarchy
-        child = layer.labels.index(formula.labels()[0])
-        parent = layer.labels.index(formula.labels()[1])
+        child = layer.labels.index(formula.labels[0])
+        parent = layer.labels.index(formula.labels[1])
         y[1] = 0
         y[1, child], y[1, parent] = 1, 0
         value = layer(z).log_prob(y)
@@ -318,14 +318,14 @@ class TestBadArguments:
 
     def test_no_labels(self):
         with pytest.raises(sp.LabelError, match=r"^the constraint has no labels: there is nothing to predict$"):
-            sp.SPL(4, sp.TRUE)
+            sp.SPL(4, sp.logic.TRUE)
 
     def test_a_circuit_that_is_not_deterministic(self):
         from semprola.circuit import CircuitBuilder
 
         b = CircuitBuilder(["a", "b"])
         circuit = b.build(b.sum([b.literal(0, True), b.literal(1, True)]))
-        with pytest.raises(sp.PropertyError, match=r"^the circuit is not provably deterministic"):
+        with pytest.raises(sp.errors.PropertyError, match=r"^the circuit is not provably deterministic"):
             sp.SPL(4, circuit)
 
 
@@ -334,7 +334,7 @@ class TestLosses:
         logits = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
         formula = sp.parse(PETS)
         rows = torch.cartesian_prod(*[torch.tensor([0.0, 1.0], dtype=torch.float64)] * 3)
-        allowed = formula.evaluate(rows, labels=formula.labels())
+        allowed = formula.evaluate(rows, labels=formula.labels)
         log_q = torch.distributions.Bernoulli(logits=logits).log_prob(rows[:, None]).sum(-1)
         probability = (log_q.exp() * allowed[:, None]).sum(0)
         loss = sp.losses.SemanticLoss(formula, reduction="none")(logits)

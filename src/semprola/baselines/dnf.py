@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from math import prod
 
-from semprola.compiler.reading import FamilyReader
+from semprola.compiler.families import FamilyReader
 from semprola.errors import CompilationBudgetError, UnsatisfiableError
 from semprola.logic import Formula
 from semprola.logic.reading import read

@@ -10,8 +10,8 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from semprola.baselines.common import ScoringLayer, ThresholdScores, binary
-from semprola.constraints.hierarchies import OPTIONS, Hierarchy
-from semprola.constraints.hierarchies import hierarchy as make_hierarchy
+from semprola.constraints.hierarchy.family import OPTIONS, Hierarchy
+from semprola.constraints.hierarchy.family import hierarchy as make_hierarchy
 from semprola.nn.starting import checked_number
 
 _OFF = float("-inf")

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from semprola.compiler.sources import formula_of
-from semprola.constraints.hierarchies import OPTIONS, Hierarchy
+from semprola.constraints.hierarchy.family import OPTIONS, Hierarchy
 from semprola.errors import PropertyError
 from semprola.logic import Formula, Kind
 from semprola.logic.rules import conjuncts, literal_of

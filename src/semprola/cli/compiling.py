@@ -82,8 +82,8 @@ def count_command(
     """
     from semprola.cli.weights import log10, weighted_result, weights_of
     from semprola.compiler import compile as compile_constraint
+    from semprola.compiler.backends.topdown.backend import compile_projected, compile_to_count
     from semprola.compiler.budget import Budget
-    from semprola.compiler.clausal import compile_projected, compile_to_count
     from semprola.compiler.sources import as_constraint
     from semprola.logic import Cnf
 

@@ -13,10 +13,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from semprola.compiler.backends.line.backend import Line
+from semprola.compiler.backends.automata.backend import Line
+from semprola.compiler.backends.topdown.backend import assertions
 from semprola.compiler.backends.topdown.search import compile_cnf
 from semprola.compiler.budget import Budget
-from semprola.compiler.clausal import assertions
 from semprola.compiler.tallies import Tally, overdemand, tallies
 from semprola.errors import CompilationBudgetError, UnsatisfiableError
 from semprola.logic import Cnf, Formula, Kind, Leaf
@@ -99,7 +99,7 @@ def contradiction(rules: Sequence[Formula], budget: Budget) -> tuple[Formula, ..
     counted = tallies(rules)
     core = overdemand(counted)
     try:
-        large = sum(len(rule.labels()) for rule in rules) > _MOST_BESIDE_NUMBERS
+        large = sum(len(rule.labels) for rule in rules) > _MOST_BESIDE_NUMBERS
         search = _Search(rules, counted, own, numbers_only=core is not None and large)
         if core is None:
             core = list(range(len(rules)))

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any
 
+from semprola.compiler.backends.topdown.backend import compile_to_count
 from semprola.compiler.budget import Budget, Progress
-from semprola.compiler.clausal import compile_to_count
 from semprola.compiler.pipeline import compile
 from semprola.compiler.sources import Source, as_constraint
 from semprola.errors import UnsatisfiableError
 from semprola.logic import Cnf
 
 
-def count(
+def model_count(
     constraint: Source,
     labels: Iterable[str] | None = None,
     *,
@@ -40,7 +40,7 @@ def count(
 
     Example:
         >>> import semprola as sp
-        >>> sp.count("(cat -> animal) & (dog -> animal)"), sp.count("a & ~a")
+        >>> sp.rules.model_count("(cat -> animal) & (dog -> animal)"), sp.rules.model_count("a & ~a")
         (5, 0)
     """
     constraint = as_constraint(constraint)

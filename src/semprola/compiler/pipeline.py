@@ -8,10 +8,10 @@ from collections.abc import Callable, Iterable
 
 from semprola.circuit import Circuit
 from semprola.compiler import cache as store
+from semprola.compiler.backends.topdown.backend import are_defined, circuit_of, compile_clauses, compile_without
+from semprola.compiler.backends.topdown.definitions import defined_variables
 from semprola.compiler.budget import Budget, Progress
-from semprola.compiler.clausal import are_defined, circuit_of, compile_clauses, compile_without
 from semprola.compiler.contradiction import explained, refuted_early
-from semprola.compiler.definitions import defined_variables
 from semprola.compiler.digest import formula_digest
 from semprola.compiler.join import join_circuits
 from semprola.compiler.parts import conjuncts_of, split
@@ -173,7 +173,7 @@ def _parts(
             except CompilationBudgetError as error:
                 error.args = (f"{error}{_about_definitions(constraint)}",)
                 raise
-            return [circuit_of(made, constraint.labels())], {}, "topdown", reason
+            return [circuit_of(made, constraint.labels)], {}, "topdown", reason
     refuted = refuted_early(constraint, budget)
     if refuted is not None:
         raise refuted
@@ -209,7 +209,7 @@ def _resolve(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Labels and given variables, checked against each other and against the constraint."""
     inputs = checked_names(given, "given")
-    mentioned = constraint.variables if isinstance(constraint, Circuit) else constraint.labels()
+    mentioned = constraint.variables if isinstance(constraint, Circuit) else constraint.labels
     columns = None if labels is None else checked_names(labels, "labels")
     if not inputs:
         outputs = set(columns or ())
@@ -236,7 +236,7 @@ def _unlisted(constraint: Formula | Circuit, labels: tuple[str, ...], given: tup
     if not isinstance(constraint, Cnf):
         return []
     listed = {*labels, *given}
-    return [name for name in constraint.labels() if name not in listed]
+    return [name for name in constraint.labels if name not in listed]
 
 
 def _own_inputs(constraint: Formula | Circuit) -> Iterable[str]:

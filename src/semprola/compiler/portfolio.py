@@ -15,15 +15,15 @@ from dataclasses import dataclass
 
 from semprola.circuit import Circuit
 from semprola.circuit.builder import watched
+from semprola.compiler.backends.automata.backend import Line, compile_line
 from semprola.compiler.backends.bdd.backend import compile_bdd, compile_zdd
 from semprola.compiler.backends.external import compile_external, is_external
-from semprola.compiler.backends.line.backend import Line, compile_line
 from semprola.compiler.backends.sdd.backend import compile_sdd
+from semprola.compiler.backends.topdown.backend import compile_topdown, refute
 from semprola.compiler.backends.topdown.native import native_library
 from semprola.compiler.budget import Budget
-from semprola.compiler.clausal import compile_topdown, refute
 from semprola.compiler.decomposition import narrow_width
-from semprola.compiler.orders import has_long_count, primal_cliques
+from semprola.compiler.vtree_choice import has_long_count, primal_cliques
 from semprola.errors import CompilationBudgetError
 from semprola.logic import Cnf, Formula, Leaf
 
@@ -237,7 +237,7 @@ class _Trial:
 def _choose(component: Sequence[Formula], budget: Budget, inputs: Collection[str] = ()) -> _Choice:
     check = budget.checker("choosing a back end")
     check()
-    names = dict.fromkeys(name for conjunct in watched(component, check) for name in conjunct.labels())
+    names = dict.fromkeys(name for conjunct in watched(component, check) for name in conjunct.labels)
     count = len(names)
     listed = len(component) <= _MOST_RULES and count <= _MOST_VARIABLES
     line = Line(component, budget, inputs) if listed else None
@@ -278,4 +278,4 @@ def _narrow(
 def _has_opaque(component: Sequence[Formula]) -> bool:
     """Whether a family inside the rules is small only in its own order."""
     leaves = {node for part in component for node in part.nodes() if isinstance(node, Leaf)}
-    return any(not isinstance(leaf, Cnf) and leaf.reader(leaf.labels()) is None for leaf in leaves)
+    return any(not isinstance(leaf, Cnf) and leaf.reader(leaf.labels) is None for leaf in leaves)

@@ -3,9 +3,7 @@
 from semprola.constraints.automata import Automaton, automaton, regex
 from semprola.constraints.cardinalities import Cardinality, OneHot, cardinality, one_hot
 from semprola.constraints.family import Family
-from semprola.constraints.hierarchies import Hierarchy, hierarchy
-from semprola.constraints.hierarchy_advice import Suggestion, suggest
-from semprola.constraints.hierarchy_cuts import hierarchy_mode
+from semprola.constraints.hierarchy import Hierarchy, Suggestion, hierarchy, hierarchy_mode, suggest
 from semprola.constraints.linear_sums import Linear, linear
 from semprola.constraints.paths import SimplePaths, cycles, simple_paths
 from semprola.constraints.permutations import Permutation, permutation, ranking

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
-from semprola.constraints.tag_rules import tag_names
+from semprola.constraints.family import as_whole, label_names
 from semprola.errors import LabelError
 from semprola.logic import TRUE, And, Bool, Formula, Or
+from semprola.logic.messages import brief
 
 _CONTINUING = {"BIO": "I", "BIOES": "IE", "BILOU": "IL"}
 """Prefixes of tags that continue an entity after B or I; in the last two schemes, B and I must be continued."""
@@ -52,3 +54,23 @@ def bio(tags: Iterable[str], scheme: str = "BIO") -> Formula:
 
 def _among(place: str, names: list[str], known: set[str]) -> list[Formula]:
     return [Bool(f"{place}={name}") for name in names if name in known]
+
+
+def tag_names(tags: Any) -> tuple[str, ...]:
+    """Check the names of tags; a number n stands for the names "0" to "n-1".
+
+    Raises:
+        LabelError: there are no tags, a name is empty or listed twice, or `tags` is neither a number nor a list.
+
+    Example:
+        >>> tag_names(3), tag_names(["B", "I", "O"])
+        (('0', '1', '2'), ('B', 'I', 'O'))
+    """
+    number = as_whole(tags)
+    if number is not None:
+        if number < 1:
+            raise LabelError(f"tags must be a positive whole number or a list of names, not {number}")
+        return tuple(str(i) for i in range(number))
+    if isinstance(tags, bool | str) or not hasattr(tags, "__iter__"):
+        raise LabelError(f"tags must be a positive whole number or a list of names, not {brief(tags)}")
+    return label_names(list(tags), "tags")

@@ -7,7 +7,6 @@ from semprola.distributions.encoding import EncodedStates
 from semprola.distributions.ensembles import MixtureDistribution, mixture
 from semprola.distributions.pool import PoolDistribution
 from semprola.distributions.product import ProductDistribution
-from semprola.distributions.sequences import SequenceDistribution
 from semprola.distributions.spl import SPLDistribution
 from semprola.distributions.violations import Violation, violations
 
@@ -19,7 +18,6 @@ __all__ = [
     "PoolDistribution",
     "ProductDistribution",
     "SPLDistribution",
-    "SequenceDistribution",
     "Violation",
     "mixture",
     "violations",

@@ -19,10 +19,11 @@ from semprola._files import write_atomically
 from semprola._version import __version__
 from semprola.errors import SemprolaError
 from semprola.export.queries import Query
-from semprola.export.sequences import SequenceQuery
-from semprola.nn import SPL, ConstraintLayer, ProductSPL, SequenceSPL
+from semprola.nn import SPL, ConstraintLayer, ProductSPL
 from semprola.nn.gate import split_outputs
 from semprola.nn.standardize import Standardize
+from semprola.sequences import SequenceSPL
+from semprola.sequences.export import SequenceQuery
 
 _OPSET = 18
 METADATA = "semprola.json"

@@ -5,6 +5,5 @@ from semprola.nn.gate import Gate
 from semprola.nn.layers import SPL, ProductSPL
 from semprola.nn.q import Q
 from semprola.nn.scoring import scoring
-from semprola.nn.sequences import SequenceSPL
 
-__all__ = ["SPL", "ConstraintLayer", "Gate", "ProductSPL", "Q", "SequenceSPL", "constrain", "scoring"]
+__all__ = ["SPL", "ConstraintLayer", "Gate", "ProductSPL", "Q", "constrain", "scoring"]

@@ -8,10 +8,11 @@ from typing import Any
 from torch import nn
 
 from semprola.circuit import Circuit
-from semprola.constraints.tag_machines import TagMachine
 from semprola.errors import FormatError
-from semprola.nn import SPL, ConstraintLayer, Gate, ProductSPL, SequenceSPL
+from semprola.nn import SPL, ConstraintLayer, Gate, ProductSPL
 from semprola.nn.standardize import Standardize
+from semprola.sequences import SequenceSPL
+from semprola.sequences.machines import TagMachine
 
 _TORCH = (
     "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AvgPool1d", "AvgPool2d", "BatchNorm1d", "BatchNorm2d", "Conv1d",

@@ -21,9 +21,9 @@ from semprola.circuit import Circuit, CircuitBuilder
 from semprola.circuit.fold import fold
 from semprola.circuit.nnf_files import read_nnf
 from semprola.circuit.transforms import smooth
+from semprola.compiler.backends.topdown.backend import compile_clauses, encoded
+from semprola.compiler.backends.topdown.tseitin import Encoding
 from semprola.compiler.budget import Budget
-from semprola.compiler.clausal import compile_clauses, encoded
-from semprola.compiler.tseitin import Encoding
 from semprola.errors import FormatError, SemprolaError, UnsatisfiableError
 from semprola.logic import Formula
 from semprola.logic.cnf import Cnf

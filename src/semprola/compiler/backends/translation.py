@@ -12,7 +12,7 @@ from semprola.compiler.backends.program import Program
 from semprola.compiler.budget import Budget
 from semprola.compiler.join import join_vtrees
 from semprola.compiler.leaves import leaf_circuits
-from semprola.compiler.orders import choose_vtree, narrow_line
+from semprola.compiler.vtree_choice import choose_vtree, narrow_line
 from semprola.errors import UnsatisfiableError
 from semprola.logic import Cnf, Formula, Kind
 from semprola.logic.rules import literal_of
@@ -40,7 +40,7 @@ def translated(
     roots = []
     for component in components:
         budget.check("choosing a variable order")
-        own = list(dict.fromkeys(name for conjunct in component for name in conjunct.labels()))
+        own = list(dict.fromkeys(name for conjunct in component for name in conjunct.labels))
         circuits = leaf_circuits(component, budget)
         solvable = {leaf: circuit for leaf, circuit in circuits.items() if circuit is not None}
         vtree = choose_vtree(component, own, solvable, lambda: budget.check("choosing a variable order"))
@@ -133,7 +133,7 @@ class _Translation:
             if missing:
                 stack.extend(missing)
                 continue
-            names = (node.name,) if node.kind is Kind.ATOM else node.labels() if node.kind is Kind.CUSTOM else ()
+            names = (node.name,) if node.kind is Kind.ATOM else node.labels if node.kind is Kind.CUSTOM else ()
             places = [self.position[self.index[name]] for name in names]
             ends = [self.spans[arg] for arg in node.args]
             first = min([*places, *(end[0] for end in ends)], default=len(self.position) - 1)

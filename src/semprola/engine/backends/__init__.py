@@ -13,31 +13,32 @@ from torch.autograd import forward_ad
 from semprola.engine.backends.base import Backend
 from semprola.engine.backends.native import NativeBackend
 from semprola.engine.backends.torch import TorchBackend
+from semprola.engine.backends.triton import TritonBackend
 from semprola.errors import SemprolaError
 
-BACKENDS: list[Backend] = [NativeBackend(), TorchBackend()]
+BACKENDS: list[Backend] = [NativeBackend(), TritonBackend(), TorchBackend()]
 """All back ends, fastest first; the last one takes any tensors. To add a back end, add an entry."""
 
 
 def set_engine(name: str) -> None:
     """Choose what evaluates circuits, for the whole process.
 
-    The environment variable SEMPROLA_ENGINE sets the initial choice. Use :func:`engine` to choose for a few lines only.
+    The environment variable SEMPROLA_ENGINE sets the initial choice. Use :func:`using` to choose for a few lines only.
 
     Args:
         name: "torch" works on every device; "native" uses compiled kernels for float32 and float64 tensors on CPU, and
-            torch for all others; "auto" is "native" if the native module was built, else "torch".
+            "triton" kernels for those on a GPU, each with torch for all others; "auto" uses whatever is there.
 
     Raises:
         ValueError: if the name is unknown.
-        SemprolaError: if the name is "native" and there is no native module.
+        SemprolaError: if this engine cannot be used here.
 
     Example:
         >>> import semprola as sp
-        >>> sp.set_engine("torch")
-        >>> sp.get_engine()
+        >>> sp.engine.set_engine("torch")
+        >>> sp.engine.get_engine()
         'torch'
-        >>> sp.set_engine("auto")
+        >>> sp.engine.set_engine("auto")
     """
     global _everywhere
     _check(name)
@@ -45,12 +46,12 @@ def set_engine(name: str) -> None:
 
 
 def get_engine() -> str:
-    """The current choice, made by :func:`engine` or :func:`set_engine`: "auto", "native" or "torch"."""
+    """The current choice, made by :func:`using` or :func:`set_engine`."""
     return _here.get() or _everywhere
 
 
 @contextmanager
-def engine(name: str) -> Iterator[None]:
+def using(name: str) -> Iterator[None]:
     """Choose what evaluates circuits inside a ``with`` block.
 
     The choice applies only to this thread (and asyncio task); other threads keep theirs.
@@ -60,12 +61,12 @@ def engine(name: str) -> Iterator[None]:
 
     Raises:
         ValueError: if the name is unknown.
-        SemprolaError: if the name is "native" and there is no native module.
+        SemprolaError: if this engine cannot be used here.
 
     Example:
         >>> import semprola as sp
-        >>> with sp.engine("torch"):
-        ...     sp.get_engine()
+        >>> with sp.engine.using("torch"):
+        ...     sp.engine.get_engine()
         'torch'
     """
     _check(name)
@@ -104,7 +105,7 @@ def _check(name: str) -> None:
         names = ", ".join(map(repr, ["auto", *known]))
         raise ValueError(f"the engine must be one of {names}, not {name!r}")
     if name != "auto" and not known[name].is_present():
-        raise SemprolaError(f"the {name} module is missing: reinstall semprola with a C++17 compiler available")
+        raise SemprolaError(f"the {name} engine cannot be used here: {known[name].remedy}")
 
 
 _here: ContextVar[str | None] = ContextVar("semprola engine", default=None)

@@ -40,6 +40,7 @@ class NativeBackend(Backend):
     """Takes dense tensors on CPU, all float32 or all float64; see :class:`Backend` for what the functions do."""
 
     name = "native"
+    remedy = "reinstall semprola with a C++17 compiler available"
     few_rows = 0.04
 
     def is_present(self) -> bool:
@@ -380,7 +381,7 @@ def _failure(native: Any, status: int, what: str) -> Exception:
         return MemoryError(f"{what}: {text}; use a smaller batch or circuit")
     if status == 3:
         return ValueError(f"{what}: {text}")
-    return SemprolaError(f"{what}: the native module failed ({text}); try semprola.set_engine('torch')")
+    return SemprolaError(f"{what}: the native module failed ({text}); try semprola.engine.set_engine('torch')")
 
 
 @functools.cache
