@@ -12,8 +12,10 @@ from semprola._names import is_named
 from semprola.circuit import Circuit
 from semprola.compiler import compile
 from semprola.compiler.sources import Source, as_constraint
-from semprola.distributions import ProductDistribution
+from semprola.compiler.splitting import Split
+from semprola.distributions import PoolDistribution, ProductDistribution
 from semprola.distributions.cached import plans_of
+from semprola.distributions.pool import independent
 from semprola.engine import CircuitPlans
 from semprola.errors import FormatError, LabelError
 from semprola.logic import Formula
@@ -23,11 +25,11 @@ from semprola.nn.base import as_circuit
 
 def constrain(
     logits: Tensor,
-    constraint: Source,
+    constraint: Source | Split,
     given: Any = None,
     *,
     labels: Iterable[str] | None = None,
-) -> ProductDistribution:
+) -> ProductDistribution | PoolDistribution:
     """The distribution of independent labels with these log-odds, given that they satisfy the constraint.
 
     p(y) ∝ Π_j σ(±logits_j) for every y that satisfies the constraint, 0 for all others. It needs no training: pass the
@@ -35,7 +37,8 @@ def constrain(
 
     Args:
         logits: log-odds of the labels [*batch, labels], before any sigmoid.
-        constraint: a formula, its text, a family, a compiled circuit, or the path of a file.
+        constraint: a formula, its text, a family, a compiled circuit, the path of a file, or a split (see
+            :func:`semprola.split`).
         given: values of the input variables [*batch, given], or by name. If the constraint is a formula, the variables
             that `given` names are its inputs.
         labels: names of the columns of the logits; by default all variables of the constraint that are not inputs, in
@@ -52,6 +55,11 @@ def constrain(
         >>> p.to_dict()
         {'cat': 1, 'animal': 1}
     """
+    if isinstance(constraint, Split):
+        constraint = refuse_options(constraint, labels, given)
+    if isinstance(constraint, Split):
+        check_logits(logits, constraint.labels)
+        return independent(constraint, logits.clone())
     circuit = _compiled(constraint, labels, given)
     return _distribution(plans_of(circuit), logits, given)
 
@@ -60,7 +68,8 @@ class ConstraintLayer(nn.Module):
     """A last layer without parameters, for a network that already returns one logit per label.
 
     Args:
-        constraint: a formula, its text, a family, a compiled circuit, or the path of a file.
+        constraint: a formula, its text, a family, a compiled circuit, the path of a file, or a split (see
+            :func:`semprola.split`).
         labels: names of the columns of the logits; see :func:`constrain`.
         given: names of the input variables, if any.
 
@@ -76,13 +85,21 @@ class ConstraintLayer(nn.Module):
 
     def __init__(
         self,
-        constraint: Source,
+        constraint: Source | Split,
         *,
         labels: Iterable[str] | None = None,
         given: Iterable[str] = (),
     ) -> None:
         super().__init__()
         names = checked_names(given, "given")
+        if isinstance(constraint, Split):
+            constraint = refuse_options(constraint, labels, names or None)
+        self.split = constraint if isinstance(constraint, Split) else None
+        if isinstance(constraint, Split):
+            self.plans = plans_of(constraint.circuits[0])
+            for circuit in constraint.circuits:
+                plans_of(circuit).prepare_constraint()
+            return
         if labels is not None or names:
             constraint = compile(constraint, labels=labels, given=names)
         self.plans = plans_of(as_circuit(constraint))
@@ -90,7 +107,7 @@ class ConstraintLayer(nn.Module):
 
     @property
     def circuit(self) -> Circuit:
-        """The compiled constraint."""
+        """The compiled constraint; of a split, its first circuit."""
         return self.plans.circuit
 
     @property
@@ -98,13 +115,15 @@ class ConstraintLayer(nn.Module):
         """Names of the columns of the logits and of y."""
         return self.circuit.labels
 
-    def forward(self, logits: Tensor, given: Any = None) -> ProductDistribution:
+    def forward(self, logits: Tensor, given: Any = None) -> ProductDistribution | PoolDistribution:
         """The distribution over y for logits [*batch, labels] (and inputs [*batch, given], or by name)."""
+        if self.split is not None:
+            return constrain(logits, self.split, given)
         return _distribution(self.plans, logits, given)
 
     def get_extra_state(self) -> Tensor:
         """A fingerprint of the circuit, saved with the parameters of the network."""
-        return torch.tensor(list(bytes.fromhex(self.circuit.digest)[:16]), dtype=torch.uint8)
+        return fingerprint(self.circuit if self.split is None else self.split)
 
     def set_extra_state(self, state: Any) -> None:
         """Refuse the parameters of a network that was made for another circuit."""
@@ -113,7 +132,21 @@ class ConstraintLayer(nn.Module):
 
     def extra_repr(self) -> str:
         """What `repr` shows."""
-        return repr(self.circuit)
+        return repr(self.circuit if self.split is None else self.split)
+
+
+def fingerprint(constraint: Circuit | Split) -> Tensor:
+    """Sixteen bytes that differ between constraints; saved with the parameters of a layer."""
+    return torch.tensor(list(bytes.fromhex(constraint.digest)[:16]), dtype=torch.uint8)
+
+
+def refuse_options(split: Split, labels: Any, given: Any) -> Split | Circuit:
+    """The split, or its circuit if it is exact; a split is made with its labels, and has no inputs."""
+    if labels is not None:
+        raise LabelError("the labels of a split are fixed when it is made: sp.split(rules, labels=…)")
+    if given is not None:
+        raise LabelError("a split has no inputs: leave given= out")
+    return split.circuits[0] if split.is_exact else split
 
 
 def check_logits(logits: Any, labels: Sequence[str]) -> None:

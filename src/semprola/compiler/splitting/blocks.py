@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 from semprola.circuit import Circuit
 from semprola.compiler.budget import Budget
-from semprola.compiler.clausal import compile_topdown
+from semprola.compiler.backends.topdown.backend import compile_topdown
 from semprola.compiler.join import join_circuits
 from semprola.compiler.parts import conjuncts_of
 from semprola.compiler.parts import split as grouped

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -67,6 +68,12 @@ class Split:
     def left_out(self) -> tuple[str, ...]:
         """The rules that no circuit could take, in the words of the constraint, with file and line if known."""
         return tuple(located(rule, self.places) for rule in self.rules_left_out)
+
+    @cached_property
+    def digest(self) -> str:
+        """A fingerprint of the circuits and of the rules that are left out."""
+        parts = [*(circuit.digest for circuit in self.circuits), *map(str, self.rules_left_out)]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
 
     @property
     def num_nodes(self) -> int:

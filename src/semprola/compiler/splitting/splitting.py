@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from semprola.circuit import Circuit
 from semprola.compiler.budget import Budget, Progress
-from semprola.compiler.clausal import refute
+from semprola.compiler.backends.topdown.backend import refute
 from semprola.compiler.contradiction import explained, refuted_early, written_rules
 from semprola.compiler.pipeline import compile
 from semprola.compiler.sources import Source, as_constraint

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
 import torch
@@ -15,7 +16,7 @@ from semprola.distributions import names
 from semprola.distributions.arguments import check_evidence, check_labels, flat_rows, rows_named
 from semprola.distributions.base import ConstrainedDistribution
 from semprola.distributions.names import as_rows
-from semprola.distributions.pool.oracles import Oracles, doubled
+from semprola.distributions.pool.oracles import Oracles
 from semprola.distributions.pool.propagation import propagation_of
 from semprola.distributions.pool.rejection import Drawn, draw
 from semprola.distributions.pool.search import Found, Limits, Search
@@ -23,6 +24,8 @@ from semprola.distributions.pool.support import Obeys
 from semprola.errors import IntractableError, UnsatisfiableError
 
 _NEGATIVE_INFINITY = float("-inf")
+_MOST_KEPT = 4096
+"""The most states of a row that are remembered for upper bounds."""
 
 
 class PoolDistribution(Distribution):
@@ -66,7 +69,7 @@ class PoolDistribution(Distribution):
         if given.shape != (len(self.members),) or not bool((given.detach() > 0).all()):
             raise ValueError(f"weights must be {len(self.members)} numbers above 0, one for each circuit")
         self.weights = (given / given.sum()).to(like)
-        self._known: list[Tensor] = []
+        self._found: list[dict[bytes, Tensor]] = []
         self._searched: Found | None = None
         super().__init__(self.members[0].batch_shape, self.members[0].event_shape, validate_args=False)
         self._validate_args = __debug__ if validate_args is None else validate_args
@@ -164,7 +167,7 @@ class PoolDistribution(Distribution):
         the lower one is the sum over the states found; the mode is searched for if none is known.
         """
         with torch.no_grad():
-            if not self._known:
+            if not any(self._found):
                 self._search(1)
             upper = sum(w * member.log_partition for w, member in zip(self.weights, self.members, strict=True))
             return torch.as_tensor(upper) + self._log_known(), torch.as_tensor(upper)
@@ -357,8 +360,7 @@ class PoolDistribution(Distribution):
     def _search(self, k: int) -> Found:
         """The k best states, searched for once."""
         if self._searched is None or self._searched.states.shape[1] < k:
-            evaluators = [member.evaluator for member in self.members]
-            oracles = Oracles.of(evaluators, self.weights, torch.from_numpy(self.split.mentions))
+            oracles = self._oracles
             fixed = self._evidence
             if fixed is None:
                 fixed = torch.full((len(self.labels), oracles.batch), float("nan"), device=self._like.device)
@@ -386,25 +388,27 @@ class PoolDistribution(Distribution):
 
     def _keep(self, states: Tensor, known: Tensor | None = None) -> None:
         """Remember states [n, *batch, labels] that satisfy all rules, where they are known [batch]."""
-        flat = states.reshape(len(states), -1, len(self.labels))
-        mask = torch.ones(flat.shape[1], dtype=torch.bool) if known is None else known
-        self._known.append(torch.where(mask[None, :, None], flat, torch.nan).detach())
+        rows = states.detach().reshape(len(states), -1, len(self.labels)).transpose(0, 1) > 0.5
+        self._found = self._found or [{} for _ in rows]
+        for i, (row, found) in enumerate(zip(rows.cpu(), self._found, strict=True)):
+            if known is None or bool(known[i]):
+                found.update((state.numpy().tobytes(), state) for state in row[:_MOST_KEPT] if len(found) < _MOST_KEPT)
 
     def _log_known(self) -> Tensor:
         """log Σ exp(score) over the distinct states found [*batch]; -inf without any."""
-        batch = self.batch_shape.numel()
-        result = torch.full((batch,), _NEGATIVE_INFINITY, dtype=torch.float64)
-        if self._known:
-            states = torch.cat(self._known)
-            scores = sum(
-                w.double() * doubled(m.evaluator).log_probs(states.nan_to_num(0.0).permute(2, 0, 1).double())
-                for w, m in zip(self.weights.detach(), self.members, strict=True)
-            )
-            for row in range(batch):
-                own = states[:, row]
-                distinct = {state.tobytes(): i for i, state in enumerate(own.cpu().numpy()) if not (state != state).any()}
-                result[row] = torch.as_tensor(scores)[sorted(distinct.values()), row].logsumexp(0)
+        result = torch.full((self.batch_shape.numel(),), _NEGATIVE_INFINITY, dtype=torch.float64)
+        oracles = self._oracles
+        for row, found in enumerate(self._found):
+            if found:
+                states = torch.stack(list(found.values()), dim=1).double()
+                scores = oracles.select(torch.tensor([row])).scores(states[:, :, None])
+                result[row] = scores.logsumexp(0)[0]
         return result.reshape(self.batch_shape).clamp(max=0.0).to(self._like)
+
+    @cached_property
+    def _oracles(self) -> Oracles:
+        evaluators = [member.evaluator for member in self.members]
+        return Oracles.of(evaluators, self.weights, torch.from_numpy(self.split.mentions))
 
     def _shaped(self, y: Tensor) -> Tensor:
         return y.T.reshape(*self.batch_shape, len(self.labels)).to(self._like)

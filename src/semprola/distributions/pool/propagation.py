@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from semprola.compiler.budget import Budget
-from semprola.compiler.clausal import encoded
+from semprola.compiler.backends.topdown.backend import encoded
 from semprola.compiler.splitting import Split
 from semprola.distributions.cached import plans_of
 from semprola.engine import Plan, indicators, posterior

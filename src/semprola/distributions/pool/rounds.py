@@ -37,7 +37,7 @@ class Rounds:
         states: the state that all circuits agreed on [labels, batch]; of no meaning where they did not.
         agreed: where they did [batch].
         doubt: how much the circuits disagree about each label [labels, batch].
-        leaning: how much they want a label to be one [labels, batch].
+        leaning: how often a label is one in soft states [labels, batch].
         used: how many rounds each row took [batch].
     """
 
@@ -74,6 +74,7 @@ def run_rounds(
     )
     rows, own = torch.arange(batch, device=bonus.device), oracles
     point, last, speed = bonus, bonus, blank + 1.0
+    soft: Tensor | None = None
     for number in range(count + 1):
         if number % _EVERY == 0 or number == count:
             states, value = own.best(last)
@@ -83,7 +84,8 @@ def run_rounds(
             result.bonus[:, :, rows[better]], result.bound[rows[better]] = last[:, :, better], value[better]
             agreed = (doubt < _AGREE).all(0)
             result.states[:, rows[agreed]], result.agreed[rows[agreed]] = mean[:, agreed].round(), True
-            result.doubt[:, rows], result.leaning[:, rows], result.used[rows] = doubt, mean, float(number)
+            result.doubt[:, rows], result.used[rows] = doubt, float(number)
+            result.leaning[:, rows] = mean if soft is None else soft
             done = agreed if floor is None else agreed | (result.bound[rows] < floor[rows])
             keep = torch.nonzero(~done)[:, 0]
             if not len(keep) or number == count:
@@ -91,9 +93,11 @@ def run_rounds(
             if len(keep) < len(rows):
                 own, rows, speed = own.select(keep), rows[keep], speed[keep]
                 point, last, size = point[:, :, keep], last[:, :, keep], size[keep]
+                soft = None if soft is None else soft[:, keep]
         temperature = size * hot * (_COLD / hot) ** min(1.0, number / (0.8 * count))
         wanted = own.leaning(point, temperature)
-        slope = said * (wanted - (said * wanted).sum(0) / sharing)
+        soft = (said * wanted).sum(0) / sharing
+        slope = said * (wanted - soft)
         new = point - _STEP * temperature * slope
         restart = (slope * (new - last)).sum((0, 1)) > 0
         faster = torch.where(restart, 1.0, (1 + (1 + 4 * speed.square()).sqrt()) / 2)

@@ -23,9 +23,12 @@ _NODES_AT_ONCE = 64
 _ROUNDS_PER_NODE = 12
 _WARM = 0.05
 """The temperature at which the rounds of a node begin: its bonuses come from its parent."""
+_DIVE_SHARE, _MOST_TRIES, _NOISE = 0.3, 20, 0.3
+"""Diving takes at most this share of the time, and so many attempts; how far noise can move a leaning."""
 _TOLERANCE = 1e-9
+_NEGATIVE_INFINITY = float("-inf")
 _WANTED = 0.25
-"""A label that this share of the circuits wants to be one is tried as one first."""
+"""A dive fixes a label to one if it is that likely."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +119,7 @@ class Search:
         index = torch.arange(self.oracles.batch, device=self.fixed.device)
         # the circuits alone settle most rows, without any propagation
         self._visit(index, self.fixed, self.oracles.starting_bonus(), torch.zeros_like(index), root=True)
+        self._dive()
         allowed = self.limits.seconds * max(1, self.oracles.batch)
         while time.monotonic() - began < allowed:
             chosen = self._chosen()
@@ -127,6 +131,44 @@ class Search:
             depth = torch.tensor([node.depth for _, node in chosen], device=self.fixed.device)
             self._visit(row, fixed, bonus, depth, root=False)
         return self._result()
+
+    def _dive(self) -> None:
+        """Look for a state of rows that have none: fix the likeliest label, and what follows, until all are fixed.
+
+        Every row makes several attempts side by side; noise tells them apart, and one that fails begins again.
+        """
+        generator = torch.Generator().manual_seed(0)
+        rows = [r for r, row in enumerate(self.rows) if row.open and not row.best]
+        if not rows:
+            return
+        row = torch.tensor(rows).repeat_interleave(max(1, _NODES_AT_ONCE // len(rows)))
+        start, dead = self.propagation.extend(self.fixed[:, row])
+        fixed, tries, noise = start.clone(), torch.ones(len(row)), torch.zeros_like(start)
+        began = time.monotonic()
+        while len(row) and time.monotonic() - began < _DIVE_SHARE * self.limits.seconds * len(rows):
+            again = dead.clone()
+            fixed = torch.where(again, start, fixed)
+            tries = tries + again
+            fresh = torch.rand(noise.shape, generator=generator, dtype=torch.float64) - 0.5
+            noise = torch.where(again | (tries == 1) & (noise == 0).all(0), _NOISE * fresh, noise)
+            score = (self.leaning[:, row] + noise).masked_fill(~fixed.isnan(), _NEGATIVE_INFINITY)
+            top, label = score.max(0)
+            # labels that are likely to be zero imply little: only if no other is left are they fixed, the surest first
+            low, sure = (-score).masked_fill(~fixed.isnan(), _NEGATIVE_INFINITY).max(0)
+            at = torch.arange(len(row))
+            one = top > _WANTED
+            fixed[torch.where(one, label, sure), at] = one.double()
+            fixed, dead = self.propagation.extend(fixed)
+            whole = ~dead & ~fixed.isnan().any(0)
+            for i in torch.nonzero(whole)[:, 0].tolist():
+                r, state = int(row[i]), fixed[:, i]
+                if bool(self.propagation.split.satisfied(state.float()[None])[0]):
+                    self.rows[r].add(float(self.oracles.select(row[i : i + 1]).scores(state[:, None, None])), state.clone())
+                dead[i] = True
+            settled = {r for r in rows if self.rows[r].best}
+            keep = torch.tensor([r not in settled for r in row.tolist()]) & (tries <= _MOST_TRIES)
+            row, fixed, dead, tries = row[keep], fixed[:, keep], dead[keep], tries[keep]
+            start, noise = start[:, keep], noise[:, keep]
 
     def _visit(self, row: Tensor, fixed: Tensor, bonus: Tensor, depth: Tensor, *, root: bool) -> None:
         """Bound some nodes, keep what states they lead to, and open their children."""
@@ -140,6 +182,8 @@ class Search:
         own = self.oracles.select(row, fixed if not root or bool((~fixed.isnan()).any()) else None)
         rounds = self.limits.rounds if root else _ROUNDS_PER_NODE
         made = run_rounds(own, bonus, rounds, self.size[row], floor, **({} if root else {"hot": _WARM}))
+        if root:
+            self.leaning = made.leaning
         whole = made.agreed | ~fixed.isnan().any(0)
         states = torch.where(fixed.isnan(), made.states, fixed)
         inside = torch.zeros_like(whole)
@@ -159,7 +203,7 @@ class Search:
             if settled or not bool(free[:, i].any()) or bound <= mine.floor + _slack_of(bound):
                 continue
             label = self._branching(made.doubt[:, i], made.leaning[:, i], free[:, i])
-            likelier = float(made.leaning[label, i] >= _WANTED)
+            likelier = float(made.leaning[label, i] >= 0.5)
             for value in (1 - likelier, likelier):
                 child = fixed[:, i].clone()
                 child[label] = value
@@ -168,8 +212,8 @@ class Search:
                 heapq.heappush(mine.open, node)
 
     def _branching(self, doubt: Tensor, leaning: Tensor, free: Tensor) -> int:
-        """A free label about which the circuits disagree, and which many of them want to be one: that implies most."""
-        score = torch.where(free, (doubt > _WANTED) * 1.0 + leaning, -1.0)
+        """The free label about which the circuits disagree most; of several, the one that is likeliest to be one."""
+        score = torch.where(free, doubt + leaning, -1.0)
         return int(score.argmax())
 
     @staticmethod
