@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch import Tensor, nn
@@ -21,6 +21,18 @@ from semprola.errors import FormatError, LabelError
 from semprola.logic import Formula
 from semprola.logic.label_names import checked_names
 from semprola.nn.base import as_circuit
+
+
+@overload
+def constrain(
+    logits: Tensor, constraint: Source, given: Any = None, *, labels: Iterable[str] | None = None
+) -> ProductDistribution: ...
+
+
+@overload
+def constrain(
+    logits: Tensor, constraint: Split, given: Any = None, *, labels: Iterable[str] | None = None
+) -> ProductDistribution | PoolDistribution: ...
 
 
 def constrain(

@@ -19,8 +19,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from semprola.circuit import Circuit
-from semprola.compiler.budget import Budget
 from semprola.compiler.backends.topdown.backend import compile_topdown
+from semprola.compiler.budget import Budget
 from semprola.compiler.join import join_circuits
 from semprola.compiler.parts import conjuncts_of
 from semprola.compiler.parts import split as grouped
@@ -75,7 +75,7 @@ class Blocks:
 
     def __init__(self, pieces: Sequence[Piece], facts: Mapping[str, bool], budget: Budget, most: int) -> None:
         self.pieces, self.facts, self.budget, self.most = pieces, facts, budget, most
-        self.scope = [[name for name in piece.formula.labels() if name not in facts] for piece in pieces]
+        self.scope = [[name for name in piece.formula.labels if name not in facts] for piece in pieces]
         self.touching: dict[str, list[int]] = {}
         for number, names in enumerate(self.scope):
             for name in names:
@@ -217,7 +217,7 @@ class Blocks:
 
     def _compiled(self, chosen: Sequence[int], most: int | None = None) -> Circuit | None:
         """The circuit of some pieces; None if it needs more nodes."""
-        names = dict.fromkeys(name for number in chosen for name in self.pieces[number].formula.labels())
+        names = dict.fromkeys(name for number in chosen for name in self.pieces[number].formula.labels)
         known = [Bool(name) if self.facts[name] else ~Bool(name) for name in names if name in self.facts]
         formula = And([*(self.pieces[number].formula for number in chosen), *known])
         most = self.most if most is None else most
@@ -239,7 +239,7 @@ def conjoined(formula: Formula, budget: Budget) -> Circuit:
         UnsatisfiableError: it has no model.
         CompilationBudgetError: the budget ran out.
     """
-    names = formula.labels()
+    names = formula.labels
     check = budget.checker("splitting the constraint")
     work = grouped(conjuncts_of(simplify(formula, check), check), budget, direct=True)
     parts = [*work.circuits, *(compile_topdown([component], budget) for component in work.components)]

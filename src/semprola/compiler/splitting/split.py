@@ -50,7 +50,7 @@ class Split:
         for circuit in self.circuits:
             if circuit.labels != first or circuit.given:
                 raise LabelError("the circuits of a split have the same labels in the same order, and no inputs")
-        unknown = [name for rule in self.rules_left_out for name in rule.labels() if name not in set(first)]
+        unknown = [name for rule in self.rules_left_out for name in rule.labels if name not in set(first)]
         if unknown:
             raise LabelError(f"a rule that is left out mentions {unknown[0]!r}, which is not a label of the circuits")
 

@@ -6,14 +6,14 @@ import contextlib
 from collections.abc import Callable, Iterable, Sequence
 
 from semprola.circuit import Circuit
-from semprola.compiler.budget import Budget, Progress
 from semprola.compiler.backends.topdown.backend import refute
+from semprola.compiler.budget import Budget, Progress
 from semprola.compiler.contradiction import explained, refuted_early, written_rules
 from semprola.compiler.pipeline import compile
 from semprola.compiler.sources import Source, as_constraint
 from semprola.compiler.splitting.blocks import Blocks, Piece, conjoined, joined
 from semprola.compiler.splitting.split import Split
-from semprola.errors import CompilationBudgetError, LabelError, PropertyError, UnsatisfiableError
+from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
 from semprola.logic import FALSE, TRUE, Cnf, Formula, Leaf
 from semprola.logic.label_names import checked_names
 from semprola.logic.places import places_of, stated_in_place
@@ -91,10 +91,12 @@ def _columns(source: Formula, labels: Iterable[str] | None) -> tuple[str, ...]:
     """The labels, checked against the constraint's variables."""
     inputs = [name for node in source.nodes() if isinstance(node, Leaf) for name in node.given]
     if inputs:
-        raise LabelError(f"a split cannot have inputs, but {inputs[0]!r} is one: compile the constraint, or make it a label")
-    names = source.labels() if labels is None else checked_names(labels, "labels")
+        raise LabelError(
+            f"a split cannot have inputs, but {inputs[0]!r} is one: compile the constraint, or make it a label"
+        )
+    names = source.labels if labels is None else checked_names(labels, "labels")
     listed = set(names)
-    missing = next((name for name in source.labels() if name not in listed), None)
+    missing = next((name for name in source.labels if name not in listed), None)
     if missing is not None:
         raise LabelError(f"the constraint mentions {missing!r}, which is not listed: add it to labels=")
     return names
@@ -109,7 +111,7 @@ def _as_one(source: Formula, names: tuple[str, ...], budget: Budget) -> Circuit 
     most = _WHOLE_NODES if budget.max_nodes is None else budget.max_nodes
     is_family = isinstance(source, Leaf) and not isinstance(source, Cnf)
     try:
-        if is_family or len(source.labels()) <= _SMALL:
+        if is_family or len(source.labels) <= _SMALL:
             seconds = own.seconds_left
             return compile(source, labels=names, timeout=seconds, max_nodes=most, memory=budget.memory, progress=False)
         made = conjoined(source, own.limited(most, _STEPS * most))
@@ -154,7 +156,7 @@ def _pieces(rules: Sequence[Formula]) -> tuple[list[Piece], dict[str, bool]]:
 
 def _fixed(piece: Piece, facts: dict[str, bool]) -> list[Piece]:
     """A piece once some labels are known; families keep them as variables."""
-    known = {name: int(facts[name]) for name in piece.formula.labels() if name in facts}
+    known = {name: int(facts[name]) for name in piece.formula.labels if name in facts}
     if not known or any(isinstance(node, Leaf) for node in piece.formula.nodes()):
         return [piece]
     formula = simplify(substitute(piece.formula, known))

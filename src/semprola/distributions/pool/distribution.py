@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, ClassVar, NoReturn
 
@@ -109,11 +110,9 @@ class PoolDistribution(Distribution):
             nodes: nodes of branch and bound per row.
             seconds: seconds per row of the batch, on average.
         """
-        old = self.limits
-        return self._with(self.members, Limits(*(
-            before if new is None else new
-            for new, before in ((rounds, old.rounds), (nodes, old.nodes), (seconds, old.seconds))
-        )))  # fmt: skip
+        given = {"rounds": rounds, "nodes": nodes, "seconds": seconds}
+        changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
+        return self._with(self.members, replace(self.limits, **changes))
 
     # probabilities --------------------------------------------------------------------------------------------------
 
@@ -218,7 +217,9 @@ class PoolDistribution(Distribution):
         missing = found.scores == _NEGATIVE_INFINITY
         states = torch.where(missing, found.states[:, :1], found.states)
         scores = found.scores.T.reshape(*self.batch_shape, k)
-        return states.permute(2, 1, 0).reshape(*self.batch_shape, k, len(self.labels)).to(self._like), scores.to(self._like)
+        return states.permute(2, 1, 0).reshape(*self.batch_shape, k, len(self.labels)).to(self._like), scores.to(
+            self._like
+        )
 
     def decode(self, utility: Any = "mode") -> Tensor:
         """The y that maximises a utility over all states that satisfy the rules [*batch, labels].
@@ -237,7 +238,7 @@ class PoolDistribution(Distribution):
         gains, shape = flat_rows(utility, len(self.labels), self.batch_shape, self._like)
         if shape != self.batch_shape or not bool(torch.isfinite(gains).all()):
             raise ValueError(f"utilities must be finite numbers of shape {(*self.batch_shape, len(self.labels))}")
-        from semprola.distributions.pool.pooling import independent  # noqa: PLC0415
+        from semprola.distributions.pool.pooling import independent
 
         plain = independent(self.split, gains[:, 0].T, self._evidence, self.limits)
         found = plain._search(1)
@@ -371,7 +372,9 @@ class PoolDistribution(Distribution):
                 self._keep(self._shaped(found.states[:, i])[None], found.scores[i] > _NEGATIVE_INFINITY)
         found = self._searched
         if k < found.states.shape[1]:
-            return Found(found.states[:, :k], found.scores[:k], torch.maximum(found.bound, found.scores[k - 1]), found.empty)
+            return Found(
+                found.states[:, :k], found.scores[:k], torch.maximum(found.bound, found.scores[k - 1]), found.empty
+            )
         return found
 
     def _refuse_rows(self, found: Found, query: str) -> None:
@@ -382,8 +385,8 @@ class PoolDistribution(Distribution):
         if bool(missing.any()):
             _refuse(
                 query,
-                f"no state that satisfies all rules was found{rows_named(missing, self.batch_shape)} with {self.limits}: "
-                "try p.within(seconds=, nodes=), or split with larger circuits",
+                f"no state that satisfies all rules was found{rows_named(missing, self.batch_shape)} with "
+                f"{self.limits}: try p.within(seconds=, nodes=), or split with larger circuits",
             )
 
     def _keep(self, states: Tensor, known: Tensor | None = None) -> None:
@@ -416,5 +419,3 @@ class PoolDistribution(Distribution):
 
 def _refuse(query: str, instead: str) -> NoReturn:
     raise IntractableError(f"{query} has no exact answer for a pool of circuits: {instead}")
-
-

@@ -9,12 +9,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from semprola.compiler.budget import Budget
 from semprola.compiler.backends.topdown.backend import encoded
+from semprola.compiler.budget import Budget
 from semprola.compiler.splitting import Split
 from semprola.distributions.cached import plans_of
-from semprola.engine import Plan, indicators, posterior
-from semprola.logic import Formula, Leaf
+from semprola.engine import Plan, indicators, posterior, supported
+from semprola.logic import And, Formula, Leaf
 
 _MOST_COUNTED = 10**300
 """In a circuit with more models, the share of a possible literal can vanish in double precision; it is not asked."""
@@ -69,6 +69,20 @@ class Propagation:
             fixed[:, open_] = some
             open_ = open_[(some.isnan().sum(0) < before) & ~dead[open_]]
         return fixed, dead
+
+    @torch.no_grad()
+    def satisfied(self, states: Tensor) -> Tensor:
+        """Whether states [labels, columns] satisfy all rules: bool [columns]."""
+        leaves = torch.stack(indicators(states, torch.float32), dim=1).flatten(0, 1)
+        inside = torch.ones(states.shape[1], dtype=torch.bool, device=states.device)
+        for circuit in self.split.circuits:
+            inside &= supported(plans_of(circuit).constraint_explicit, leaves)
+        left_out = self.split.rules_left_out
+        if left_out and bool(inside.any()):
+            rows = (states[:, inside] > 0.5).T.cpu().numpy()
+            held = And(left_out).evaluate(rows, labels=self.split.labels)
+            inside[inside.clone()] = torch.from_numpy(held).to(inside.device)
+        return inside
 
     def _by_clauses(self, fixed: Tensor) -> tuple[Tensor, Tensor]:
         dead = torch.zeros(fixed.shape[1], dtype=torch.bool, device=fixed.device)

@@ -11,6 +11,7 @@ from torch import Tensor
 from semprola.distributions.arguments import rows_named
 from semprola.distributions.independent import IndependentLabels
 from semprola.distributions.numeric import log_sum_exp
+from semprola.distributions.pool.propagation import propagation_of
 from semprola.errors import IntractableError
 
 if TYPE_CHECKING:
@@ -60,8 +61,8 @@ def draw(p: PoolDistribution, shape: torch.Size, generator: torch.Generator | No
         rate = float(have[short].sum() / draws[short].sum())
         raise IntractableError(
             f"sampling by rejection is hopeless{rows_named(short, p.batch_shape)}: {int(have[short].sum()):,} of "
-            f"{int(draws[short].sum()):,} draws satisfied all rules (a rate of {rate:.1g}): raise most= in p.draw, or use "
-            "p.mode or p.top_k"
+            f"{int(draws[short].sum()):,} draws satisfied all rules (a rate of {rate:.1g}): raise most= in p.draw, or "
+            "use p.mode or p.top_k"
         )
     return Drawn(states.reshape(*shape, *p.batch_shape, labels), draws.reshape(p.batch_shape))
 
@@ -86,7 +87,7 @@ class _Pooled:
         self.best = torch.stack([choice.log_partition for choice in self.choices]).argmin(0)
 
     def attempt(self, rows: Tensor, count: int, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        from semprola.distributions import decoding  # noqa: PLC0415
+        from semprola.distributions import decoding
 
         y = rows.new_zeros((len(self.p.labels), count, len(rows)), dtype=self.p.weights.dtype)
         for number, choice in enumerate(self.choices):
@@ -104,7 +105,7 @@ class _Mixture:
         self.evaluators = [member.evaluator for member in p.members]
 
     def attempt(self, rows: Tensor, count: int, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        from semprola.distributions import decoding  # noqa: PLC0415
+        from semprola.distributions import decoding
 
         own = [evaluator.select(rows) for evaluator in self.evaluators]
         member = torch.multinomial(self.p.weights, count * len(rows), replacement=True, generator=generator)
@@ -126,6 +127,6 @@ class _Mixture:
 
 def _obeys(p: PoolDistribution, y: Tensor, rows: Tensor) -> Tensor:
     """Whether y [labels, samples, rows] satisfies all rules and the evidence: bool [samples, rows]."""
-    inside = torch.as_tensor(p.split.satisfied(y.permute(1, 2, 0).float())).to(y.device)
+    inside = propagation_of(p.split).satisfied(y.flatten(1)).view(y.shape[1:])
     contradicted = p.members[0].evaluator.domain.select(rows).contradicts(y)
     return inside if contradicted is None else inside & ~contradicted

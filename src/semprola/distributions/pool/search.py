@@ -70,7 +70,6 @@ class _Row:
     k: int
     best: list[tuple[float, Tensor]] = field(default_factory=list)
     open: list[_Node] = field(default_factory=list)
-    lost: float = float("-inf")
     nodes: int = 0
     began: float = 0.0
 
@@ -154,17 +153,14 @@ class Search:
             score = (self.leaning[:, row] + noise).masked_fill(~fixed.isnan(), _NEGATIVE_INFINITY)
             top, label = score.max(0)
             # labels that are likely to be zero imply little: only if no other is left are they fixed, the surest first
-            low, sure = (-score).masked_fill(~fixed.isnan(), _NEGATIVE_INFINITY).max(0)
+            _low, sure = (-score).masked_fill(~fixed.isnan(), _NEGATIVE_INFINITY).max(0)
             at = torch.arange(len(row))
             one = top > _WANTED
             fixed[torch.where(one, label, sure), at] = one.double()
             fixed, dead = self.propagation.extend(fixed)
             whole = ~dead & ~fixed.isnan().any(0)
-            for i in torch.nonzero(whole)[:, 0].tolist():
-                r, state = int(row[i]), fixed[:, i]
-                if bool(self.propagation.split.satisfied(state.float()[None])[0]):
-                    self.rows[r].add(float(self.oracles.select(row[i : i + 1]).scores(state[:, None, None])), state.clone())
-                dead[i] = True
+            self._add(row[whole], fixed[:, whole])
+            dead |= whole
             settled = {r for r in rows if self.rows[r].best}
             keep = torch.tensor([r not in settled for r in row.tolist()]) & (tries <= _MOST_TRIES)
             row, fixed, dead, tries = row[keep], fixed[:, keep], dead[keep], tries[keep]
@@ -186,20 +182,12 @@ class Search:
             self.leaning = made.leaning
         whole = made.agreed | ~fixed.isnan().any(0)
         states = torch.where(fixed.isnan(), made.states, fixed)
-        inside = torch.zeros_like(whole)
-        scores = torch.full_like(made.bound, float("-inf"))
-        at = torch.nonzero(whole)[:, 0]
-        if len(at):
-            obeys = torch.as_tensor(self.propagation.split.satisfied(states[:, at].T.float())).to(at.device)
-            inside[at] = obeys
-            scores[at] = self.oracles.select(row[at]).scores(states[:, None, at])[0].where(obeys, scores[at])
-        for i, r in enumerate(row.tolist()):
-            if bool(inside[i]):
-                self.rows[r].add(float(scores[i]), states[:, i].clone())
+        scores = torch.full_like(made.bound, _NEGATIVE_INFINITY)
+        scores[whole] = self._add(row[whole], states[:, whole])
         free = fixed.isnan()
         for i, r in enumerate(row.tolist()):
             bound, mine = float(made.bound[i]), self.rows[r]
-            settled = bool(inside[i]) and self.k == 1 and bound <= float(scores[i]) + _slack_of(bound)
+            settled = self.k == 1 and bound <= float(scores[i]) + _slack_of(bound)
             if settled or not bool(free[:, i].any()) or bound <= mine.floor + _slack_of(bound):
                 continue
             label = self._branching(made.doubt[:, i], made.leaning[:, i], free[:, i])
@@ -210,6 +198,17 @@ class Search:
                 key = self._key(mine, bound, int(depth[i]) + 1)
                 node = _Node((*key, -next(self._numbers)), bound, child, made.bonus[:, :, i].clone(), int(depth[i]) + 1)
                 heapq.heappush(mine.open, node)
+
+    def _add(self, row: Tensor, states: Tensor) -> Tensor:
+        """Keep the states [labels, n] of some rows that satisfy all rules; their scores [n], -inf for the others."""
+        inside = self.propagation.satisfied(states)
+        scores = torch.full(inside.shape, _NEGATIVE_INFINITY, dtype=torch.float64, device=states.device)
+        if bool(inside.any()):
+            row, states = row[inside], states[:, inside]
+            scores[inside] = self.oracles.select(row).scores(states[:, None])[0]
+            for r, score, state in zip(row.tolist(), scores[inside].tolist(), states.unbind(1), strict=True):
+                self.rows[r].add(score, state.clone())
+        return scores
 
     def _branching(self, doubt: Tensor, leaning: Tensor, free: Tensor) -> int:
         """The free label about which the circuits disagree most; of several, the one that is likeliest to be one."""
@@ -252,7 +251,7 @@ class Search:
             for i, (score, state) in enumerate(row.best):
                 states[:, i, r], scores[i, r] = state, score
             left = max((node.bound for node in row.open), default=float("-inf"))
-            bound[r] = max([left, *(score for score, _ in row.best[-1:])])
+            bound[r] = max(left, row.floor)
             empty[r] = not row.best and not row.open
         return Found(states, scores, bound, empty)
 
