@@ -33,7 +33,7 @@ class Split:
         >>> K = sp.constraints.permutation(4)
         >>> S = sp.split(K, max_nodes=30)
         >>> len(S.circuits), S.left_out, S.is_exact
-        (2, (), False)
+        (4, (), False)
         >>> int(S.satisfied(sp.compile(K).enumerate()).sum())
         24
     """

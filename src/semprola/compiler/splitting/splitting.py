@@ -67,8 +67,9 @@ def split(
 
     Example:
         >>> import semprola as sp
-        >>> sp.split(sp.constraints.sudoku(3))
-        Split(3 circuits, 729 labels, 155,601 edges, all rules)
+        >>> S = sp.split(sp.constraints.sudoku(2), max_nodes=500)  # rows, columns and boxes
+        >>> len(S.circuits), S.left_out
+        (3, ())
     """
     budget = Budget(timeout, max_nodes, memory, progress)
     source = as_constraint(constraint)

@@ -23,8 +23,8 @@ _NODES_AT_ONCE = 64
 _ROUNDS_PER_NODE = 12
 _WARM = 0.05
 """The temperature at which the rounds of a node begin: its bonuses come from its parent."""
-_DIVE_SHARE, _MOST_TRIES, _NOISE = 0.3, 20, 0.3
-"""Diving takes at most this share of the time, and so many attempts; how far noise can move a leaning."""
+_DIVE_SHARE, _MOST_DIVES, _MOST_TRIES, _NOISE = 0.3, 8, 20, 0.3
+"""Diving takes at most this share of the time; dives side by side, attempts of each; how far noise moves a leaning."""
 _TOLERANCE = 1e-9
 _NEGATIVE_INFINITY = float("-inf")
 _WANTED = 0.25
@@ -140,7 +140,7 @@ class Search:
         rows = [r for r, row in enumerate(self.rows) if row.open and not row.best]
         if not rows:
             return
-        row = torch.tensor(rows).repeat_interleave(max(1, _NODES_AT_ONCE // len(rows)))
+        row = torch.tensor(rows).repeat_interleave(max(1, min(_MOST_DIVES, _NODES_AT_ONCE // len(rows))))
         start, dead = self.propagation.extend(self.fixed[:, row])
         fixed, tries, noise = start.clone(), torch.ones(len(row)), torch.zeros_like(start)
         began = time.monotonic()
