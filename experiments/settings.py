@@ -151,7 +151,7 @@ _PUBLIC: dict[str, dict[str, Any]] = {
     "simple-path": {"semantic_weight": 24 * 0.5, "entropy_weight": 24 * 0.1},
     "preference": {"semantic_weight": 16 * 0.25, "entropy_weight": 16 * 0.01},
 }
-"""The weights in the public code. There they belong to a cross-entropy averaged over labels; ours is a sum over them."""
+"""The weights in the public code, where they belong to a cross-entropy averaged over labels; ours is a sum."""
 
 _BRIEF: dict[str, Any] = {"lr": 1e-3, "steps": 2000, "evaluate_every": 20, "patience": 25}
 _FEASIBLE = ((1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (2, 2), (4, 2), (1, 4), (2, 4))
