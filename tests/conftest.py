@@ -8,6 +8,7 @@ import shutil
 import signal
 import tempfile
 import threading
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,6 +44,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("thorough", settings.get_profile("repeatable"), max_examples=400)
 settings.register_profile("explore", settings.get_profile("repeatable"), derandomize=False, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
@@ -69,11 +71,32 @@ def shared_data() -> Path:
     return folder
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the marker `shared` to every test that asks for the shared data."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", metavar="I/N", default="1/1", help="run only the I-th of N parts of the tests")
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
+    """Mark the tests that ask for the shared data, and those that are left to `make test-all`.
+
+    Every function of every engine back end has a referee in `tests/engine`. So elsewhere, `make test` takes the fastest
+    back end, and each of the others for one test in six.
+    """
     for item in items:
         if "shared_data" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.shared)
+        engine = _engine_of(item)
+        outside = not item.path.is_relative_to(ROOT / "tests" / "engine")
+        if outside and engine not in (None, BACKENDS[0].name) and zlib.crc32(item.nodeid.encode()) % 6:
+            item.add_marker(pytest.mark.extensive)
+    number, count = map(int, config.getoption("--part").split("/"))
+    items[:] = [item for item in items if zlib.crc32(item.nodeid.encode()) % count == number - 1]
+
+
+def _engine_of(item: pytest.Item) -> str | None:
+    """What the fixture `each_engine` will be for a test."""
+    call = getattr(item, "callspec", None)
+    return None if call is None else call.params.get("each_engine")
 
 
 def pytest_unconfigure() -> None:

@@ -39,7 +39,7 @@ SOME = {
 LEAST = {"recipe_family": 10, "recipe_compiler": 6, "recipe_engine": 5, "recipe_q": 4}
 
 
-@pytest.mark.slow
+@pytest.mark.extensive
 def test_listed_once_and_tested_everywhere() -> None:
     """A family, a compiler, an engine and a q: what is right passes, what is wrong is found."""
     chosen = " or ".join(f"({some})" for some in SOME.values())

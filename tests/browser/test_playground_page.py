@@ -24,6 +24,7 @@ import semprola as sp
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'semprola[dev]'")
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
+pytestmark = pytest.mark.extensive  # `make test-browser` and `make test-all` run these
 expect = playwright.expect
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 HOSTILE = "<img src=x onerror=\"document.title='hacked'\"><script>document.title='hacked'</script>"
@@ -488,7 +489,6 @@ def test_two_tabs_at_once(opened: Opener) -> None:
     expect(one.locator("#fact-models")).to_have_text("3")
 
 
-@pytest.mark.slow
 def test_server_killed_and_restarted(opened: Opener) -> None:
     """The page says so, keeps what was set, and goes on when the server is back."""
     first = Server()

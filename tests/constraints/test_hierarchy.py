@@ -407,7 +407,7 @@ def _down_to_leaves(graph):
     return math.prod(1 + count[label] for label in graph if not graph.out_degree(label)) - 1
 
 
-@pytest.mark.slow
+@pytest.mark.extensive
 @pytest.mark.skipif(native_library() is None, reason="the native module is not built: compiling takes many minutes")
 def test_gene_ontology(shared_data):
     """A DAG of 3,574 labels; the count equals that of the same implications compiled by the top-down compiler."""
