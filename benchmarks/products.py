@@ -61,8 +61,8 @@ def small_cardinality() -> tuple[sp.Circuit, str]:
 
 def _log_partition(plans: CircuitPlans, logits: torch.Tensor, mixing: torch.Tensor | None) -> Run:
     inputs = [logits] if mixing is None else [logits, mixing]
-    return gradient(lambda: sp.ProductDistribution(plans, logits, mixing).log_partition.sum(), inputs)
+    return gradient(lambda: sp.distributions.ProductDistribution(plans, logits, mixing).log_partition.sum(), inputs)
 
 
 def _compatible_log_partition(plans: CompatiblePlans, logits: torch.Tensor) -> Run:
-    return gradient(lambda: sp.CompatibleDistribution(plans, logits).log_partition.sum(), [logits])
+    return gradient(lambda: sp.distributions.CompatibleDistribution(plans, logits).log_partition.sum(), [logits])

@@ -155,18 +155,18 @@ def no_grad(run: Run) -> Run:
 def with_engine(engine: str, run: Run) -> Run | str:
     """The same with a given engine, or a text that says why if there is no such engine."""
     try:
-        with sp.engine(engine):
+        with sp.engine.using(engine):
             pass
     except sp.SemprolaError as error:
         return str(error)
 
-    before = sp.get_engine()
+    before = sp.engine.get_engine()
 
     def chosen() -> Any:  # not with `with`, which takes longer than a small circuit
-        sp.set_engine(engine)
+        sp.engine.set_engine(engine)
         try:
             return run()
         finally:
-            sp.set_engine(before)
+            sp.engine.set_engine(before)
 
     return chosen

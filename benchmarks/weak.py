@@ -75,7 +75,11 @@ class _Steps:
         return gradient(value, [self._columns])
 
     def _distribution(self) -> Any:
-        kind = sp.SPLDistribution if isinstance(self._layer, sp.SPL) else sp.ProductDistribution
+        kind = (
+            sp.distributions.SPLDistribution
+            if isinstance(self._layer, sp.SPL)
+            else sp.distributions.ProductDistribution
+        )
         return kind(self._layer.plans, self._columns.permute(2, 1, 0), self._mixing.T)
 
     def _random(self, *shape: int) -> Tensor:

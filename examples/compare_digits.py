@@ -40,7 +40,7 @@ def rows(noise: float = NOISE, *, other: bool = False) -> tuple[np.ndarray, np.n
 
 def compare(x: np.ndarray, y: np.ndarray, **options: Any) -> sp.comparison.Comparison:
     """The methods on these rows."""
-    return sp.compare_methods(x, y, rules(), labels=[*DIGITS, *FACTS], **options)
+    return sp.comparison.compare_methods(x, y, rules(), labels=[*DIGITS, *FACTS], **options)
 
 
 def choose_noise() -> float:

@@ -15,7 +15,7 @@ import numpy as np
 import semprola as sp
 
 PEOPLE = ["ann", "bob", "eve", "dan"]
-smokes, asthma, doctor, friends = (sp.Predicate(name) for name in ("smokes", "asthma", "doctor", "friends"))
+smokes, asthma, doctor, friends = (sp.logic.Predicate(name) for name in ("smokes", "asthma", "doctor", "friends"))
 LEVELS = (0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 NOISE = 0.3
 """Standard deviation of the noise on answers of 0 and 1: what `choose_noise` returns."""
@@ -23,13 +23,13 @@ NOISE = 0.3
 
 def rules() -> sp.Formula:
     """Friends of smokers smoke, both ways; smokers with asthma see a doctor."""
-    together = sp.forall(
+    together = sp.logic.forall(
         PEOPLE,
         PEOPLE,
         lambda a, b: (friends(*sorted((a, b))) & smokes(a)) >> smokes(b),
         where=lambda a, b: a != b,
     )
-    return together & sp.forall(PEOPLE, lambda a: (smokes(a) & asthma(a)) >> doctor(a))
+    return together & sp.logic.forall(PEOPLE, lambda a: (smokes(a) & asthma(a)) >> doctor(a))
 
 
 def world(random: np.random.Generator) -> dict[str, bool]:
@@ -58,7 +58,9 @@ def choose_noise() -> float:
     reached = {}
     for noise in LEVELS:
         x, y = rows(noise, seed=1)
-        reached[noise] = sp.compare_methods(x, y, rules(), methods=["fil"], epochs=30, seed=1).mean("fil", "exact")
+        reached[noise] = sp.comparison.compare_methods(x, y, rules(), methods=["fil"], epochs=30, seed=1).mean(
+            "fil", "exact"
+        )
         print(f"noise {noise}: independent labels have {reached[noise]:.1f} % of the other rows right")
     return min(LEVELS, key=lambda noise: abs(reached[noise] - 50))
 
@@ -76,7 +78,7 @@ def main() -> None:
         print(f"chosen: {choose_noise()}")
         return
     x, y = rows(count=options.rows)
-    result = sp.compare_methods(x, y, rules(), epochs=options.epochs, folds=options.folds, seed=2, say=print)
+    result = sp.comparison.compare_methods(x, y, rules(), epochs=options.epochs, folds=options.folds, seed=2, say=print)
     print(f"\n{result}")
     if options.out is not None:
         from semprola.comparison.report import write_report

@@ -34,7 +34,7 @@ class Pair(nn.Module):
         self.left = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, 10))
         self.right = nn.Sequential(nn.Linear(64, 96), nn.Tanh(), nn.Linear(96, 10))
 
-    def forward(self, x: Tensor) -> sp.ProductDistribution:
+    def forward(self, x: Tensor) -> sp.distributions.ProductDistribution:
         left, right = self.left(x[:, 0]), self.right(x[:, 1])
         return LAYER(torch.cat([left, right, left.new_zeros(len(x), len(SUM))], dim=1))
 

@@ -7,6 +7,7 @@ import ctypes
 import importlib.metadata
 import importlib.util
 import os
+import pkgutil
 import re
 import shutil
 import statistics
@@ -19,6 +20,8 @@ from pathlib import Path
 
 import pytest
 
+import semprola as sp
+from semprola._public import MOVED
 from semprola._version import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -116,12 +119,26 @@ assert "torch" not in sys.modules
 import semprola.logic, semprola.circuit, semprola.compiler, semprola.constraints
 assert "torch" not in sys.modules, "what compiles constraints must not need torch"
 assert not hasattr(sp, "nonsense")
-assert sp.SPL is not None and "torch" in sys.modules
+assert sp.nn is not None and "torch" in sys.modules
 extras = ("lightning", "matplotlib", "onnx", "pandas", "pysdd", "scipy", "sklearn", "sympy", "typer")
 assert not {*extras} & {*sys.modules}, "these are loaded when they are needed"
 assert {*sp.__all__} <= {*dir(sp)} and "at_most" in sp.__all__
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+
+
+def test_completion_lists_the_public_names_and_no_others() -> None:
+    listed = {name for name in dir(sp) if not name.startswith("__")}
+    assert listed == {*sp.__all__, "export", "lightning", "sklearn"} - {"__version__"}
+    assert len(listed) <= 50, "the public surface should fit in a head: put further names into the modules"
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_old_names_work_and_tell_the_new_place(name: str) -> None:
+    new = MOVED[name].replace("semprola.", "sp.", 1)
+    with pytest.warns(DeprecationWarning, match=rf"sp\.{name} is now {re.escape(new)}; "):
+        found = getattr(sp, name)
+    assert found is pkgutil.resolve_name(MOVED[name])
 
 
 @pytest.mark.extensive

@@ -63,7 +63,7 @@ def test_round_trip(model: nn.Module, tmp_path: Path) -> None:
     assert torch.equal(torch.random.get_rng_state(), (sp.load(tmp_path / "model"), torch.random.get_rng_state())[1])
 
 
-class Own(nn.Module, sp.Pretrained):
+class Own(nn.Module, sp.saving.Pretrained):
     def __init__(self, circuit: sp.Circuit, width: int = 8, *, names: list[str] | None = None) -> None:
         super().__init__()
         self.names = names
@@ -97,7 +97,7 @@ def test_networks_of_ones_own(tmp_path: Path) -> None:
         Unused.from_pretrained(folder)
 
 
-class Unused(nn.Module, sp.Pretrained):
+class Unused(nn.Module, sp.saving.Pretrained):
     def __init__(self, circuit: Any) -> None:
         super().__init__()
         self.body = nn.Linear(2, 2)

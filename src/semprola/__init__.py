@@ -7,9 +7,8 @@ The public names are in `_public`. They are imported on first use, because torch
 `semprola --help` does not need it.
 """
 
-import importlib
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+from typing import Any as _Any
 
 from semprola._version import __version__ as __version__
 
@@ -23,27 +22,41 @@ if TYPE_CHECKING:
     from semprola._public import *  # noqa: F403
 else:
 
-    def __getattr__(name: str) -> Any:
+    def __getattr__(name: str) -> _Any:
         """Called by Python for names that the module does not have yet."""
-        if name == "__all__":
-            return _load().__all__
+        import importlib
+
         if name in _OPTIONAL:
             return importlib.import_module(f"semprola.{name}")
-        if name.startswith("_") or name not in _load().__all__:
-            raise AttributeError(f"module 'semprola' has no attribute {name!r}")
-        return globals()[name]
+        if not name.startswith("_") or name == "__all__":
+            public = _load()
+            if name in globals():
+                return globals()[name]
+            from semprola._moved import moved
+
+            return moved("semprola", public.MOVED)(name)
+        raise AttributeError(f"module 'semprola' has no attribute {name!r}")
 
     def __dir__() -> list[str]:
-        return sorted({*globals(), *_load().__all__})
+        return sorted({*_load().__all__, *_OPTIONAL, *(name for name in globals() if name.startswith("__"))})
 
 
-def _load() -> Any:
+def _load() -> _Any:
     """Import everything and copy the public names into this module, so that later uses cost nothing."""
+    import importlib
+
     public = importlib.import_module("semprola._public")
-    globals().update({name: getattr(public, name) for name in public.__all__})
+    if "__all__" not in globals():
+        globals().update({name: getattr(public, name) for name in ("__all__", *public.__all__)})
     return public
 
 
-if "torch" in sys.modules:
-    # torch is loaded anyway, and programs saved by torch.export need our operators
+def _is_torch_loaded() -> bool:
+    import sys
+
+    return "torch" in sys.modules
+
+
+if _is_torch_loaded():
+    # programs saved by torch.export need our operators
     _load()

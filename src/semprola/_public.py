@@ -1,47 +1,34 @@
 """All public names, in one place; `semprola` loads this file on the first use of any of them."""
 
-from typing import TYPE_CHECKING
-
 import semprola.baselines as baselines
 import semprola.comparison as comparison
 import semprola.constraints as constraints
+import semprola.distributions as distributions
+import semprola.engine as engine
+import semprola.errors as errors
+import semprola.logic as logic
 import semprola.losses as losses
+import semprola.nn as nn
 import semprola.rules as rules
+import semprola.saving as saving
+import semprola.sequences as sequences
 import semprola.training as training
 from semprola._version import __version__
 from semprola.circuit import Circuit
 from semprola.circuit.nnf_files import read_nnf
 from semprola.circuit.sdd_files import read_sdd
-from semprola.circuit.weighted import weighted_count
-from semprola.comparison import compare_methods
-from semprola.compiler import Progress, compile
-from semprola.compiler.models import count
-from semprola.constraints import Categorical, Integer
-from semprola.distributions import (
-    CompatibleDistribution,
-    EncodedStates,
-    MixtureDistribution,
-    ProductDistribution,
-    SPLDistribution,
-    Violation,
-    mixture,
-    violations,
-)
-from semprola.engine import get_engine, set_engine
+from semprola.compiler import compile
+from semprola.constraints import Integer
+from semprola.distributions import violations
 from semprola.errors import (
     CompilationBudgetError,
     FormatError,
-    IntractableError,
     LabelError,
     ParseError,
-    PropertyError,
     SemprolaError,
     UnsatisfiableError,
-    ViolationError,
 )
 from semprola.logic import (
-    FALSE,
-    TRUE,
     And,
     Bool,
     Bools,
@@ -50,100 +37,87 @@ from semprola.logic import (
     Implies,
     Not,
     Or,
-    Predicate,
-    Variable,
     Xor,
     at_least,
     at_most,
     exactly,
-    exists,
-    forall,
     from_dimacs,
-    from_sympy,
     one_hot,
     parse,
-    write_dimacs,
 )
 from semprola.nn import SPL, ConstraintLayer, ProductSPL, constrain
-from semprola.saving import Pretrained, load, save
-from semprola.sequences import SequenceDistribution, SequenceSPL
-from semprola.training import calibrate
-
-if TYPE_CHECKING:
-    # the package itself is callable, which type checkers cannot see
-    from semprola.engine.backends import engine as engine
-else:
-    import semprola.engine as engine
+from semprola.saving import load, save
+from semprola.sequences import SequenceSPL
 
 __all__ = [
-    "FALSE",
     "SPL",
-    "TRUE",
     "And",
     "Bool",
     "Bools",
-    "Categorical",
     "Circuit",
-    "CompatibleDistribution",
     "CompilationBudgetError",
     "ConstraintLayer",
-    "EncodedStates",
     "FormatError",
     "Formula",
     "Iff",
     "Implies",
     "Integer",
-    "IntractableError",
     "LabelError",
-    "MixtureDistribution",
     "Not",
     "Or",
     "ParseError",
-    "Predicate",
-    "Pretrained",
-    "ProductDistribution",
     "ProductSPL",
-    "Progress",
-    "PropertyError",
-    "SPLDistribution",
     "SemprolaError",
-    "SequenceDistribution",
     "SequenceSPL",
     "UnsatisfiableError",
-    "Variable",
-    "Violation",
-    "ViolationError",
     "Xor",
     "__version__",
     "at_least",
     "at_most",
     "baselines",
-    "calibrate",
-    "compare_methods",
     "comparison",
     "compile",
     "constrain",
     "constraints",
-    "count",
+    "distributions",
     "engine",
+    "errors",
     "exactly",
-    "exists",
-    "forall",
     "from_dimacs",
-    "from_sympy",
-    "get_engine",
     "load",
+    "logic",
     "losses",
-    "mixture",
+    "nn",
     "one_hot",
     "parse",
     "read_nnf",
     "read_sdd",
     "rules",
     "save",
-    "set_engine",
+    "saving",
+    "sequences",
     "training",
     "violations",
-    "weighted_count",
-    "write_dimacs",
 ]
+
+MOVED = {
+    name: f"semprola.{place}.{name}"
+    for place, names in {
+        "comparison": ("compare_methods",),
+        "compiler": ("Progress",),
+        "constraints": ("Categorical",),
+        "distributions": (
+            "CompatibleDistribution", "EncodedStates", "MixtureDistribution", "ProductDistribution", "SPLDistribution",
+            "Violation", "mixture",
+        ),
+        "engine": ("get_engine", "set_engine"),
+        "errors": ("IntractableError", "PropertyError", "ViolationError"),
+        "logic": ("FALSE", "TRUE", "Predicate", "Variable", "exists", "forall", "write_dimacs"),
+        "rules": ("from_sympy",),
+        "saving": ("Pretrained",),
+        "sequences": ("SequenceDistribution",),
+        "training": ("calibrate",),
+    }.items()
+    for name in names
+} | {"count": "semprola.rules.model_count", "weighted_count": "semprola.Circuit.weighted_count"}  # fmt: skip
+"""Names of version 0.1 that have another place now; they go with the next release."""

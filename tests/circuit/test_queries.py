@@ -144,7 +144,7 @@ def test_inputs_that_leave_no_model_count_zero() -> None:
 
 
 def test_a_limit_may_be_larger_than_the_number_of_models_but_not_than_the_memory() -> None:
-    free = sp.compile(sp.TRUE, labels=[f"x{i}" for i in range(60)])
+    free = sp.compile(sp.logic.TRUE, labels=[f"x{i}" for i in range(60)])
     with pytest.raises(IntractableError, match=r"about 10\^18 models: pass a smaller limit="):
         free.enumerate(10**12)
     assert len(sp.compile("a | b").enumerate(10**12)) == 3

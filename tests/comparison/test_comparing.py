@@ -29,7 +29,7 @@ def compared(tmp_path_factory: pytest.TempPathFactory) -> tuple[sp.comparison.Co
     lines: list[str] = []
     out = tmp_path_factory.mktemp("compare")
     x, y = data()
-    result = sp.compare_methods(
+    result = sp.comparison.compare_methods(
         x, y, RULES, labels=LABELS, hidden=(16,), folds=2, epochs=12, lr=0.02, out=out, say=lines.append
     )
     return result, out, lines
@@ -67,10 +67,12 @@ def test_weights_of_added_losses_are_chosen_in_every_fold(
 
     monkeypatch.setattr(folds, "build_method", build)
     x, y = data(40)
-    sp.compare_methods(x, y, RULES, labels=LABELS, methods=["fil", "dl2"], folds=2, epochs=1, penalties=(0.5, 2.0))
+    sp.comparison.compare_methods(
+        x, y, RULES, labels=LABELS, methods=["fil", "dl2"], folds=2, epochs=1, penalties=(0.5, 2.0)
+    )
     assert list(dict.fromkeys(asked)) == [None, 0.5, 2.0]
     with pytest.raises(ValueError, match="penalties must be positive weights"):
-        sp.compare_methods(x, y, RULES, labels=LABELS, penalties=(0.1, 0.0))
+        sp.comparison.compare_methods(x, y, RULES, labels=LABELS, penalties=(0.1, 0.0))
 
 
 def test_a_second_call_runs_nothing_again(
@@ -79,10 +81,14 @@ def test_a_second_call_runs_nothing_again(
     result, out, _ = compared
     monkeypatch.setattr("semprola.comparison.folds.fit", None)
     x, y = data()
-    again = sp.compare_methods(x, y, RULES, labels=LABELS, hidden=(16,), folds=2, epochs=12, lr=0.02, out=out)
+    again = sp.comparison.compare_methods(
+        x, y, RULES, labels=LABELS, hidden=(16,), folds=2, epochs=12, lr=0.02, out=out
+    )
     assert again == result
     with pytest.raises(TypeError):  # other data are another comparison
-        sp.compare_methods(x + 1, y, RULES, labels=LABELS, hidden=(16,), folds=2, epochs=12, lr=0.02, out=out)
+        sp.comparison.compare_methods(
+            x + 1, y, RULES, labels=LABELS, hidden=(16,), folds=2, epochs=12, lr=0.02, out=out
+        )
 
 
 def test_the_report_has_everything(compared: tuple[sp.comparison.Comparison, Path, list[str]], tmp_path: Path) -> None:
@@ -99,7 +105,9 @@ def test_the_report_has_everything(compared: tuple[sp.comparison.Comparison, Pat
 def test_a_method_that_cannot_take_the_rules_says_why() -> None:
     x, _ = data(40)
     y = np.eye(3)[np.arange(40) % 3]
-    result = sp.compare_methods(x, y, sp.one_hot(["a", "b", "c"]), methods=["hmcnn", "ccn", "spl"], folds=2, epochs=1)
+    result = sp.comparison.compare_methods(
+        x, y, sp.one_hot(["a", "b", "c"]), methods=["hmcnn", "ccn", "spl"], folds=2, epochs=1
+    )
     assert "HMCNN takes hierarchies only" in result.rows[0]["refused"]
     assert "CCN takes rules of the form" in result.rows[1]["refused"]
     assert result.mean("spl", "consistent") == 100.0
@@ -110,20 +118,20 @@ def test_a_method_that_cannot_take_the_rules_says_why() -> None:
 def test_bad_input() -> None:
     x, y = data(20)
     with pytest.raises(SemprolaError, match="no method 'svm': choose from fil"):
-        sp.compare_methods(x, y, RULES, labels=LABELS, methods=["svm"])
+        sp.comparison.compare_methods(x, y, RULES, labels=LABELS, methods=["svm"])
     with pytest.raises(ValueError, match=r"y \[rows, 4\], got \[20, 3\] and \[20, 3\]"):
-        sp.compare_methods(x, y[:, :3], RULES, labels=LABELS)
+        sp.comparison.compare_methods(x, y[:, :3], RULES, labels=LABELS)
     with pytest.raises(ValueError, match="x has infinities or NaN"):
-        sp.compare_methods(x * np.inf, y, RULES, labels=LABELS)
+        sp.comparison.compare_methods(x * np.inf, y, RULES, labels=LABELS)
     with pytest.raises(ValueError, match="y must hold 0 and 1 only"):
-        sp.compare_methods(x, y + 0.5, RULES, labels=LABELS)
+        sp.comparison.compare_methods(x, y + 0.5, RULES, labels=LABELS)
     with pytest.raises(ValueError, match="folds must be from 2"):
-        sp.compare_methods(x, y, RULES, labels=LABELS, folds=1)
+        sp.comparison.compare_methods(x, y, RULES, labels=LABELS, folds=1)
     wrong = y.copy()
     wrong[3] = [1, 0, 0, 0]
     with pytest.raises(ViolationError, match=r"1 of 20 rows break the rules \(row 3: .*cat -> animal.*pass skip"):
-        sp.compare_methods(x, wrong, RULES, labels=LABELS)
-    kept = sp.compare_methods(
+        sp.comparison.compare_methods(x, wrong, RULES, labels=LABELS)
+    kept = sp.comparison.compare_methods(
         x, wrong, RULES, labels=LABELS, methods=["fil"], folds=2, epochs=1, skip_inconsistent=True
     )
     assert kept.about["rows"] == 19
@@ -140,7 +148,7 @@ def test_hmcnn_wants_a_hierarchy_over_all_labels() -> None:
 
 def test_an_area_without_a_positive_label_is_not_known(tmp_path: Path) -> None:
     x, _ = data(20)
-    result = sp.compare_methods(x, np.zeros((20, 2)), "cat -> animal", methods=["fil"], folds=2, epochs=1)
+    result = sp.comparison.compare_methods(x, np.zeros((20, 2)), "cat -> animal", methods=["fil"], folds=2, epochs=1)
     assert [fold["auprc"] for fold in result.rows[0]["folds"]] == [None, None]
     write_report(result, tmp_path / "report.html")
     assert "NaN" not in (tmp_path / "report.json").read_text()

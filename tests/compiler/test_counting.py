@@ -45,4 +45,4 @@ def test_what_is_not_one() -> None:
 
 
 def test_a_file_without_variables_has_one_model() -> None:
-    assert sp.count(sp.from_dimacs("p cnf 0 0\n")) == 1
+    assert sp.rules.model_count(sp.from_dimacs("p cnf 0 0\n")) == 1

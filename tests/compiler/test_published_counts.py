@@ -36,10 +36,10 @@ def models(formula: Any, **options: Any) -> int:
 
 
 def queens(n: int) -> Any:
-    q = sp.Predicate("q")
+    q = sp.logic.Predicate("q")
     rows = [sp.one_hot([q(r, c) for c in range(n)]) for r in range(n)]
     columns = [sp.one_hot([q(r, c) for r in range(n)]) for c in range(n)]
-    attacks = sp.forall(
+    attacks = sp.logic.forall(
         cells(n),
         cells(n),
         lambda a, b: ~(q(a) & q(b)),
@@ -49,7 +49,7 @@ def queens(n: int) -> Any:
 
 
 def latin(n: int) -> Any:
-    x = sp.Predicate("x")
+    x = sp.logic.Predicate("x")
     groups = [[x(i, j, k) for k in range(n)] for i, j in cells(n)]
     groups += [[x(i, j, k) for j in range(n)] for i, k in cells(n)]
     groups += [[x(i, j, k) for i in range(n)] for j, k in cells(n)]
@@ -57,16 +57,16 @@ def latin(n: int) -> Any:
 
 
 def independent(n: int) -> Any:
-    v = sp.Predicate("v")
+    v = sp.logic.Predicate("v")
     near = [((r, c), (r + dr, c + dc)) for r, c in cells(n) for dr, dc in ((0, 1), (1, 0)) if r + dr < n and c + dc < n]
     return sp.And([~(v(a) & v(b)) for a, b in near])
 
 
 def orders(n: int) -> Any:
-    less = sp.Predicate("less")
+    less = sp.logic.Predicate("less")
     items = range(n)
-    transitive = sp.forall(items, items, items, lambda a, b, c: (less(a, b) & less(b, c)) >> less(a, c))
-    return transitive & sp.forall(items, lambda a: ~less(a, a))
+    transitive = sp.logic.forall(items, items, items, lambda a, b, c: (less(a, b) & less(b, c)) >> less(a, c))
+    return transitive & sp.logic.forall(items, lambda a: ~less(a, a))
 
 
 def test_queens(oeis: Any) -> None:
@@ -181,7 +181,7 @@ def test_weighted_competition(shared_data: Path) -> None:
         ]
         logits = torch.tensor([math.log(yes / no) for no, yes in pairs], dtype=torch.float64)
         total = sum(math.log(no + yes) for no, yes in pairs)
-        log_z = sp.ProductDistribution(circuit, logits[None, None]).log_partition.item()
+        log_z = sp.distributions.ProductDistribution(circuit, logits[None, None]).log_partition.item()
         assert (log_z + total) / math.log(10) == pytest.approx(row["published_log10"], abs=1e-6), row["name"]
         if circuit.num_edges < 20_000:
             exact = weighted_count(circuit, dict(zip(circuit.labels, pairs, strict=True)))

@@ -104,5 +104,5 @@ def test_bounds_that_cannot_hold_leave_no_model(bounds):
     rules = sp.constraints.cardinality(["a", "b"], **bounds)
     with pytest.raises(sp.UnsatisfiableError):
         sp.compile(rules)
-    assert sp.count(rules) == sp.count(rules & sp.Bool("c")) == 0
+    assert sp.rules.model_count(rules) == sp.rules.model_count(rules & sp.Bool("c")) == 0
     assert sp.compile(~rules).model_count() == 4

@@ -47,7 +47,7 @@ class Ensemble(nn.Module):
         self.parts = nn.ModuleList([sp.SPL(FEATURES, circuit), sp.ProductSPL(FEATURES, circuit)])
 
     def forward(self, z: Tensor) -> Any:
-        return sp.mixture([part(z) for part in self.parts])
+        return sp.distributions.mixture([part(z) for part in self.parts])
 
 
 class Given(nn.Module):
@@ -135,7 +135,7 @@ QUERIES: dict[str, Query] = {
     "expected_jaccard": lambda p: p.expected_jaccard(states_of(p)),
     "expected_jaccard of samples": lambda p: p.expected_jaccard(states_of(p, 5)),
     "expand": lambda p: p.expand((3, *p.batch_shape)).mean,
-    "mixture": lambda p: sp.mixture([p, p]).mean,
+    "mixture": lambda p: sp.distributions.mixture([p, p]).mean,
 }
 QUERIES |= {
     f"{name} given evidence": lambda p, query=QUERIES[name]: query(p.condition({"animal": 1}))

@@ -22,11 +22,11 @@ def mixture():
 
 
 def spl(*arguments, **options):
-    return sp.SPLDistribution(CIRCUIT, *arguments, **options)
+    return sp.distributions.SPLDistribution(CIRCUIT, *arguments, **options)
 
 
 def product(*arguments, **options):
-    return sp.ProductDistribution(CIRCUIT, *arguments, **options)
+    return sp.distributions.ProductDistribution(CIRCUIT, *arguments, **options)
 
 
 WEIGHTS = sp.SPL(4, CIRCUIT).plans.layer.num_logits
@@ -150,13 +150,13 @@ CASES = {
     ),
     "entropy of a large mixture": (
         lambda: mixture().entropy(),
-        sp.IntractableError,
+        sp.errors.IntractableError,
         "entropy is not tractable for a mixture with a large support: use entropy_bounds() or "
         "entropy_estimate(samples)",
     ),
     "divergence of large mixtures": (
         lambda: kl_divergence(mixture(), mixture()),
-        sp.IntractableError,
+        sp.errors.IntractableError,
         "kl_divergence is not tractable for a mixture with a large support: use the mean of p.log_prob(y) - "
         "q.log_prob(y) over samples y of p",
     ),
@@ -171,7 +171,7 @@ CASES = {
         "kl_divergence needs batches that broadcast, not (2,) and (3,): use the same number of rows, or one row",
     ),
     "mixture of different batches": (
-        lambda: sp.mixture([single(), single(), sp.SPL(4, CIRCUIT)(torch.zeros(3, 4))]),
+        lambda: sp.distributions.mixture([single(), single(), sp.SPL(4, CIRCUIT)(torch.zeros(3, 4))]),
         ValueError,
         "a mixture needs batches that broadcast, not (2,) and (3,): use the same number of rows, or one row",
     ),
@@ -224,7 +224,7 @@ CASES = {
     ),
     "large support": (
         lambda: mixture().enumerate_support(),
-        sp.IntractableError,
+        sp.errors.IntractableError,
         "the circuit has about 10^12 models: pass limit= to list some of them",
     ),
     "different supports": (
@@ -253,18 +253,18 @@ CASES = {
         "logits must be [*batch, components, 3], not (2, 4)",
     ),
     "compatible logits": (
-        lambda: sp.CompatibleDistribution(COMPATIBLE, torch.zeros(2, 1, 3)),
+        lambda: sp.distributions.CompatibleDistribution(COMPATIBLE, torch.zeros(2, 1, 3)),
         ValueError,
         f"logits must be [*batch, components, {COMPATIBLE.num_parameters}], not (2, 1, 3)",
     ),
     "hmm without an order": (
         lambda: CompatiblePlans(_balanced(), 2, "hmm"),
-        sp.PropertyError,
+        sp.errors.PropertyError,
         "q='hmm' needs a circuit over a linear variable order: compile it with backend='bdd', or use q='vtree'",
     ),
     "vtree without one": (
         lambda: CompatiblePlans(_unstructured(), 2, "vtree"),
-        sp.PropertyError,
+        sp.errors.PropertyError,
         "q='vtree' needs a circuit that respects a vtree: compile it with backend='sdd'",
     ),
 }
@@ -279,7 +279,7 @@ def test_one_line(name):
 
 
 def test_arguments_are_not_checked_when_told_so():
-    p = sp.SPLDistribution(CIRCUIT, torch.zeros(2, 1, WEIGHTS), validate_args=False)
+    p = sp.distributions.SPLDistribution(CIRCUIT, torch.zeros(2, 1, WEIGHTS), validate_args=False)
     assert p.log_prob(torch.full((2, 3), 0.5)).shape == (2,)
 
 

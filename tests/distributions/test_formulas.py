@@ -88,7 +88,7 @@ def test_a_large_formula_over_a_product() -> None:
     p = sp.constrain(torch.zeros(40), sp.at_least(1, names))
     expected = torch.tensor(sum(__import__("math").comb(40, k) for k in range(20, 41)) / (2**40 - 1)).log()
     torch.testing.assert_close(p.log_prob_of(sp.at_least(20, names)), expected.float(), atol=1e-5, rtol=1e-5)
-    with pytest.raises(sp.IntractableError, match="more than 4096 cases"):
+    with pytest.raises(sp.errors.IntractableError, match="more than 4096 cases"):
         sp.SPL(2, sp.at_least(1, names))(torch.zeros(2)).log_prob_of(sp.at_least(20, names))
 
 

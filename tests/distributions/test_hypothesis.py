@@ -43,7 +43,7 @@ def _connect(parts: st.SearchStrategy[Any]) -> st.SearchStrategy[Any]:
 atoms = st.sampled_from([sp.Bool(name) for name in ATOMS])
 leaves = st.one_of(atoms, atoms.map(sp.Not))
 inner = st.one_of(leaves, _connect(leaves))
-trivial = st.sampled_from([sp.TRUE, sp.FALSE, sp.And(), sp.Or(), sp.Xor(), sp.Bool("a"), ~sp.Bool("a")])
+trivial = st.sampled_from([sp.logic.TRUE, sp.logic.FALSE, sp.And(), sp.Or(), sp.Xor(), sp.Bool("a"), ~sp.Bool("a")])
 formulas = st.one_of(_connect(inner), _connect(st.one_of(inner, _connect(inner))), _connect(st.one_of(leaves, trivial)))
 
 

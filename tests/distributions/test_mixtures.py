@@ -71,7 +71,7 @@ def test_mixture_against_tables(case, kinds):
     options = {} if x is None else {"given": x}
     parts = [layer_of(kind, case.circuit, seed)(z, **options) for seed, kind in enumerate(kinds)]
     weights = torch.tensor([0.3, 0.7], dtype=torch.float64)
-    p = sp.mixture(parts, weights)
+    p = sp.distributions.mixture(parts, weights)
     expected = torch.logsumexp(
         torch.stack([w.log() + Table.of(part).log_probs for w, part in zip(weights, parts, strict=True)]), 0
     )
@@ -100,7 +100,7 @@ def test_known_states_against_tables(case, components):
     table = torch.where(some, torch.log_softmax(scores, -1), -torch.inf)
     parameters = own.unflatten(-1, (layer.num_parameters, components)).transpose(-1, -2)
     share = torch.log_softmax(mixing, -1)
-    parts = [sp.SPLDistribution(layer.plans, parameters[:, [c]], given=x) for c in range(components)]
+    parts = [sp.distributions.SPLDistribution(layer.plans, parameters[:, [c]], given=x) for c in range(components)]
     logs = torch.stack(
         [*(Table.of(part).log_probs + share[:, [c]] for c, part in enumerate(parts)), table + share[:, -1:]]
     )
@@ -120,7 +120,7 @@ class TestMode:
         circuit = wide()
         states = oracle.all_states(14)[1:]
         z = torch.randn(40, 3, dtype=torch.float64)
-        p = sp.mixture([layer_of("spl", circuit, seed)(z) for seed in range(3)])
+        p = sp.distributions.mixture([layer_of("spl", circuit, seed)(z) for seed in range(3)])
         log_probs = p.log_prob(states[:, None])
         best = log_probs.max(0).values
         found = p.log_prob(p.mode)
@@ -257,7 +257,7 @@ class TestMixtureOf:
         first, second = layer_of("spl", circuit, 0), layer_of("product", circuit, 1)
         z = torch.randn(5, 3, dtype=torch.float64)
         weights = torch.rand(5, 2, dtype=torch.float64)
-        p = sp.mixture([first(z), second(z[0])], weights)
+        p = sp.distributions.mixture([first(z), second(z[0])], weights)
         share = weights / weights.sum(-1, keepdim=True)
         expected = share[:, :1] * first(z).mean + share[:, 1:] * second(z[0]).mean
         torch.testing.assert_close(p.mean, expected)
@@ -266,7 +266,7 @@ class TestMixtureOf:
     def test_a_weight_of_zero_leaves_one_out(self):
         circuit = sp.compile("a | b")
         parts = [layer_of("spl", circuit, seed)(torch.zeros(3, dtype=torch.float64)) for seed in (0, 1)]
-        p = sp.mixture(parts, [1.0, 0.0])
+        p = sp.distributions.mixture(parts, [1.0, 0.0])
         torch.testing.assert_close(p.mean, parts[0].mean)
         torch.testing.assert_close(
             kl_divergence(p, parts[0]), torch.tensor(0.0, dtype=torch.float64), atol=1e-9, rtol=0
@@ -284,7 +284,7 @@ class TestMixtureOf:
 
         def answer(weights):
             z = torch.ones(2, 3, dtype=weights.dtype)
-            p = sp.mixture([layer(z) for layer in layers[weights.dtype]], weights)
+            p = sp.distributions.mixture([layer(z) for layer in layers[weights.dtype]], weights)
             asked = {"log_prob": lambda: p.log_prob(torch.ones(2)), "mean": lambda: p.mean, "entropy": p.entropy}
             return asked[query]().sum()
 
@@ -303,18 +303,18 @@ class TestMixtureOf:
     @pytest.mark.parametrize("learnt", [True, False])
     def test_a_part_of_weight_zero_adds_nothing_to_small_probabilities(self, dtype, size, learnt):
         parts = [sp.constrain(torch.full((2,), value, dtype=dtype), "a | b") for value in (size, -size)]
-        p = sp.mixture(parts, torch.tensor([0.0, 1.0], dtype=dtype, requires_grad=learnt))
+        p = sp.distributions.mixture(parts, torch.tensor([0.0, 1.0], dtype=dtype, requires_grad=learnt))
         torch.testing.assert_close(p.log_prob(torch.ones(2)), parts[1].log_prob(torch.ones(2)))
 
     def test_conditioned_mixtures_weigh_by_the_evidence(self):
         circuit = sp.compile(sp.at_least(1, list("abc")))
         parts = [layer_of(kind, circuit, 3)(torch.zeros(3, dtype=torch.float64)) for kind in ("spl", "product")]
-        p = sp.mixture(parts)
+        p = sp.distributions.mixture(parts)
         evidence = torch.tensor([NAN, 1.0, NAN], dtype=torch.float64)
         table = Table.of(p).condition(evidence)
         torch.testing.assert_close(p.condition(evidence).mean, table.mean)
         torch.testing.assert_close(
-            sp.mixture([part.condition(evidence) for part in parts]).mean,
+            sp.distributions.mixture([part.condition(evidence) for part in parts]).mean,
             sum(part.condition(evidence).mean for part in parts) / 2,
         )
 
@@ -322,7 +322,7 @@ class TestMixtureOf:
     def test_a_mixture_of_one_part_is_that_part(self, observed):
         part = sp.constrain(torch.tensor([[0.4, -1.0, 2.0]], dtype=torch.float64), sp.at_least(1, list("abc")))
         part = part.condition(torch.tensor([[NAN, NAN, 1.0]], dtype=torch.float64)) if observed else part
-        p, y = sp.mixture([part]), torch.tensor([[1.0, 0, 1]], dtype=torch.float64)
+        p, y = sp.distributions.mixture([part]), torch.tensor([[1.0, 0, 1]], dtype=torch.float64)
         torch.testing.assert_close(p.log_partition, torch.zeros(1, dtype=torch.float64))
         torch.testing.assert_close(p.log_prob(y), part.log_prob(y))
         torch.testing.assert_close(p.expected_f1(y), part.expected_f1(y))
@@ -333,7 +333,7 @@ class TestMixtureOf:
 
     def test_f1_and_projection_work_on_mixtures(self, monkeypatch):
         circuit = sp.compile(sp.at_least(1, list("abc")))
-        p = sp.mixture(
+        p = sp.distributions.mixture(
             [layer_of(kind, circuit, 3)(torch.zeros(2, 3, dtype=torch.float64)) for kind in ("spl", "product")]
         )
         probs, states = Table.of(p).probs, oracle.all_states(3)
@@ -347,12 +347,21 @@ class TestMixtureOf:
     @pytest.mark.parametrize(
         ("make", "message"),
         [
-            (lambda p, q: sp.mixture([]), "a mixture needs at least one distribution"),
-            (lambda p, q: sp.mixture([p, q]), "a mixture needs distributions over the same circuit"),
-            (lambda p, q: sp.mixture([p, p], [1.0]), r"expected 2 weights, got shape \(1,\)"),
-            (lambda p, q: sp.mixture([p, p], [1.0, -1.0]), "weights must be finite, not negative, and not all zero"),
-            (lambda p, q: sp.mixture([p, p], torch.ones(7, 2)), r"weights of shape \(7, 2\) do not fit batch \(2,\)"),
-            (lambda p, q: sp.mixture([p, p.condition(torch.tensor([1.0, NAN]))]), "a mixture needs distributions with"),
+            (lambda p, q: sp.distributions.mixture([]), "a mixture needs at least one distribution"),
+            (lambda p, q: sp.distributions.mixture([p, q]), "a mixture needs distributions over the same circuit"),
+            (lambda p, q: sp.distributions.mixture([p, p], [1.0]), r"expected 2 weights, got shape \(1,\)"),
+            (
+                lambda p, q: sp.distributions.mixture([p, p], [1.0, -1.0]),
+                "weights must be finite, not negative, and not all zero",
+            ),
+            (
+                lambda p, q: sp.distributions.mixture([p, p], torch.ones(7, 2)),
+                r"weights of shape \(7, 2\) do not fit batch \(2,\)",
+            ),
+            (
+                lambda p, q: sp.distributions.mixture([p, p.condition(torch.tensor([1.0, NAN]))]),
+                "a mixture needs distributions with",
+            ),
         ],
     )
     def test_refusals(self, make, message):
@@ -370,7 +379,7 @@ def test_a_rebuilt_circuit_is_the_same_constraint(q: str, rebuilt_first: bool) -
     assert layers[0].circuit != layers[1].circuit
     assert sp.violations(layers[1], torch.tensor([[1, 0, 0, 0, 0]]))[0].rule == "a -> b"
     parts = [layer(torch.randn(2, 3, dtype=torch.float64)) for layer in layers][:: -1 if rebuilt_first else 1]
-    p = sp.mixture(parts, [0.3, 0.7])
+    p = sp.distributions.mixture(parts, [0.3, 0.7])
     y = oracle.all_states(5)[:, None].expand(-1, 2, -1)
     probs = 0.3 * parts[0].log_prob(y).exp() + 0.7 * parts[1].log_prob(y).exp()
     torch.testing.assert_close(p.log_prob(y).exp(), probs)
@@ -389,4 +398,4 @@ def test_circuits_that_were_compiled_separately() -> None:
         with pytest.raises(
             ValueError, match=r"same circuit: if the rules are the same, pass one sp\.compile\(\.\.\.\)"
         ):
-            sp.mixture(parts)
+            sp.distributions.mixture(parts)

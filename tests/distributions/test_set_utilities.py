@@ -86,7 +86,7 @@ def test_independent_labels_are_decoded_exactly(labels: int) -> None:
 def test_expected_f1_of_many_labels_against_their_number() -> None:
     # 300 fair coins: |Y ∩ y| and |Y| by the binomial distribution
     labels, size = 300, 120
-    p = sp.constrain(torch.zeros(labels, dtype=torch.float64), sp.TRUE, labels=[f"y{i}" for i in range(labels)])
+    p = sp.constrain(torch.zeros(labels, dtype=torch.float64), sp.logic.TRUE, labels=[f"y{i}" for i in range(labels)])
     y = torch.zeros(labels, dtype=torch.float64)
     y[:size] = 1
     pmf = _binomial(size)[:, None] * _binomial(labels - size)[None]

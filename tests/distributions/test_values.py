@@ -23,7 +23,9 @@ MADE: dict[str, Callable[[], Any]] = {
     "products": lambda: sp.ProductSPL(4, RULES, mixtures=2)(torch.ones(2, 4)),
     "hmm": lambda: sp.ProductSPL(4, RULES, q="hmm", units=2)(torch.ones(2, 4)),
     "constrained": lambda: sp.constrain(torch.tensor([[0.3, -0.2, 1.0], [0.0, 0.5, -1.0]]), RULES),
-    "ensemble": lambda: sp.mixture([sp.constrain(torch.zeros(2, 3), RULES), sp.constrain(torch.ones(2, 3), RULES)]),
+    "ensemble": lambda: sp.distributions.mixture(
+        [sp.constrain(torch.zeros(2, 3), RULES), sp.constrain(torch.ones(2, 3), RULES)]
+    ),
 }
 ANSWERS = ("mode", "mode_is_exact", "mean", "log_partition", "log_mixing")
 

@@ -138,7 +138,7 @@ def test_bad_arguments(call: Any, kind: type[Exception], message: str) -> None:
 
 
 def test_raise_names_rows_and_rules() -> None:
-    with pytest.raises(sp.ViolationError) as caught:
+    with pytest.raises(sp.errors.ViolationError) as caught:
         pets().log_prob(BAD, on_violation="raise")
     assert str(caught.value) == (
         "y violates the constraint in 2 of 4 rows: row 1: cat -> animal (cat=1, animal=0); "
@@ -146,21 +146,21 @@ def test_raise_names_rows_and_rules() -> None:
     )
     frames = pytest.importorskip("pandas")
     frame = frames.DataFrame(BAD.numpy(), columns=["cat", "animal", "dog"], index=list("wxyz"))
-    with pytest.raises(sp.ViolationError, match=r"2 of 4 rows: row x: .*; row z: "):
+    with pytest.raises(sp.errors.ViolationError, match=r"2 of 4 rows: row x: .*; row z: "):
         pets().log_prob(frame, on_violation="raise")
-    with pytest.raises(sp.ViolationError, match=r"5 of 5 rows.*; and 2 more"):
+    with pytest.raises(sp.errors.ViolationError, match=r"5 of 5 rows.*; and 2 more"):
         sp.constrain(torch.zeros(5, 3), PETS).log_prob(BAD[1].expand(5, 3), on_violation="raise")
-    with pytest.raises(sp.ViolationError, match="it contradicts the evidence"):
+    with pytest.raises(sp.errors.ViolationError, match="it contradicts the evidence"):
         pets().condition({"cat": 0}).log_prob(BAD[:1].expand(4, 3), on_violation="raise")
-    with pytest.raises(sp.ViolationError, match=r"in 1 of 1 rows: cat -> animal"):
+    with pytest.raises(sp.errors.ViolationError, match=r"in 1 of 1 rows: cat -> animal"):
         sp.constrain(torch.zeros(3), PETS).log_prob(BAD[1], on_violation="raise")
-    with pytest.raises(sp.ViolationError, match=r"row \(1, 0\): cat -> animal"):
+    with pytest.raises(sp.errors.ViolationError, match=r"row \(1, 0\): cat -> animal"):
         sp.constrain(torch.zeros(2, 1, 3), PETS).log_prob(BAD[[0, 1], None], on_violation="raise")
     good = BAD[[0, 2]]
     p = sp.constrain(torch.zeros(2, 3), PETS)
     assert torch.equal(p.log_prob(good, on_violation="raise"), p.log_prob(good))
     layer = sp.SPL(2, sp.compile("a <-> x", given=["x"]))
-    with pytest.raises(sp.ViolationError, match=r"row 1: a <-> x \(a=1, x=0\)"):
+    with pytest.raises(sp.errors.ViolationError, match=r"row 1: a <-> x \(a=1, x=0\)"):
         layer(torch.zeros(2, 2), given=torch.tensor([[1], [0]])).log_prob(torch.ones(2, 1), on_violation="raise")
 
 

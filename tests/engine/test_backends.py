@@ -153,7 +153,7 @@ def test_a_back_end_is_one_entry_in_the_list(monkeypatch: pytest.MonkeyPatch) ->
         y = layer(z).mode
         answers = []
         for name in ("plain", "torch"):
-            with sp.engine(name):
+            with sp.engine.using(name):
                 p = layer(z)
                 value = p.log_prob(y)
                 slopes = torch.autograd.grad(value.sum(), list(layer.parameters()))
@@ -163,22 +163,22 @@ def test_a_back_end_is_one_entry_in_the_list(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_a_choice_for_a_few_lines() -> None:
-    outside = sp.get_engine()
+    outside = sp.engine.get_engine()
     seen = []
-    with sp.engine("torch"):
-        assert sp.get_engine() == "torch"
+    with sp.engine.using("torch"):
+        assert sp.engine.get_engine() == "torch"
         assert select(torch.zeros(1)).name == "torch"
-        other = threading.Thread(target=lambda: seen.append(sp.get_engine()))
+        other = threading.Thread(target=lambda: seen.append(sp.engine.get_engine()))
         other.start()
         other.join()
-        with sp.engine("auto"):
-            assert sp.get_engine() == "auto"
-        assert sp.get_engine() == "torch"
-    assert sp.get_engine() == outside
+        with sp.engine.using("auto"):
+            assert sp.engine.get_engine() == "auto"
+        assert sp.engine.get_engine() == "torch"
+    assert sp.engine.get_engine() == outside
     assert seen == [outside]
     with (
         pytest.raises(ValueError, match=r"must be one of .*, not .cuda."),
-        sp.engine("cuda"),
+        sp.engine.using("cuda"),
     ):
         pass
 

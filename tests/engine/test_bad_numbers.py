@@ -49,7 +49,7 @@ def test_features_that_are_not_finite(name: str, bad: float) -> None:
 def test_large_numbers_whose_sum_is_infinite_are_fine() -> None:
     layer = sp.SPL(4, tree())
     logits = torch.full((2, layer.plans.layer.num_logits), 3e38)
-    p = sp.SPLDistribution(layer.circuit, logits)
+    p = sp.distributions.SPLDistribution(layer.circuit, logits)
     torch.testing.assert_close(p.log_prob(p.mode), torch.zeros(2))
 
 

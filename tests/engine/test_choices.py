@@ -53,7 +53,7 @@ def test_top_k_of_a_deep_circuit(k: int) -> None:
     one = sp.SPL(1, circuit).plans
     weights, leaves = numbers(one.layer_explicit, 35)
     found, values = choices.top_k(one.layer_explicit, weights, leaves, k)
-    sp.set_engine("torch")
+    sp.engine.set_engine("torch")
     expected, best = choices.top_k(one.layer_explicit, weights, leaves, k)
     torch.testing.assert_close(values, best)
     torch.testing.assert_close(found, expected)

@@ -19,10 +19,10 @@ COLUMNS = 7
 
 @pytest.fixture(autouse=True)
 def _torch_engine() -> Iterator[None]:
-    before = sp.get_engine()
-    sp.set_engine("torch")
+    before = sp.engine.get_engine()
+    sp.engine.set_engine("torch")
     yield
-    sp.set_engine(before)
+    sp.engine.set_engine(before)
     set_memory(None)
 
 
@@ -84,7 +84,7 @@ def test_samples_are_of_the_right_columns() -> None:
     """Labels that are all but certain: a sample that came from another column would show."""
     circuit = sp.compile(sp.one_hot(list("abcdefg")))
     odds = 50.0 * torch.eye(7, dtype=torch.float64)[:, None] - 25.0
-    p = sp.ProductDistribution(circuit, odds)
+    p = sp.distributions.ProductDistribution(circuit, odds)
     for size in (None, 1, 2000):
         set_memory(size)
         drawn = p.sample((40,))

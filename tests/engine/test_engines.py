@@ -24,9 +24,9 @@ needs_native = pytest.mark.skipif(library() is None, reason="semprola was built 
 
 @pytest.fixture(autouse=True)
 def _restore() -> Iterator[None]:
-    before = sp.get_engine()
+    before = sp.engine.get_engine()
     yield
-    sp.set_engine(before)
+    sp.engine.set_engine(before)
     native = library()
     if native is not None:
         native.semprola_engine_set_level(-1)
@@ -84,9 +84,9 @@ def test_every_query(name: str, layer: int) -> None:
     z = torch.randn((5, 3), generator=generator, dtype=torch.float64)
     y = torch.randint(0, 2, (5, len(case.columns)), generator=generator).double()
     made = LAYERS[layer](case.circuit).double()
-    sp.set_engine("torch")
+    sp.engine.set_engine("torch")
     expected = answers(case, made, z, y)
-    sp.set_engine("native")
+    sp.engine.set_engine("native")
     for what, value in answers(case, made, z, y).items():
         torch.testing.assert_close(value, expected[what], msg=lambda text, what=what: f"{what}: {text}")
 
@@ -106,9 +106,9 @@ def test_instruction_sets(level: int, dtype: torch.dtype) -> None:
             for columns in (1, 19, 130):
                 weights, leaves = (4 * t for t in numbers(plan, columns, dtype))
                 leaves[torch.rand(leaves.shape) < 0.2] = -torch.inf
-                sp.set_engine("torch")
+                sp.engine.set_engine("torch")
                 value, flows = log_value(plan, weights, leaves), posterior(plan, weights, leaves)
-                sp.set_engine("native")
+                sp.engine.set_engine("native")
                 torch.testing.assert_close(log_value(plan, weights, leaves), value)
                 torch.testing.assert_close(posterior(plan, weights, leaves), flows)
 
@@ -128,14 +128,14 @@ def test_threads_change_nothing() -> None:
 
 def test_names_of_engines() -> None:
     with pytest.raises(ValueError, match="'auto', 'native', 'torch'"):
-        sp.set_engine("cuda")
-    sp.set_engine("torch")
-    assert sp.get_engine() == "torch"
+        sp.engine.set_engine("cuda")
+    sp.engine.set_engine("torch")
+    assert sp.engine.get_engine() == "torch"
     assert select(torch.zeros(1)).name == "torch"
 
 
 def test_half_precision_and_mixed_types_go_through_torch() -> None:
-    sp.set_engine("auto")
+    sp.engine.set_engine("auto")
     assert select(torch.zeros(1, dtype=torch.float16)).name == "torch"
     assert select(torch.zeros(1), torch.zeros(1, dtype=torch.float64)).name == "torch"
 
@@ -148,7 +148,7 @@ layer = sp.SPL(2, sp.one_hot(["a", "b", "c"]))
 assert sp.engine.backends.library.library() is None
 assert layer(torch.zeros(1, 2)).mode.sum() == 1
 try:
-    sp.set_engine("native")
+    sp.engine.set_engine("native")
 except sp.SemprolaError as error:
     assert "reinstall" in str(error)
 else:

@@ -29,7 +29,7 @@ ENGINES = [name for name in ("torch", "native") if name == "torch" or library() 
 
 @pytest.fixture(params=ENGINES)
 def engine(request: pytest.FixtureRequest) -> Any:
-    with sp.engine(request.param):
+    with sp.engine.using(request.param):
         yield request.param
 
 

@@ -83,7 +83,7 @@ def test_many_columns(name: str, dtype: torch.dtype) -> None:
 
 def each_instruction_set() -> Iterator[None]:
     native = library()
-    if native is None or sp.get_engine() == "torch":
+    if native is None or sp.engine.get_engine() == "torch":
         yield
         return
     try:

@@ -26,7 +26,7 @@ def test_pairs_of_edges(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
         y.view(-1, y.shape[-1])[0] = torch.tensor([0.0, 1.0, 0.0, 0.0, 0.0, 0.0])  # b without a
     results = []
     for engine in ("torch", "native"):
-        sp.set_engine(engine)
+        sp.engine.set_engine(engine)
         try:
             for value in (y, layer.encode(y)):
                 p = layer(z)
@@ -34,7 +34,7 @@ def test_pairs_of_edges(dtype: torch.dtype, shape: tuple[int, ...]) -> None:
                 loss = (log_prob.exp() * torch.arange(1, 1 + log_prob.numel()).view(log_prob.shape)).sum()
                 results.append((log_prob, *torch.autograd.grad(loss, [z, *layer.parameters()])))
         finally:
-            sp.set_engine("auto")
+            sp.engine.set_engine("auto")
     for other in results[1:]:
         torch.testing.assert_close(other, results[0])
 

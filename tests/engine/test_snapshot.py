@@ -34,7 +34,7 @@ LAYERS: dict[str, Callable[[], nn.Module]] = {
     "mixtures": lambda: sp.ProductSPL(4, tree(), mixtures=2, gate=(5,)),
     "hmm": lambda: sp.ProductSPL(4, tree(), mixtures=2, q="hmm"),
 }
-FIRST: dict[str, Callable[[sp.SPLDistribution, Tensor], object]] = {
+FIRST: dict[str, Callable[[sp.distributions.SPLDistribution, Tensor], object]] = {
     "nothing": lambda p, y: None,
     "log_prob": lambda p, y: p.log_prob(y),
     "mode": lambda p, y: p.mode,
@@ -49,7 +49,7 @@ def layer(request: pytest.FixtureRequest) -> nn.Module:
     return made
 
 
-def answers(p: sp.SPLDistribution, y: Tensor) -> list[Tensor]:
+def answers(p: sp.distributions.SPLDistribution, y: Tensor) -> list[Tensor]:
     """Every kind of query; the samples are drawn from the same seed."""
     samples = p.sample((3,), generator=torch.Generator().manual_seed(1))
     states, log_probs = p.top_k(3)

@@ -27,7 +27,7 @@ LAYERS: dict[str, Callable[[], nn.Module]] = {
     "product": lambda: sp.ProductSPL(4, sp.constraints.hierarchy(TREE), components=2),
     "hmm": lambda: sp.ProductSPL(4, sp.constraints.hierarchy(TREE), q="hmm", units=2),
 }
-QUERIES: dict[str, Callable[[sp.SPLDistribution], Tensor]] = {
+QUERIES: dict[str, Callable[[sp.distributions.SPLDistribution], Tensor]] = {
     "mode": lambda p: p.mode,
     "mean": lambda p: p.mean,
     "hamming": lambda p: p.decode("hamming"),
@@ -39,7 +39,7 @@ QUERIES: dict[str, Callable[[sp.SPLDistribution], Tensor]] = {
 class Asking(nn.Module):
     """A layer and a question."""
 
-    def __init__(self, layer: nn.Module, query: Callable[[sp.SPLDistribution], Tensor]) -> None:
+    def __init__(self, layer: nn.Module, query: Callable[[sp.distributions.SPLDistribution], Tensor]) -> None:
         super().__init__()
         self.layer, self.query = layer, query
 
@@ -58,7 +58,7 @@ def test_a_traced_program_answers_for_new_features(layer: str, query: str) -> No
 
 
 @pytest.mark.parametrize("query", [lambda p: p.sample(), lambda p: p.top_k(2)[0]], ids=["sample", "top_k"])
-def test_what_a_trace_cannot_follow_is_refused(query: Callable[[sp.SPLDistribution], Tensor]) -> None:
+def test_what_a_trace_cannot_follow_is_refused(query: Callable[[sp.distributions.SPLDistribution], Tensor]) -> None:
     module = Asking(LAYERS["single"](), query)
     with pytest.raises(sp.SemprolaError, match=r"^torch\.jit\.trace cannot record"):
         torch.jit.trace(module, torch.randn(3, 4), check_trace=False)

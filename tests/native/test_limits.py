@@ -16,8 +16,8 @@ needs_native = pytest.mark.skipif(library() is None, reason="semprola was built 
 @pytest.mark.parametrize("engine", [pytest.param("native", marks=needs_native), "torch"])
 def test_top_k_is_bounded_by_the_support(engine: str) -> None:
     """More states than there are cost no more than the array that holds them."""
-    before = sp.get_engine()
-    sp.set_engine(engine)
+    before = sp.engine.get_engine()
+    sp.engine.set_engine(engine)
     try:
         torch.manual_seed(0)
         layers = [sp.SPL(3, sp.one_hot(list("abcde"))), sp.ProductSPL(3, sp.one_hot(list("abcde")))]
@@ -31,7 +31,7 @@ def test_top_k_is_bounded_by_the_support(engine: str) -> None:
             assert bool((log_probs[:, 5:] == -torch.inf).all())
             assert torch.equal(states[:, 5:], few_states[:, :1].expand(-1, 300_000 - 5, -1))
     finally:
-        sp.set_engine(before)
+        sp.engine.set_engine(before)
 
 
 @needs_native

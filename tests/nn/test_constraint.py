@@ -88,7 +88,7 @@ def test_the_second_call_makes_no_plans(monkeypatch: pytest.MonkeyPatch) -> None
     again = sp.constrain(logits, rules)
     torch.testing.assert_close(again.log_prob(again.mode), first)
     circuit = sp.compile(rules)
-    assert sp.ProductDistribution(circuit, logits).evaluator.domain.plans is again.evaluator.domain.plans
+    assert sp.distributions.ProductDistribution(circuit, logits).evaluator.domain.plans is again.evaluator.domain.plans
 
 
 def _refuse(*_: Any) -> Any:
@@ -253,15 +253,15 @@ def test_bad_arguments(call: Any, kind: type[Exception], message: str | None) ->
 def test_one_component_needs_no_dimension(batch: tuple[int, ...]) -> None:
     circuit = sp.compile(PETS)
     logits = torch.randn(*batch, 3)
-    p = sp.ProductDistribution(circuit, logits)
+    p = sp.distributions.ProductDistribution(circuit, logits)
     assert p.batch_shape == batch
-    torch.testing.assert_close(p.mean, sp.ProductDistribution(circuit, logits.unsqueeze(-2)).mean)
+    torch.testing.assert_close(p.mean, sp.distributions.ProductDistribution(circuit, logits.unsqueeze(-2)).mean)
     weights = sp.SPL(4, circuit).plans.layer.num_logits
-    assert sp.SPLDistribution(circuit, torch.randn(*batch, weights)).batch_shape == batch
+    assert sp.distributions.SPLDistribution(circuit, torch.randn(*batch, weights)).batch_shape == batch
 
 
 def test_a_dimension_of_one_is_the_component() -> None:
     # what a gate returns without a batch; `constrain` reads the same tensor as a batch of one row
     circuit, logits = sp.compile(PETS), torch.randn(1, 3)
-    assert sp.ProductDistribution(circuit, logits).batch_shape == ()
+    assert sp.distributions.ProductDistribution(circuit, logits).batch_shape == ()
     assert sp.constrain(logits, circuit).batch_shape == (1,)

@@ -153,7 +153,7 @@ class TestMixing:
         assert "mixing='elementwise'" in repr(layer)
         z = torch.randn(3, 2)
         assert torch.equal(again(z).mean, layer(z).mean)
-        p = sp.SPLDistribution(layer.circuit, layer.gate(z)[:, None], units=2, mixing="elementwise")
+        p = sp.distributions.SPLDistribution(layer.circuit, layer.gate(z)[:, None], units=2, mixing="elementwise")
         assert torch.equal(p.mean, layer(z).mean)
 
     def test_encoded_states_belong_to_one_way_of_mixing(self):
@@ -318,14 +318,14 @@ class TestBadArguments:
 
     def test_no_labels(self):
         with pytest.raises(sp.LabelError, match=r"^the constraint has no labels: there is nothing to predict$"):
-            sp.SPL(4, sp.TRUE)
+            sp.SPL(4, sp.logic.TRUE)
 
     def test_a_circuit_that_is_not_deterministic(self):
         from semprola.circuit import CircuitBuilder
 
         b = CircuitBuilder(["a", "b"])
         circuit = b.build(b.sum([b.literal(0, True), b.literal(1, True)]))
-        with pytest.raises(sp.PropertyError, match=r"^the circuit is not provably deterministic"):
+        with pytest.raises(sp.errors.PropertyError, match=r"^the circuit is not provably deterministic"):
             sp.SPL(4, circuit)
 
 

@@ -155,7 +155,7 @@ def test_threads_do_not_see_each_others_labels(layer: sp.SPL) -> None:
         thread = threading.Thread(target=lambda: kinds.append(type(layer(z))))
         thread.start()
         thread.join()
-    assert kinds == [sp.SPLDistribution]
+    assert kinds == [sp.distributions.SPLDistribution]
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
@@ -189,7 +189,7 @@ def test_changed_gates_go_the_plain_way(layer: sp.SPL, change: str) -> None:
     expected = layer(z).log_prob(y)
     with scoring(y):
         p = layer(z)
-        assert type(p) is sp.SPLDistribution
+        assert type(p) is sp.distributions.SPLDistribution
         torch.testing.assert_close(p.log_prob(y), expected)
 
 
@@ -222,7 +222,7 @@ def test_what_looks_into_the_computation_goes_the_plain_way(layer: sp.SPL) -> No
     torch.testing.assert_close(traced(z), expected)
     single = layer.float()
     with scoring(y), torch.autocast("cpu", torch.bfloat16):
-        assert type(single(z.float())) is sp.SPLDistribution
+        assert type(single(z.float())) is sp.distributions.SPLDistribution
 
 
 @pytest.mark.parametrize("wrong", ["shape", "half observed", "not 0 or 1", "nothing"])
@@ -232,7 +232,7 @@ def test_labels_that_do_not_fit_are_left_to_log_prob(layer: sp.SPL, wrong: str) 
     if wrong == "half observed":
         made[:, 0] = torch.nan
     with scoring(made):
-        assert type(layer(z)) is sp.SPLDistribution
+        assert type(layer(z)) is sp.distributions.SPLDistribution
 
 
 def test_bad_features_are_refused_by_row(layer: sp.SPL) -> None:
@@ -247,7 +247,7 @@ def test_large_circuits_only(layer: sp.SPL, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.undo()
     z, y = batch(layer, 3)
     with scoring(y):
-        assert type(layer(z)) is sp.SPLDistribution
+        assert type(layer(z)) is sp.distributions.SPLDistribution
 
 
 def test_training_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -217,7 +217,9 @@ def test_one_row_of_inputs_is_for_all_rows(kind):
 
 def test_a_gate_without_a_bias_to_set():
     layer = sp.SPL(4, "a | b", gate=torch.nn.Identity())
-    with pytest.raises(sp.PropertyError, match=r"^the gate does not end in an nn.Linear with a bias and \d+ outputs"):
+    with pytest.raises(
+        sp.errors.PropertyError, match=r"^the gate does not end in an nn.Linear with a bias and \d+ outputs"
+    ):
         layer.start_at(torch.ones(1, 2))
 
 

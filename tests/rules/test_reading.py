@@ -92,7 +92,7 @@ def test_read_returns_what_parse_returns(tmp_path: Path) -> None:
     path = tmp_path / "animals.rules"
     path.write_text(text)
     assert sp.rules.read(path) == sp.parse(text) == sp.parse("(cat -> animal) & (dog -> animal)")
-    assert sp.count(path) == sp.count(str(path)) == 5
+    assert sp.rules.model_count(path) == sp.rules.model_count(str(path)) == 5
 
 
 def test_messages_name_the_file_and_the_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

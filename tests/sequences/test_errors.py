@@ -133,7 +133,7 @@ def test_other_arguments_of_queries() -> None:
         p.to_dict("means")
     with pytest.raises(ValueError, match="different lengths"):
         layer()(LOGITS, [4, 3]).enumerate_support()
-    with pytest.raises(sp.IntractableError, match="more than 65,536 sequences"):
+    with pytest.raises(sp.errors.IntractableError, match="more than 65,536 sequences"):
         layer()(torch.zeros(20, 3)).enumerate_support()
     with pytest.raises(ValueError, match="sizes of 0 or more"):
         p.sample((-1,))
@@ -145,4 +145,4 @@ def test_arguments_of_the_constructor() -> None:
     with pytest.raises(sp.LabelError, match="positive whole number or a list"):
         sp.SequenceSPL(0)
     with pytest.raises(sp.UnsatisfiableError, match="no sequence of tags of any length"):
-        sp.SequenceSPL(TAGS, sp.FALSE)
+        sp.SequenceSPL(TAGS, sp.logic.FALSE)

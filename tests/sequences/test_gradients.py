@@ -215,4 +215,4 @@ def test_violations_with_gradients() -> None:
     assert logits.grad is not None
     assert (logits.grad[0] == 0).all()
     assert (logits.grad[1] != 0).any()
-    assert isinstance(layer(logits), sp.SequenceDistribution)
+    assert isinstance(layer(logits), sp.sequences.SequenceDistribution)

@@ -249,11 +249,11 @@ def test_sequences_that_break_the_rules() -> None:
     assert p.log_prob(y, on_violation="ignore")[[0, 2]].tolist() == [0, 0]
     assert p.support.check(y).tolist() == [False, True, False]
     with pytest.raises(
-        sp.ViolationError, match="row 0: 'I' at position 0, at the start; row 2: 'I' at position 1, aft"
+        sp.errors.ViolationError, match="row 0: 'I' at position 0, at the start; row 2: 'I' at position 1, aft"
     ):
         p.log_prob(y, on_violation="raise")
     end = make("a third")(torch.randn(3, 3, dtype=torch.float64))
-    with pytest.raises(sp.ViolationError, match="it ends with 'B' at position 2"):
+    with pytest.raises(sp.errors.ViolationError, match="it ends with 'B' at position 2"):
         end.log_prob(torch.tensor([0, 0, 0]), on_violation="raise")
 
 
@@ -357,8 +357,8 @@ OTHERS: dict[str, Any] = {
     "pattern": "!(.* B .* O .*)",
     "neighbours": sp.parse('I -> "prev=B"'),
     "list": [sp.at_least(1, ["B"]), ".* O"],
-    "free": sp.TRUE,
-    "impossible": sp.FALSE,
+    "free": sp.logic.TRUE,
+    "impossible": sp.logic.FALSE,
 }
 
 

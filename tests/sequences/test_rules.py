@@ -77,7 +77,7 @@ def test_the_same_rules_give_the_same_automaton() -> None:
     from automata.fa.dfa import DFA
     from automata.fa.nfa import NFA
 
-    prev = sp.Categorical("prev", TAGS)
+    prev = sp.constraints.Categorical("prev", TAGS)
     kinds = ("PER", "LOC")
     formula = sp.And(*[sp.Bool(f"I-{kind}") >> prev.isin([f"B-{kind}", f"I-{kind}"]) for kind in kinds])
     steps: dict[str, dict[str, str]] = {state: {"O": "out"} for state in ("out", *kinds)}
@@ -154,7 +154,7 @@ def test_automata_that_read_numbers() -> None:
         ("[^O B-PER I-PER B-LOC I-LOC]", sp.SemprolaError, "rules"),
         ("O & B-PER", sp.UnsatisfiableError, "no sequence"),
         ("", sp.UnsatisfiableError, "no sequence"),
-        (sp.FALSE, sp.UnsatisfiableError, "no sequence"),
+        (sp.logic.FALSE, sp.UnsatisfiableError, "no sequence"),
         (sp.parse('"prev=O" & ~"prev=O"'), sp.UnsatisfiableError, "no sequence"),
         (sp.parse('"prev=Q" -> O'), sp.LabelError, "'prev=Q', but 'Q' is not a tag: the tags are O, B-PER"),
         (sp.parse("before -> O"), sp.LabelError, "mention 'before': expected 'first'"),

@@ -31,8 +31,8 @@ class Tagger(nn.Module):
         self.body = nn.LSTM(4, 6, batch_first=True, bidirectional=True)
         self.head, self.layer = nn.Linear(12, 3), layer
 
-    def forward(self, x: Tensor) -> sp.SequenceDistribution:
-        result: sp.SequenceDistribution = self.layer(3 * self.head(self.body(x)[0]))
+    def forward(self, x: Tensor) -> sp.sequences.SequenceDistribution:
+        result: sp.sequences.SequenceDistribution = self.layer(3 * self.head(self.body(x)[0]))
         return result
 
 

@@ -199,7 +199,7 @@ HAND_WRITTEN = [
     Case("single_label_free", parsed("a | !a"), ("a",)),
     Case("single_model", parsed("a & !b & c & !d")),
     Case("tautology", parsed("(a -> b) | (b -> c) | (c -> a)")),
-    Case("constant_true", lambda: sp.TRUE, ("a", "b", "c")),
+    Case("constant_true", lambda: sp.logic.TRUE, ("a", "b", "c")),
     Case("free_labels", parsed("a ^ c"), ("u", "a", "v", "c", "w")),
     Case("free_and_forced", parsed("a & (b | !b)"), ("z", "b", "a")),
     Case("implication_chain", lambda: sp.And(sp.Bool(a) >> sp.Bool(b) for a, b in itertools.pairwise(names(6)))),

@@ -62,7 +62,7 @@ def sharp(layer: str) -> tuple[nn.Module, tuple[Any, Any]]:
 def test_a_layer_that_is_too_sure(layer: str) -> None:
     model, (x, y) = sharp(layer)
     before = copy.deepcopy(model.state_dict())
-    calibrated = sp.calibrate(model, (x[:200], y[:200]))
+    calibrated = sp.training.calibrate(model, (x[:200], y[:200]))
     assert all(torch.equal(a, b) for a, b in zip(before.values(), model.state_dict().values(), strict=True))
     p, q = model(x[200:]), calibrated(x[200:])
     assert q.log_prob(y[200:]).mean() > p.log_prob(y[200:]).mean() + 0.5
@@ -81,7 +81,7 @@ def test_the_temperature_is_found() -> None:
     logits = 2 * torch.randn(3000, 3, dtype=torch.float64)
     for rules in (None, PETS):
         y = sp.constrain(logits, rules).sample() if rules else (torch.rand_like(logits) < logits.sigmoid()).double()
-        scaled = sp.calibrate(5 * logits, y, rules)
+        scaled = sp.training.calibrate(5 * logits, y, rules)
         assert float(scaled.temperature) == pytest.approx(5, rel=0.15)
         torch.testing.assert_close(scaled(5 * logits), 5 * logits / scaled.temperature)
         if rules:
@@ -91,14 +91,14 @@ def test_the_temperature_is_found() -> None:
 def test_perfect_rows_give_finite_temperatures() -> None:
     layer = sp.ProductSPL(4, PETS)
     x = torch.randn(20, 4)
-    calibrated = sp.calibrate(layer, (x, layer(x).mode))
+    calibrated = sp.training.calibrate(layer, (x, layer(x).mode))
     assert calibrated.temperature.isfinite().all()
     assert calibrated(x).log_prob(layer(x).mode).mean() >= layer(x).log_prob(layer(x).mode).mean()
 
 
 def test_it_is_a_module() -> None:
     model, (x, y) = sharp("mixture")
-    calibrated = sp.calibrate(model, (x, y))
+    calibrated = sp.training.calibrate(model, (x, y))
     other = sp.training.Calibrated(copy.deepcopy(model), torch.ones(2, dtype=torch.float64), torch.ones(()).double())
     other.load_state_dict(calibrated.state_dict())
     same = pickle.loads(pickle.dumps(calibrated))
@@ -111,21 +111,23 @@ def test_inputs_weights_and_missing_labels() -> None:
     layer = sp.SPL(2, sp.compile("(night -> ~a) & (a | b)", given=["night"]))
     x, night = torch.randn(50, 2), torch.randint(2, (50, 1)).float()
     y = layer(x, given=night).sample()
-    assert sp.calibrate(layer, (x, y, night)).temperature.isfinite().all()
+    assert sp.training.calibrate(layer, (x, y, night)).temperature.isfinite().all()
     partial = y.clone()
     partial[::3, 0] = torch.nan
-    assert sp.calibrate(layer, (x, partial, night)).temperature.isfinite().all()
+    assert sp.training.calibrate(layer, (x, partial, night)).temperature.isfinite().all()
     weight = torch.ones(50)
-    weighted = sp.calibrate(layer, (x, y, night, weight))
-    torch.testing.assert_close(weighted.temperature, sp.calibrate(layer, (x, y, night)).temperature)
+    weighted = sp.training.calibrate(layer, (x, y, night, weight))
+    torch.testing.assert_close(weighted.temperature, sp.training.calibrate(layer, (x, y, night)).temperature)
 
 
 def test_labels_by_name() -> None:
     model, (x, y) = sharp("logits")
     named = {name: y[:, i] for i, name in reversed(list(enumerate(model[-1].labels)))}
-    assert torch.equal(sp.calibrate(model, (x, named)).temperature, sp.calibrate(model, (x, y)).temperature)
+    assert torch.equal(
+        sp.training.calibrate(model, (x, named)).temperature, sp.training.calibrate(model, (x, y)).temperature
+    )
     with pytest.raises(sp.LabelError, match="y names 'horse'"):
-        sp.calibrate(model, (x, {"horse": y[:, 0]}))
+        sp.training.calibrate(model, (x, {"horse": y[:, 0]}))
     first = sp.SPL(4, PETS)
     second = copy.deepcopy(first)
     for layer, rows in ((first, y.float()), (second, {name: part.float() for name, part in named.items()})):
@@ -138,19 +140,19 @@ def test_labels_by_name() -> None:
 def test_bad_rows_are_named() -> None:
     layer = sp.SPL(2, PETS)
     x, y = torch.zeros(3, 2), torch.tensor([[1.0, 1, 0], [1, 0, 0], [0, 0, 0]])
-    with pytest.raises(sp.ViolationError, match="row 1: cat -> animal"):
-        sp.calibrate(layer, (x, y))
+    with pytest.raises(sp.errors.ViolationError, match="row 1: cat -> animal"):
+        sp.training.calibrate(layer, (x, y))
     y[1, 2] = torch.nan
     with pytest.raises(sp.SemprolaError, match="validation row 1 has probability zero"):
-        sp.calibrate(layer, (x, y))
+        sp.training.calibrate(layer, (x, y))
     with pytest.raises(ValueError, match="constraint= is for logits"):
-        sp.calibrate(layer, (x, y), PETS)
+        sp.training.calibrate(layer, (x, y), PETS)
     with pytest.raises(ValueError, match=r"must both be \[rows, labels\]"):
-        sp.calibrate(torch.zeros(3, 2), torch.zeros(3, 3))
+        sp.training.calibrate(torch.zeros(3, 2), torch.zeros(3, 3))
     with pytest.raises(TypeError, match=r"must return a distribution, not Tensor: end it in a layer such as sp.SPL"):
-        sp.calibrate(nn.Linear(2, 3), (x, y))
+        sp.training.calibrate(nn.Linear(2, 3), (x, y))
     with pytest.raises(TypeError, match="must return a distribution of semprola, not MultiplexDistribution"):
-        sp.calibrate(sp.baselines.MultiplexNet(2, PETS), (x, y))
+        sp.training.calibrate(sp.baselines.MultiplexNet(2, PETS), (x, y))
 
 
 def test_report() -> None:

@@ -59,9 +59,9 @@ def test_coverage_of_a_wrong_model() -> None:
 
 def test_bad_input() -> None:
     many = sp.constraints.cardinality([f"x{i}" for i in range(20)], at_least=1)
-    with pytest.raises(sp.IntractableError, match="row 0: more than 100 states reach the threshold"):
+    with pytest.raises(sp.errors.IntractableError, match="row 0: more than 100 states reach the threshold"):
         prediction_sets(sp.SPL(4, many)(torch.zeros(2, 4)), -math.inf, most=100)
-    with pytest.raises(sp.IntractableError, match="a mixture over more than 4096 models"):
+    with pytest.raises(sp.errors.IntractableError, match="a mixture over more than 4096 models"):
         prediction_sets(sp.SPL(4, many, components=2)(torch.zeros(2, 4)), -1.0)
     with pytest.raises(ValueError, match="the threshold must be a number, not NaN"):
         prediction_sets(sp.SPL(4, many)(torch.zeros(2, 4)), math.nan)

@@ -59,19 +59,21 @@ def test_rows_that_break_the_rules_are_named_before_training(name: str) -> None:
         r"^labels violate the constraint in 2 of 60 validation rows \(row 3: cat, dog; row 41: cat, dog\): correct "
         r"them or leave them out; with choose='exact' they count as wrong$"
     )
-    with pytest.raises(sp.ViolationError, match=message):
+    with pytest.raises(sp.errors.ViolationError, match=message):
         fit(model, rows(100), broken(60, 3, 41), epochs=3, callbacks=[lambda look: looks.append(look.step)])  # type: ignore[func-returns-value]
     assert not looks
     torch.testing.assert_close(dict(model.state_dict()), dict(before))
 
 
 def test_only_the_first_rows_are_shown() -> None:
-    with pytest.raises(sp.ViolationError, match=r"7 of 9 validation rows \((row \d: cat, dog; ){5}…\):"):
+    with pytest.raises(sp.errors.ViolationError, match=r"7 of 9 validation rows \((row \d: cat, dog; ){5}…\):"):
         fit(sp.SPL(4, RULES), rows(100), broken(9, *range(7)))
 
 
 def test_many_rows_are_evaluated_in_parts() -> None:
-    with pytest.raises(sp.ViolationError, match=r"2 of 9000 validation rows \(row 5: cat, dog; row 8999: cat, dog\)"):
+    with pytest.raises(
+        sp.errors.ViolationError, match=r"2 of 9000 validation rows \(row 5: cat, dog; row 8999: cat, dog\)"
+    ):
         fit(sp.SPL(4, RULES), rows(100), broken(9000, 5, 8999))
 
 
@@ -81,7 +83,7 @@ def test_rows_that_no_completion_satisfies() -> None:
     fit(sp.SPL(4, RULES), rows(100), (x, y), epochs=1)
     y[7] = torch.tensor([1.0, 0.0, NAN])
     with pytest.raises(
-        sp.ViolationError, match=r"labels violate the constraint in 1 of 60 validation rows \(row 7: cat"
+        sp.errors.ViolationError, match=r"labels violate the constraint in 1 of 60 validation rows \(row 7: cat"
     ):
         fit(sp.SPL(4, RULES), rows(100), (x, y), epochs=1)
 
@@ -92,14 +94,14 @@ def test_inputs_of_the_constraint() -> None:
     fit(layer, (x, y, given), (x, y, given), epochs=1)
     night = given.clone()
     night[2] = 1
-    with pytest.raises(sp.ViolationError, match=r"1 of 20 validation rows \(row 2: a\)"):
+    with pytest.raises(sp.errors.ViolationError, match=r"1 of 20 validation rows \(row 2: a\)"):
         fit(layer, (x, y, given), (x, y, night), epochs=1)
 
 
 def test_labels_by_name() -> None:
     x, y = broken(20, 4)
     named = dict(zip(("cat", "animal", "dog"), y.T, strict=True))
-    with pytest.raises(sp.ViolationError, match=r"1 of 20 validation rows \(row 4: cat, dog\)"):
+    with pytest.raises(sp.errors.ViolationError, match=r"1 of 20 validation rows \(row 4: cat, dog\)"):
         fit(sp.SPL(4, RULES), rows(100), (x, named))
 
 
@@ -109,7 +111,9 @@ def test_sequences_of_tags() -> None:
     fit(layer, (x, y), (x, y), epochs=1)
     wrong = y.clone()
     wrong[6, 0] = 2
-    with pytest.raises(sp.ViolationError, match=r"labels violate the constraint in 1 of 8 validation rows \(row 6\)"):
+    with pytest.raises(
+        sp.errors.ViolationError, match=r"labels violate the constraint in 1 of 8 validation rows \(row 6\)"
+    ):
         fit(layer, (x, y), (x, wrong), epochs=1)
 
 
@@ -172,7 +176,9 @@ class _Told:
 
 
 def test_rows_that_become_impossible_are_named_too() -> None:
-    with pytest.raises(sp.ViolationError, match=r"labels violate the constraint in 1 of 9 validation rows \(row 1\)"):
+    with pytest.raises(
+        sp.errors.ViolationError, match=r"labels violate the constraint in 1 of 9 validation rows \(row 1\)"
+    ):
         fit(_Turning(float("-inf")), rows(20), rows(9), epochs=2)
     with pytest.raises(sp.SemprolaError, match=r"^the log-likelihood is NaN in 1 of 9 validation rows \(row 1\)"):
         fit(_Turning(NAN), rows(20), rows(9), epochs=2)

@@ -32,7 +32,7 @@ def main() -> None:
     if native:
         found = [name for name in ("cc", "gcc", "g++", "clang", "cl") if shutil.which(name)]
         require(not found, f"this environment has a compiler: {found}")
-        semprola.set_engine("native")  # fails where the native module is missing
+        semprola.engine.set_engine("native")  # fails where the native module is missing
     with tempfile.TemporaryDirectory() as folder:
         command_line(Path(folder), semprola.__version__)
     estimator()

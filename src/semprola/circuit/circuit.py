@@ -207,6 +207,29 @@ class Circuit:
         """
         return queries.model_count(self, given)
 
+    def weighted_count(self, weights: Mapping[str, tuple[Any, Any]], exact: bool = True) -> Any:
+        """The sum over all models of the product of their literals' weights.
+
+        Args:
+            weights: the weights of the negative and the positive literal of each variable; 1 and 1 by default.
+            exact: whether to compute with fractions. Otherwise floats are used, scaled so that they neither overflow
+                nor vanish.
+
+        Returns:
+            A Fraction if `exact`; otherwise a float, or a Decimal if the value is too large or too small for a float.
+
+        Raises:
+            LabelError: a name is not a variable of the circuit.
+
+        Example:
+            >>> import semprola as sp
+            >>> sp.compile("rain -> wet").weighted_count({"rain": (0.5, 0.5), "wet": (0.75, 0.25)})
+            Fraction(5, 8)
+        """
+        from semprola.circuit import weighted
+
+        return weighted.weighted_count(self, weights, exact)
+
     def satisfied(self, y: Any, given: Any = None) -> Any:
         """Whether each row satisfies the constraint, evaluated on the circuit.
 

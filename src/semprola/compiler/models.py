@@ -13,7 +13,7 @@ from semprola.errors import UnsatisfiableError
 from semprola.logic import Cnf
 
 
-def count(
+def model_count(
     constraint: Source,
     labels: Iterable[str] | None = None,
     *,
@@ -40,7 +40,7 @@ def count(
 
     Example:
         >>> import semprola as sp
-        >>> sp.count("(cat -> animal) & (dog -> animal)"), sp.count("a & ~a")
+        >>> sp.rules.model_count("(cat -> animal) & (dog -> animal)"), sp.rules.model_count("a & ~a")
         (5, 0)
     """
     constraint = as_constraint(constraint)

@@ -48,7 +48,7 @@ def mixture(distributions: Sequence[Any], weights: Any = None) -> MixtureDistrib
         >>> import torch, semprola as sp
         >>> rules = sp.compile(sp.one_hot(["a", "b", "c"]))
         >>> members = [sp.SPL(4, rules), sp.ProductSPL(4, rules)]
-        >>> p = sp.mixture([member(torch.randn(5, 4)) for member in members])
+        >>> p = sp.distributions.mixture([member(torch.randn(5, 4)) for member in members])
         >>> p.mode.sum(-1)
         tensor([1., 1., 1., 1., 1.])
     """

@@ -1,13 +1,14 @@
 """Evaluates circuits on tensors: one upward and one downward pass, by torch or by native kernels.
 
-The package is callable: ``with semprola.engine("torch"):`` chooses the back end inside the block.
+``with semprola.engine.using("torch"):`` chooses the back end inside the block.
 """
 
 import sys
+import warnings
 from contextlib import AbstractContextManager
 from types import ModuleType
 
-from semprola.engine.backends import engine, get_engine, set_engine
+from semprola.engine.backends import get_engine, set_engine, using
 from semprola.engine.backends.torch_chunks import get_memory, set_memory
 from semprola.engine.circuit_plans import CircuitPlans
 from semprola.engine.compatible import CompatiblePlans
@@ -45,15 +46,16 @@ __all__ = [
     "set_memory",
     "supported",
     "uses_few_rows",
+    "using",
     "watched",
 ]
 
 
 class _Callable(ModuleType):
     def __call__(self, name: str) -> AbstractContextManager[None]:
-        """See :func:`semprola.engine.backends.engine`."""
-        return engine(name)
+        """The old name of :func:`using`, which goes with the next release."""
+        warnings.warn("sp.engine(...) is now sp.engine.using(...)", DeprecationWarning, stacklevel=2)
+        return using(name)
 
 
-# `semprola.engine` is both the package and the context manager; a callable module keeps both
 sys.modules[__name__].__class__ = _Callable

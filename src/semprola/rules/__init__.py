@@ -1,5 +1,7 @@
-"""What people do with rules before a layer: read them from files."""
+"""What people do with rules before a layer: read them from files and from other tools, count their models."""
 
+from semprola.compiler.models import model_count
 from semprola.compiler.sources import read
+from semprola.logic import from_sympy
 
-__all__ = ["read"]
+__all__ = ["from_sympy", "model_count", "read"]

@@ -22,7 +22,7 @@ BACKENDS: list[Backend] = [NativeBackend(), TorchBackend()]
 def set_engine(name: str) -> None:
     """Choose what evaluates circuits, for the whole process.
 
-    The environment variable SEMPROLA_ENGINE sets the initial choice. Use :func:`engine` to choose for a few lines only.
+    The environment variable SEMPROLA_ENGINE sets the initial choice. Use :func:`using` to choose for a few lines only.
 
     Args:
         name: "torch" works on every device; "native" uses compiled kernels for float32 and float64 tensors on CPU, and
@@ -34,10 +34,10 @@ def set_engine(name: str) -> None:
 
     Example:
         >>> import semprola as sp
-        >>> sp.set_engine("torch")
-        >>> sp.get_engine()
+        >>> sp.engine.set_engine("torch")
+        >>> sp.engine.get_engine()
         'torch'
-        >>> sp.set_engine("auto")
+        >>> sp.engine.set_engine("auto")
     """
     global _everywhere
     _check(name)
@@ -45,12 +45,12 @@ def set_engine(name: str) -> None:
 
 
 def get_engine() -> str:
-    """The current choice, made by :func:`engine` or :func:`set_engine`: "auto", "native" or "torch"."""
+    """The current choice, made by :func:`using` or :func:`set_engine`: "auto", "native" or "torch"."""
     return _here.get() or _everywhere
 
 
 @contextmanager
-def engine(name: str) -> Iterator[None]:
+def using(name: str) -> Iterator[None]:
     """Choose what evaluates circuits inside a ``with`` block.
 
     The choice applies only to this thread (and asyncio task); other threads keep theirs.
@@ -64,8 +64,8 @@ def engine(name: str) -> Iterator[None]:
 
     Example:
         >>> import semprola as sp
-        >>> with sp.engine("torch"):
-        ...     sp.get_engine()
+        >>> with sp.engine.using("torch"):
+        ...     sp.engine.get_engine()
         'torch'
     """
     _check(name)

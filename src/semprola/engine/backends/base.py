@@ -22,7 +22,7 @@ class Backend:
     """
 
     name: str
-    """Its name for :func:`semprola.set_engine`."""
+    """Its name for :func:`semprola.engine.set_engine`."""
     few_rows: float = 0.01
     """If states use at most this share of the logits, `gate` is faster than `likelihood` on all of them."""
 

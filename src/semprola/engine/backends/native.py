@@ -380,7 +380,7 @@ def _failure(native: Any, status: int, what: str) -> Exception:
         return MemoryError(f"{what}: {text}; use a smaller batch or circuit")
     if status == 3:
         return ValueError(f"{what}: {text}")
-    return SemprolaError(f"{what}: the native module failed ({text}); try semprola.set_engine('torch')")
+    return SemprolaError(f"{what}: the native module failed ({text}); try semprola.engine.set_engine('torch')")
 
 
 @functools.cache
