@@ -119,7 +119,7 @@ assert "torch" not in sys.modules
 import semprola.logic, semprola.circuit, semprola.compiler, semprola.constraints
 assert "torch" not in sys.modules, "what compiles constraints must not need torch"
 assert not hasattr(sp, "nonsense")
-assert sp.nn is not None and "torch" in sys.modules
+assert sp.nn is not None and sp.SPL is not None and "torch" in sys.modules
 extras = ("lightning", "matplotlib", "onnx", "pandas", "pysdd", "scipy", "sklearn", "sympy", "typer")
 assert not {*extras} & {*sys.modules}, "these are loaded when they are needed"
 assert {*sp.__all__} <= {*dir(sp)} and "at_most" in sp.__all__

@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from selection import spread
 
 from semprola.circuit import Circuit, CircuitBuilder, Vtree
 from semprola.compiler.backends.program import Program
@@ -216,7 +217,7 @@ class TestProcess:
         assert done.returncode == 0, done.stderr
         assert not done.stderr
 
-    @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+    @pytest.mark.parametrize("sent", spread([signal.SIGINT, signal.SIGKILL], 1))
     def test_interrupted_parent_leaves_no_orphan(self, sent: signal.Signals) -> None:
         code = """
             import random

@@ -175,7 +175,7 @@ def _changed(node: ast.expr | ast.stmt) -> Iterator[ast.expr | ast.stmt]:
 
 def _is_text(node: ast.BinOp) -> bool:
     """Whether texts are joined: that is about messages."""
-    sides = (node.left, node.right)
     return any(
-        isinstance(s, ast.JoinedStr) or (isinstance(s, ast.Constant) and isinstance(s.value, str)) for s in sides
+        isinstance(side, ast.JoinedStr) or (isinstance(side, ast.Constant) and isinstance(side.value, str))
+        for side in (node.left, node.right)
     )

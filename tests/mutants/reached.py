@@ -1,7 +1,7 @@
 """Which functions of semprola each test calls: a pytest plugin, ``-p reached`` with ``REACHED=file.json``.
 
-A mutant is then tried on the tests that call the function it is in, and on no others. What tests share and make only once
-(circuits of the zoo, what has been compiled) is forgotten before each test, so that each is seen to call what it needs.
+A mutant is tried on the tests that call the function it is in, and on no others. What tests share and make only once
+(the circuits of the zoo) is forgotten before each test, so that each is seen to call what it needs.
 """
 
 from __future__ import annotations
@@ -9,7 +9,8 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Generator
+import threading
+from collections.abc import Generator, Sequence
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
@@ -18,16 +19,9 @@ import pytest
 from cpu_times import cpu
 
 _codes: dict[int, CodeType] = {}
-_functions: dict[tuple[str, int], int] = {}
+_functions: dict[str, int] = {}
 _tests: dict[str, dict[str, Any]] = {}
-_package = ""
-
-
-def pytest_configure() -> None:
-    import semprola
-
-    global _package
-    _package = str(Path(semprola.__file__ or "").parent) + os.sep
+_left_out: list[str] = []
 
 
 @pytest.hookimpl(wrapper=True)
@@ -35,22 +29,21 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, Any, Any]:
     _forget()
     _codes.clear()
     began = cpu()
-    threading = sys.modules["threading"]
     threading.settrace(_called)
     sys.settrace(_called)
     try:
         return (yield)
     finally:
         sys.settrace(None)
-        threading.settrace(None)
+        threading.settrace(None)  # type: ignore[arg-type]
+        package = str(Path(sys.modules["semprola"].__file__ or "").parent) + os.sep
         found = {
-            (code.co_filename[len(_package) :], code.co_firstlineno)
+            f"{code.co_filename[len(package) :]}:{code.co_firstlineno}"
             for code in _codes.values()
-            if code.co_filename.startswith(_package) and not code.co_name.startswith("<")
+            if code.co_filename.startswith(package) and not code.co_name.startswith("<")
         }
         entry = _tests.setdefault(item.nodeid, {"passed": False})
         entry["seconds"] = round(cpu() - began, 3)
-        entry["extensive"] = item.get_closest_marker("extensive") is not None
         entry["calls"] = sorted(_functions.setdefault(place, len(_functions)) for place in found)
 
 
@@ -59,10 +52,15 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
         _tests.setdefault(report.nodeid, {})["passed"] = report.passed
 
 
+def pytest_deselected(items: Sequence[pytest.Item]) -> None:
+    """Those that are left to `make test-all`."""
+    _left_out.extend(item.nodeid for item in items)
+
+
 def pytest_unconfigure() -> None:
     if path := os.environ.get("REACHED"):
-        functions = [f"{name}:{line}" for name, line in _functions]
-        Path(path).write_text(json.dumps({"functions": functions, "tests": _tests}), encoding="utf-8")
+        found = {"functions": list(_functions), "tests": _tests, "extensive": _left_out}
+        Path(path).write_text(json.dumps(found), encoding="utf-8")
 
 
 def _called(frame: FrameType, event: str, argument: Any) -> None:

@@ -1,14 +1,15 @@
-"""How many small mistakes does the suite find? ``make mutants``, or ``python tests/mutants/run.py --help``.
+"""How many small mistakes do the tests find? ``make mutants``, or ``python tests/mutants/run.py --help``.
 
-Draws mutants of the named packages (the same for the same seed), tries each in a copy of ``src`` on the tests that call the
-function it is in, and appends one line a mutant to ``tests/mutants/results.jsonl``. Runs resume: what is in that file is not
-tried again until its function changes. First comes what ``make test`` runs. A mutant that survives it is tried on the tests
-marked ``extensive`` and, with ``--before``, on those of another checkout, such as the tests of an earlier commit.
+Draws mutants of the named packages (the same for the same seed), tries each in a copy of ``src`` on the tests that
+call the function it is in, and appends a line to ``tests/mutants/results.jsonl``. Runs resume: what is in that file is
+tried again only after its function has changed. A mutant that survives the tests of ``make test`` is tried on the
+extensive ones, too: what only they find (``"result": "extensive"``) deserves a test in every run.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -17,6 +18,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections import Counter
 from collections.abc import Sequence
@@ -32,7 +34,7 @@ ROOT = HERE.parents[1]
 RESULTS = HERE / "results.jsonl"
 WORK = ROOT / "build" / "mutants"
 PACKAGES = ("engine", "compiler", "distributions")
-FOLDERS = ("engine", "compiler", "distributions", "nn", "constraints", "circuit")
+FOLDERS = ("engine", "compiler", "distributions", "nn", "sequences", "constraints", "circuit")
 SECONDS = 40.0
 MEMORY = 12 << 30
 SLOW = 8.0
@@ -42,9 +44,7 @@ SLOW = 8.0
 def main() -> None:
     """Try mutants until the time is up."""
     arguments = _arguments()
-    suites = [Suite(ROOT, arguments.folders)]
-    if arguments.before:
-        suites.append(Suite(arguments.before.resolve(), arguments.folders, "before"))
+    suite = Suite(arguments.folders)
     known = read_results()
     chosen = [m for m in drawn(arguments.packages, arguments.count, arguments.seed) if m.key not in known]
     print(f"{len(chosen)} mutants to try; results go to {RESULTS}")
@@ -54,7 +54,7 @@ def main() -> None:
         if time.monotonic() > until:
             print("The time is up: run this again to go on")
             break
-        entry = tried(mutant, suites, arguments.seconds)
+        entry = tried(mutant, suite, arguments.seconds)
         with RESULTS.open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry, ensure_ascii=False) + "\n")
         print(f"{number}/{len(chosen)} {entry['result']:10} {mutant}", flush=True)
@@ -77,59 +77,79 @@ def drawn(packages: Sequence[str], count: int, seed: int) -> list[Mutant]:
 
 
 class Suite:
-    """The tests of a checkout, and which functions each of them calls."""
+    """The tests of some folders, and which functions each of them calls."""
 
-    def __init__(self, root: Path, folders: Sequence[str], name: str = "") -> None:
-        self.root, self.name = root, name
-        self.tests: dict[str, dict[str, Any]] = {}
+    def __init__(self, folders: Sequence[str]) -> None:
+        self.calls: dict[str, set[str]] = {}
+        self.seconds: dict[str, float] = {}
+        self.extensive: list[str] = []
         for folder in folders:
-            made = WORK / f"reached{name and '-' + name}-{folder}.json"
+            made = WORK / f"reached-{folder}.json"
             if not made.is_file():
-                self._record(folder, made)
+                _record(folder, made)
             found = json.loads(made.read_text(encoding="utf-8"))
             for test, entry in found["tests"].items():
                 if entry["passed"]:
-                    self.tests[test] = entry | {"calls": {found["functions"][call] for call in entry["calls"]}}
+                    self.calls[test] = {found["functions"][call] for call in entry["calls"]}
+                    self.seconds[test] = entry["seconds"]
+            self.extensive += found["extensive"]
+        usual: dict[str, list[float]] = {}
+        for test, seconds in self.seconds.items():
+            usual.setdefault(_function(test), []).append(seconds)
+        for test in self.extensive:
+            known = usual.get(_function(test), [2.0])
+            self.seconds[test] = sum(known) / len(known)
 
-    def calling(self, mutant: Mutant) -> list[str]:
-        """The tests that call a function: those of its package first, then the cheapest."""
+    def calling(self, mutant: Mutant) -> tuple[list[str], list[str]]:
+        """The tests that call a function, and the extensive ones that may; of its own package and cheap ones first."""
         place, folder = f"{mutant.path}:{mutant.first}", f"tests/{mutant.path.partition('/')[0]}/"
-        found = [test for test, entry in self.tests.items() if place in entry["calls"]]
-        return sorted(found, key=lambda test: self.tests[test]["seconds"] * (1 if test.startswith(folder) else 3))
+        every_run = [test for test, calls in self.calls.items() if place in calls]
+        functions, known = {_function(test) for test in every_run}, {_function(test) for test in self.calls}
+        extensive = [
+            test
+            for test in self.extensive
+            if _function(test) in functions or (_function(test) not in known and test.startswith(folder))
+        ]
 
-    def _record(self, folder: str, made: Path) -> None:
-        print(f"Recording what the tests of {folder} call", flush=True)
-        WORK.mkdir(parents=True, exist_ok=True)
-        paths = [ROOT / "src", HERE, ROOT / "tests" / "support"]
-        environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "REACHED": str(made)}
-        command = [sys.executable, "-m", "pytest", "-q", "-p", "reached", "-p", "no:cacheprovider", "-m", ""]
-        with made.with_suffix(".log").open("w") as log:
-            subprocess.run(
-                [*command, f"tests/{folder}"], cwd=self.root, env=environment, stdout=log, stderr=log, check=False
-            )
-        if not made.is_file():
-            raise SystemExit(f"the tests of {folder} could not be run: see {made.with_suffix('.log')}")
+        def cost(test: str) -> float:
+            return self.seconds[test] * (1 if test.startswith(folder) else 3)
+
+        return sorted(every_run, key=cost), sorted(extensive, key=cost)
 
 
-def tried(mutant: Mutant, suites: Sequence[Suite], seconds: float) -> dict[str, Any]:
+def _function(test: str) -> str:
+    """The id of a test without its parameters."""
+    return test.partition("[")[0]
+
+
+def _record(folder: str, made: Path) -> None:
+    print(f"Recording what the tests of {folder} call", flush=True)
+    WORK.mkdir(parents=True, exist_ok=True)
+    paths = [ROOT / "src", HERE, ROOT / "tests" / "support"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, paths)), "REACHED": str(made)}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "reached", "-p", "no:cacheprovider", f"tests/{folder}"]
+    with made.with_suffix(".log").open("w") as log:
+        subprocess.run(command, cwd=ROOT, env=environment, stdout=log, stderr=log, check=False)
+    if not made.is_file():
+        raise SystemExit(f"the tests of {folder} could not be run: see {made.with_suffix('.log')}")
+
+
+def tried(mutant: Mutant, suite: Suite, seconds: float) -> dict[str, Any]:
     """One line of the results."""
     entry: dict[str, Any] = {"key": mutant.key, "mutant": str(mutant)}
-    reached = False
-    for suite in suites:
-        tests = suite.calling(mutant)
-        for extensive in (False, True):
-            some, total = [], 0.0
-            for test in tests:
-                cost = suite.tests[test]["seconds"]
-                if suite.tests[test]["extensive"] == extensive and total + cost <= seconds:
-                    some.append(test)
-                    total += cost
-            if not some:
-                continue
-            reached = True
+    result = "unreached"
+    for name, tests in zip(("killed", "extensive"), suite.calling(mutant), strict=True):
+        some, total = [], 0.0
+        for test in tests:
+            total += suite.seconds[test]
+            if total > seconds:
+                break
+            some.append(test)
+        if some:
+            result = "survived"
             if killer := _killer(mutant, suite, some):
-                return entry | {"result": suite.name or ("extensive" if extensive else "killed"), "by": killer}
-    return entry | {"result": "survived" if reached else "unreached"}
+                return entry | {"result": name, "by": killer}
+    return entry | {"result": result}
 
 
 def _killer(mutant: Mutant, suite: Suite, tests: Sequence[str]) -> str | None:
@@ -137,6 +157,8 @@ def _killer(mutant: Mutant, suite: Suite, tests: Sequence[str]) -> str | None:
     copy, said = WORK / "src", WORK / "killer"
     shutil.rmtree(copy, ignore_errors=True)
     said.unlink(missing_ok=True)
+    shutil.rmtree(WORK / "tmp", ignore_errors=True)
+    (WORK / "tmp").mkdir(parents=True)
     shutil.copytree(ROOT / "src", copy)
     (copy / "semprola" / mutant.path).write_text(mutant.source, encoding="utf-8")
     child = os.fork()
@@ -147,10 +169,8 @@ def _killer(mutant: Mutant, suite: Suite, tests: Sequence[str]) -> str | None:
         if time.monotonic() > deadline:
             os.kill(child, signal.SIGKILL)
         time.sleep(0.02)
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(child, signal.SIGKILL)  # what the tests have started and left behind
-    except ProcessLookupError:
-        pass
     killer = said.read_text(encoding="utf-8") if said.exists() else "no test could start"
     return killer.strip() or None
 
@@ -162,9 +182,10 @@ def _run_tests(suite: Suite, tests: Sequence[str], copy: Path, said: Path) -> No
     quiet = os.open(WORK / "child.log", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(quiet, 1)
     os.dup2(quiet, 2)
-    os.chdir(suite.root)
+    os.chdir(ROOT)
     sys.path[:0] = [str(copy)]
-    os.environ["PYTHONPATH"] = str(copy)
+    os.environ |= {"PYTHONPATH": str(copy), "TMPDIR": str(WORK / "tmp")}
+    tempfile.tempdir = None
     import pytest
 
     code = 1
@@ -191,7 +212,7 @@ class _Only:
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         self.said.write_text(nodeid)  # stays there if the process dies
-        limit = 10 + SLOW * self.suite.tests[nodeid]["seconds"]
+        limit = 10 + SLOW * self.suite.seconds[nodeid]
         signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process, in native code, too
         signal.setitimer(signal.ITIMER_PROF, limit)
 
@@ -232,7 +253,6 @@ def _arguments() -> Any:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--minutes", type=float, default=60, help="stop after this many minutes")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="CPU seconds of tests a mutant")
-    parser.add_argument("--before", type=Path, help="another checkout whose tests are tried on survivors")
     return parser.parse_args()
 
 

@@ -1,8 +1,8 @@
 """Where the CPU time of a test run goes: a pytest plugin, ``python -m pytest -p cpu_times``.
 
-Prints the most expensive files and tests at the end. Counts the CPU time of the test's process and of the processes that
-it starts and waits for, so that the table hardly depends on what else the machine does. ``CPU_TIMES=file.json`` writes all
-of them as well. Works with xdist, too; the imports of a file are then not counted.
+Prints the most expensive files and tests at the end. Counts the CPU time of the test's process and of the processes
+that it starts and waits for, so the table hardly depends on what else the machine does. ``CPU_TIMES=file.json`` writes
+all of them as well. It works with xdist, too; the imports of a file are then not counted.
 """
 
 from __future__ import annotations

@@ -176,7 +176,7 @@ def settings() -> list[Any]:
 
 @cache
 def every_run() -> frozenset[Setting]:
-    """Of all pairs of cases and layers: each case with two layers, each layer with half of the cases in ``zoo.CORE``."""
+    """Of all pairs: each case with two layers, each layer with half of the cases in ``zoo.CORE``."""
     layers, chosen = list(LAYERS), set()
     for i, case in enumerate(zoo.CASES):
         here = [setting for setting in rotation() if setting.case is case]
