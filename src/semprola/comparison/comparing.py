@@ -107,7 +107,7 @@ def compare_methods(
         x: numbers [rows, features].
         y: 0/1 [rows, labels].
         rules: a formula, its text, a family, or the path of a file.
-        labels: names of the columns of y; by default ``rules.labels()``.
+        labels: names of the columns of y; by default ``rules.labels``.
         methods: names from ``comparison.METHODS``; all by default.
         hidden: widths of the backbone's layers.
         folds: number of parts of the rows; each is held out once.
@@ -136,7 +136,7 @@ def compare_methods(
         100.0
     """
     formula = formula_of(rules, "a comparison")
-    names = list(formula.labels() if labels is None else labels)
+    names = list(formula.labels if labels is None else labels)
     chosen = list(METHODS if methods is None else methods)
     unknown = [name for name in chosen if name not in METHODS]
     if unknown:
