@@ -24,7 +24,6 @@ import semprola as sp
 playwright = pytest.importorskip("playwright.sync_api", reason="needs playwright: pip install 'semprola[dev]'")
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
-pytestmark = pytest.mark.extensive  # `make test-browser` and `make test-all` run these
 expect = playwright.expect
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 HOSTILE = "<img src=x onerror=\"document.title='hacked'\"><script>document.title='hacked'</script>"

@@ -50,7 +50,6 @@ def test_examples_are_short_and_say_how_to_run_them(name: str) -> None:
     assert f"`python examples/{name}.py`" in text
 
 
-@pytest.mark.extensive
 @pytest.mark.parametrize("name", QUICK)
 def test_example(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("sklearn")
