@@ -46,7 +46,21 @@ def test_listed_once_and_tested_everywhere() -> None:
     path = os.pathsep.join(
         [str(ROOT / "tests" / "support"), str(ROOT / "tests"), str(ROOT), os.environ.get("PYTHONPATH", "")]
     )
-    command = [sys.executable, "-m", "pytest", "-p", "recipes", "-v", "--tb=no", "-p", "no:cacheprovider", "-k", chosen]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-p",
+        "recipes",
+        "-v",
+        "--tb=no",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        "",
+        "-k",
+        chosen,
+    ]
     run = subprocess.run(
         [*command, *FILES], capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}
     )

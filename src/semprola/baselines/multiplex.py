@@ -42,7 +42,7 @@ class MultiplexNet(ScoringLayer):
         >>> layer = sp.baselines.MultiplexNet(8, "(cat -> animal) & (dog -> animal)")
         >>> len(layer.terms)
         2
-        >>> layer(torch.zeros(8)).log_prob(torch.tensor([1.0, 0.0, 0.0])).item()  # a cat that is no animal
+        >>> layer(torch.zeros(8)).log_prob(torch.tensor([1.0, 0.0, 0.0])).item()  # a cat that is not an animal
         -inf
     """
 
