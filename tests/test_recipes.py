@@ -46,21 +46,8 @@ def test_listed_once_and_tested_everywhere() -> None:
     path = os.pathsep.join(
         [str(ROOT / "tests" / "support"), str(ROOT / "tests"), str(ROOT), os.environ.get("PYTHONPATH", "")]
     )
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-p",
-        "recipes",
-        "-v",
-        "--tb=no",
-        "-p",
-        "no:cacheprovider",
-        "-m",
-        "",
-        "-k",
-        chosen,
-    ]
+    options = ["-p", "recipes", "-p", "no:cacheprovider", "-v", "--tb=no", "-m", "", "-k", chosen]
+    command = [sys.executable, "-m", "pytest", *options]
     run = subprocess.run(
         [*command, *FILES], capture_output=True, text=True, cwd=ROOT, env={**os.environ, "PYTHONPATH": path}
     )
