@@ -78,10 +78,9 @@ def test_deep_text(opening: str) -> None:
     assert formula.labels == ("a",)
 
 
-def test_nested_doubling_has_exponential_text_but_linear_work() -> None:
+def test_nested_doubling_is_linear_work() -> None:
     formula = Bool("a")
     for _ in range(N // 5):
         formula = formula ^ formula
     assert formula.evaluate({"a": 1}) is False
     assert formula.size == N // 5 + 1
-    assert "…" in str(formula)
