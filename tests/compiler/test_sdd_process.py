@@ -19,9 +19,9 @@ import pytest
 from selection import spread
 
 from semprola.circuit import Circuit, CircuitBuilder, Vtree
-from semprola.compiler.backends.program import Program
 from semprola.compiler.backends.sdd import process as sdd_process
 from semprola.compiler.backends.sdd.diagrams import run
+from semprola.compiler.backends.sdd.program import Program
 from semprola.compiler.budget import Budget, Progress
 from semprola.errors import CompilationBudgetError, SemprolaError, UnsatisfiableError
 
