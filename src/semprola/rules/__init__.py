@@ -3,5 +3,6 @@
 from semprola.compiler.models import model_count
 from semprola.compiler.sources import read
 from semprola.logic import from_sympy
+from semprola.rules.shortcuts import Shortcuts, shortcuts
 
-__all__ = ["from_sympy", "model_count", "read"]
+__all__ = ["Shortcuts", "from_sympy", "model_count", "read", "shortcuts"]
