@@ -16,7 +16,7 @@ export REPORT
 NATIVE := $(wildcard $(addprefix src/semprola/_native_src/,*.cpp *.h *.hpp))
 CPP := $(NATIVE) $(wildcard tests/native/*.cpp tests/native/*.hpp experiments/*/*.cpp)
 
-.PHONY: help demo test test-browser lint format docs docs-serve sanitize bench wheel clean
+.PHONY: help demo test test-browser fuzz lint format docs docs-serve sanitize bench wheel clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -31,6 +31,10 @@ test: lint ## Run every check: lint, types, tests, doctests, the code in README 
 test-browser: $(INSTALLED) ## Test the playground in headless Chromium (installed with apt-get if you are root)
 	@tests/browser/install.sh
 	@$(BIN)/python -m pytest tests/browser
+
+MINUTES ?= 5
+fuzz: $(INSTALLED) ## Attack the library with random constraints, layers and queries; MINUTES=60 SEED=1
+	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 lint: $(INSTALLED) ## Check style, format and types
 	@$(BIN)/ruff check .

@@ -82,10 +82,10 @@ def compile(
     """
     budget = Budget(timeout, max_nodes, memory, progress)
     constraint = as_constraint(constraint)
+    check_backend(backend)
+    names = _resolve(constraint, labels, given)  # in the order of the labels before rules of variables join in
     if isinstance(constraint, Formula):
         constraint = stated_in_place(constraint)
-    check_backend(backend)
-    names = _resolve(constraint, labels, given)
     key = (constraint, *names, backend)
     circuit = store.memory.find(key) if cache else None
     try:
