@@ -16,7 +16,7 @@ export REPORT
 NATIVE := $(wildcard $(addprefix src/semprola/_native_src/,*.cpp *.h *.hpp))
 CPP := $(NATIVE) $(wildcard tests/native/*.cpp tests/native/*.hpp experiments/*/*.cpp)
 
-.PHONY: help demo test test-browser fuzz lint format docs docs-serve sanitize bench wheel clean
+.PHONY: help demo test test-browser test-triton fuzz lint format docs docs-serve sanitize bench wheel clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -35,6 +35,18 @@ test-browser: $(INSTALLED) ## Test the playground in headless Chromium (installe
 MINUTES ?= 5
 fuzz: $(INSTALLED) ## Attack the library with random constraints, layers and queries; MINUTES=60 SEED=1
 	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
+
+test-triton: .venv-triton/.installed ## Test the GPU kernels without a GPU: compiled for four devices, then interpreted
+	@$(<D)/bin/python -m pytest tests/engine/test_triton.py -k compile
+	@TRITON_INTERPRET=1 $(<D)/bin/python -m pytest tests/engine/test_triton.py tests/engine/test_backends.py -k triton
+
+# Triton is large and of no use without a GPU, so it gets an environment of its own, which sees the packages of .venv.
+.venv-triton/.installed: $(INSTALLED)
+	@$(PYTHON) -m venv $(@D) > $(@D).log 2>&1 && mv $(@D).log $(@D)/install.log || { cat $(@D).log; exit 1; }
+	@$(BIN)/python -c "import sysconfig; print(f'import site; site.addsitedir({sysconfig.get_path(\"purelib\")!r})')" > \
+	  $$($(@D)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/others.pth
+	@$(@D)/bin/python -m pip install -c constraints.txt triton >> $(@D)/install.log 2>&1 || $(FAILED)
+	@touch $@
 
 lint: $(INSTALLED) ## Check style, format and types
 	@$(BIN)/ruff check .

@@ -215,13 +215,13 @@ def pysdd(formula: Any) -> dict[str, Any]:
     """PySDD as its documentation suggests: a balanced vtree over the variables in order, with dynamic minimisation."""
     from pysdd.sdd import SddManager
 
-    manager = SddManager(var_count=len(formula.labels()), auto_gc_and_minimize=True)
+    manager = SddManager(var_count=len(formula.labels), auto_gc_and_minimize=True)
 
     def keep(node: Any) -> Any:
         node.ref()
         return node
 
-    variables = [manager.literal(i + 1) for i in range(len(formula.labels()))]
+    variables = [manager.literal(i + 1) for i in range(len(formula.labels))]
     began = time.process_time()
     root = built(formula, variables, manager.true(), manager.false(), keep)
     seconds = time.process_time() - began
@@ -233,7 +233,7 @@ def oxidd(formula: Any) -> dict[str, Any]:
     from oxidd.bdd import BDDManager
 
     manager = BDDManager(1 << 26, 1 << 20, 1)
-    count = len(formula.labels())
+    count = len(formula.labels)
     manager.add_vars(count)
     began = time.process_time()
     variables = [manager.var(i) for i in range(count)]
@@ -246,7 +246,7 @@ def built(formula: Any, variables: Any, true: Any, false: Any, keep: Callable[[A
     """A formula built with operations that all decision-diagram libraries have."""
     from semprola.logic import Kind
 
-    index = {name: i for i, name in enumerate(formula.labels())}
+    index = {name: i for i, name in enumerate(formula.labels)}
     done: dict[Any, Any] = {}
     for node in formula.nodes():
         parts = [done[arg] for arg in node.args]

@@ -23,8 +23,8 @@ from experiments.methods import TITLES, Model
 from experiments.provenance import provenance, write_json
 from experiments.settings import best_known
 from experiments.task import Task
+from experiments.trainer import train
 from semprola.errors import SemprolaError
-from semprola.training.trainer import train
 
 FOLDS = 5
 CASES = (

@@ -130,7 +130,7 @@ def timetables() -> Iterator[Case]:
         "9 courses, mornings",
         lambda: And([*table(9, 4, 6, 4, 5), C.cardinality([at(c, h) for c in range(9) for h in (0, 1)], at_most=4)]),
     )
-    yield Case("timetable", "6 courses as a permutation", lambda: places & ~Bool(places.labels()[7]))
+    yield Case("timetable", "6 courses as a permutation", lambda: places & ~Bool(places.labels[7]))
 
 
 # feature models: what can be configured together ----------------------------------------------------------------------
@@ -321,10 +321,10 @@ def mixtures() -> Iterator[Case]:
         return C.simple_paths(nx.grid_2d_graph(side, side), source=(0, 0), target=(side - 1, side - 1))
 
     def short(side: int, most: int) -> Formula:
-        return And([paths(side), sp.at_most(most, paths(side).labels())])
+        return And([paths(side), sp.at_most(most, paths(side).labels)])
 
     def toll(side: int) -> Formula:
-        labels = paths(side).labels()
+        labels = paths(side).labels
         return And([paths(side), C.linear({name: 1 + i % 3 for i, name in enumerate(labels)}, "<=", 4 * side)])
 
     words = C.regex("(ab|ba|c)*", length=14, alphabet="abc")
@@ -334,17 +334,17 @@ def mixtures() -> Iterator[Case]:
     yield Case(
         "mixture",
         "paths, not both corners",
-        lambda: paths(5) & ~(Bool(paths(5).labels()[3]) & Bool(paths(5).labels()[-4])),
+        lambda: paths(5) & ~(Bool(paths(5).labels[3]) & Bool(paths(5).labels[-4])),
     )
     yield Case(
         "mixture",
         "matchings of a 5 × 5 grid, few",
-        lambda: And([C.matchings(nx.grid_2d_graph(5, 5)), sp.at_most(6, C.matchings(nx.grid_2d_graph(5, 5)).labels())]),
+        lambda: And([C.matchings(nx.grid_2d_graph(5, 5)), sp.at_most(6, C.matchings(nx.grid_2d_graph(5, 5)).labels)]),
     )
     yield Case(
         "mixture",
         "permutation of 7, forbidden places",
-        lambda: And([C.permutation(7), *(~Bool(C.permutation(7).labels()[8 * i]) for i in range(7))]),
+        lambda: And([C.permutation(7), *(~Bool(C.permutation(7).labels[8 * i]) for i in range(7))]),
     )
     yield Case(
         "mixture",
@@ -359,7 +359,7 @@ def mixtures() -> Iterator[Case]:
     yield Case(
         "mixture",
         "words with a count",
-        lambda: And([words, sp.at_most(6, words.labels()[::3])]),
+        lambda: And([words, sp.at_most(6, words.labels[::3])]),
     )
     yield Case(
         "mixture",

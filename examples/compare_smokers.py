@@ -49,7 +49,7 @@ def rows(noise: float = NOISE, *, count: int = 900, seed: int = 2) -> tuple[np.n
     """Noisy answers to all questions, and the true ones."""
     random = np.random.default_rng(seed)
     worlds = [world(random) for _ in range(count)]
-    y = np.array([[true[name] for name in rules().labels()] for true in worlds], float)
+    y = np.array([[true[name] for name in rules().labels] for true in worlds], float)
     return y + noise * random.normal(size=y.shape), y
 
 

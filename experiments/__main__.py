@@ -15,6 +15,7 @@ from semprola.cli.app import reporting_errors
 from semprola.cli.output import keep
 
 COMMANDS = {
+    "campaign": "experiments.campaign",
     "concepts": "experiments.concept_pictures",
     "demo": "experiments.demo",
     "evidence": "experiments.evidence",
@@ -32,7 +33,9 @@ def compare(
     experiment: Annotated[
         str, typer.Argument(help=f"simple-path or preference; these have their own --help: {', '.join(COMMANDS)}")
     ],
-    setting: Annotated[str, typer.Option(help="paper, or given: inputs are part of the constraint")] = "paper",
+    setting: Annotated[
+        str, typer.Option(help="paper; given, ends: (some) inputs are part of the constraint")
+    ] = "paper",
     split: Annotated[str, typer.Option(help="published, or graph: no group of rows in two parts")] = "published",
     source: Annotated[str, typer.Option(help="generated, or file: the published data")] = "generated",
     data: Annotated[Path | None, typer.Option(help="folder with the published data (or SEMPROLA_DATA)")] = None,
@@ -41,13 +44,18 @@ def compare(
     ends: Annotated[str, typer.Option(help="simple-path: the circuit reads end points early or first")] = "early",
     turned: Annotated[bool, typer.Option(help="simple-path: train with turned and mirrored rows too")] = False,
     net: Annotated[
-        str, typer.Option(help="paper; scaled: the same with a better start (default for simple-path); wide: ReLU")
+        str,
+        typer.Option(
+            help="paper; scaled: with a better start (default for simple-path); wide; preference: text, released"
+        ),
     ] = "",
     methods: Annotated[str, typer.Option(help="comma-separated; all by default")] = "",
     seeds: Annotated[int | None, typer.Option(help="runs per method  [default: 5; 1 if quick]", min=1)] = None,
     quick: Annotated[bool, typer.Option("--quick", help="a first look: one seed, two minutes at most")] = False,
     known: Annotated[bool, typer.Option("--known", help="use the best known settings instead of a search")] = False,
-    grid: Annotated[str, typer.Option(help="what to search: small, released or published")] = "small",
+    grid: Annotated[
+        str, typer.Option(help="what to search: small, public, weights, sizes, released or published")
+    ] = "small",
     search_seeds: Annotated[int, typer.Option(help="runs per candidate of the search", min=1)] = 1,
     choose: Annotated[str, typer.Option(help="criterion on validation rows: exact or likelihood")] = "exact",
     jobs: Annotated[int, typer.Option(help="processes", min=1)] = 1,

@@ -11,9 +11,9 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
+from experiments.compile_steps import trace
 from semprola._files import write_atomically
 from semprola.circuit import Circuit
-from semprola.compiler.tracing import trace
 
 RULES = "(cat -> animal) & (dog -> animal)"
 _INK, _PALE, _BLUE, _GREEN = "#24303d", "#eef2f6", "#3b6fd4", "#3c9a5f"

@@ -20,8 +20,8 @@ from experiments.runs import run
 from experiments.simple_path import simple_path_task
 from experiments.tables import print_table, summary
 from experiments.task import Task
+from experiments.trainer import TrainSettings
 from semprola.errors import SemprolaError
-from semprola.training.trainer import TrainSettings
 
 METHODS = ("fil", "semantic-loss", "spl", "product-spl")
 _SEMANTIC_WEIGHT = {"paper": 1.0, "given": 3.0}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -18,8 +18,8 @@ from experiments.provenance import read_json, write_json
 from experiments.runs import run
 from experiments.simple_path import simple_path_task
 from experiments.task import Task
+from experiments.trainer import TrainSettings
 from semprola.errors import SemprolaError
-from semprola.training.trainer import TrainSettings
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,17 @@ class Job:
         return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:16]
 
 
+def result_path(job: Job, folder: str | Path) -> Path:
+    """Where the result of a job lies."""
+    return Path(folder) / f"{job.method}-seed{job.seed}-{job.key}.json"
+
+
+def read_model(content: Mapping[str, Any]) -> ModelSettings:
+    """Settings of a model that JSON has held, where tuples are lists."""
+    values: dict[str, Any] = {n: tuple(value) if isinstance(value, list) else value for n, value in content.items()}
+    return ModelSettings(**values)
+
+
 def execute(job: Job, folder: str | Path, *, quiet: bool = True, command: str | None = None) -> dict[str, Any]:
     """Run a job, or read its result if it was done before; an interrupted job is resumed.
 
@@ -71,7 +82,7 @@ def execute(job: Job, folder: str | Path, *, quiet: bool = True, command: str | 
     Returns:
         The result, as returned by `experiments.runs.run`.
     """
-    path = Path(folder) / f"{job.method}-seed{job.seed}-{job.key}.json"
+    path = result_path(job, folder)
     if path.is_file():
         return read_json(path)
     checkpoint = path.with_suffix(".pt")

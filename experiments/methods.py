@@ -50,6 +50,7 @@ class ModelSettings:
         semantic_weight: weight of the semantic loss, added to the negative log-likelihood.
         entropy_weight: weight of the neuro-symbolic entropy.
         start: initial weights of the network, see `perceptron`.
+        features: width of a linear layer after the network; None for none.
     """
 
     hidden: tuple[int, ...] = (50, 50, 50, 50, 50)
@@ -61,6 +62,7 @@ class ModelSettings:
     semantic_weight: float = 0.5
     entropy_weight: float = 0.1
     start: str = "torch"
+    features: int | None = None
 
 
 class Model(nn.Module):
@@ -89,6 +91,9 @@ class Model(nn.Module):
         self.method, self.settings = method, settings
         self.net = perceptron(in_features, settings.hidden, settings.activation, settings.dropout, settings.start)
         width = settings.hidden[-1] if settings.hidden else in_features
+        if settings.features is not None:
+            self.net.append(nn.Linear(width, settings.features))
+            width = settings.features
         self.penalties: list[tuple[float, SemanticLoss | NeSyEntropy]] = []
         self.uses_given = False
         if method == "spl":

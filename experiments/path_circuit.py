@@ -51,7 +51,7 @@ def path_circuit(constraint: SimplePaths, ends: str = "early") -> Circuit:
     """
     if ends not in ENDS:
         raise SemprolaError(f"ends must be {' or '.join(map(repr, ENDS))}, not {ends!r}")
-    names = constraint.labels()
+    names = constraint.labels
     labels = tuple(name for name in names if name not in constraint.given)
     made = []
     for edges in candidate_orders(constraint.graph, None) if constraint.order is None else [list(constraint.order)]:

@@ -53,6 +53,6 @@ def preference_task(
         dataset = generate_rankings(seed=seed)
     parts, constraint = divide(dataset, split), permutation(4)
     if setting == "given":
-        circuit = compile(constraint, labels=constraint.labels(), given=_KNOWN)
+        circuit = compile(constraint, labels=constraint.labels, given=_KNOWN)
         return make_task(NAME, setting, split, dataset, parts, constraint, circuit, dataset.y, dataset.x)
     return make_task(NAME, setting, split, dataset, parts, constraint, constraint.to_circuit(), dataset.y, None)

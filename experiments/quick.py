@@ -11,7 +11,7 @@ import torch
 from experiments.methods import Model
 from experiments.settings import Candidate
 from experiments.task import Task
-from semprola.training.trainer import TrainSettings, train
+from experiments.trainer import TrainSettings, train
 
 _TRIAL_STEPS = 6
 

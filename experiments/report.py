@@ -134,9 +134,10 @@ def _rows(results: Sequence[Mapping[str, Any]]) -> Any:
 def _network(results: Sequence[Mapping[str, Any]]) -> str:
     model, training = results[0]["model"], results[0]["training"]
     widths = " → ".join(str(width) for width in model["hidden"])
+    linear = f", then {model['features']} linear" if model.get("features") else ""
     size = "all rows at once" if training["batch_size"] is None else f"batches of {training['batch_size']}"
     seconds = sum(result["history"]["seconds"] for result in results)
-    units = model["activation"] + (", scaled start" if model.get("start") == "scaled" else "")
+    units = model["activation"] + linear + (", scaled start" if model.get("start") == "scaled" else "")
     data = results[0]["data"]
     return (
         f"Data: {data}. Network: {widths}, {units}. Training: Adam, {size}, {seconds:,.0f} s in total. "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,10 @@ from experiments.methods import METHODS, SHORT_TITLES
 from experiments.provenance import write_json
 from experiments.quick import fit_into
 from experiments.report import write_report
-from experiments.search import search
+from experiments.search import recall, search
 from experiments.settings import EXPERIMENTS, NETS, Candidate, best_known, candidates
+from experiments.trainer import CHOICES
 from semprola.errors import SemprolaError
-from semprola.training.trainer import CHOICES
 
 
 @dataclass(frozen=True)
@@ -71,12 +72,13 @@ class Plan:
         return " ".join(words)
 
 
-def reproduce(plan: Plan, out: str | Path) -> dict[str, Any]:
+def reproduce(plan: Plan, out: str | Path, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """Carry out a plan; finished runs are not repeated.
 
     Args:
         plan: the plan.
         out: a folder; results and checkpoints of runs go to ``out/runs``, the summary and reports to ``out``.
+        before: content of an earlier summary, whose searches are not repeated.
 
     Returns:
         The content of the summary: "title", "command", "results", and "search" (what was tried on validation rows).
@@ -90,7 +92,7 @@ def reproduce(plan: Plan, out: str | Path) -> dict[str, Any]:
     searched: list[dict[str, Any]] = []
     cut = {} if plan.seconds is None else _cut(plan, plan.seconds)
     for method in plan.methods:
-        (model, training), tried = (cut[method], []) if cut else _chosen(plan, method, runs)
+        (model, training), tried = (cut[method], []) if cut else _chosen(plan, method, runs, before or {})
         searched += [{"method": method, **entry} for entry in tried]
         jobs = [Job(plan.task, method, model, training, seed) for seed in range(plan.seeds)]
         done = execute_all(jobs, runs, processes=plan.processes, quiet=plan.quiet, command=plan.command)
@@ -125,13 +127,15 @@ def _check(plan: Plan) -> None:
     plan.task.task()  # find a missing file or an unknown setting before hours of work
 
 
-def _chosen(plan: Plan, method: str, runs: Path) -> tuple[Candidate, list[dict[str, Any]]]:
+def _chosen(plan: Plan, method: str, runs: Path, before: Mapping[str, Any]) -> tuple[Candidate, list[dict[str, Any]]]:
     """The settings of a method, and what was tried to find them."""
     experiment, choose = plan.task.experiment, plan.choose
     if plan.known:
         return _known(plan, method), []
     grid = candidates(experiment, plan.net, method, plan.grid)
     tried = [(model, replace(training, choose=choose)) for model, training in grid]
+    if found := recall(method, tried, plan.search_seeds, before.get("search", ())):
+        return found
     return search(
         plan.task, method, tried, runs, seeds=plan.search_seeds,
         processes=plan.processes, ray=plan.ray, quiet=plan.quiet, command=plan.command,

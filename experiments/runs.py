@@ -13,9 +13,9 @@ from torch import Tensor
 from experiments.methods import TITLES, Model, ModelSettings
 from experiments.provenance import provenance
 from experiments.task import Task
+from experiments.trainer import History, TrainSettings, train
 from semprola.training.metrics import exact, hamming, reliability
-from semprola.training.progress import Progress
-from semprola.training.trainer import History, TrainSettings, train
+from semprola.training.progress import ProgressBar
 
 
 def run(
@@ -41,14 +41,14 @@ def run(
         checkpoint: a file to resume from and to write to.
         quiet: show no progress.
         command: the command line to record.
-        stop: see `semprola.training.trainer.train`.
+        stop: see `experiments.trainer.train`.
 
     Returns:
         The result, ready for JSON, and the model with its best parameters.
     """
     torch.manual_seed(seed)
     model = Model(method, task.x.shape[1], task.circuit_for(method), model_settings)
-    with Progress(f"{TITLES[method]}, seed {seed}", train_settings.steps, quiet=quiet) as progress:
+    with ProgressBar(f"{TITLES[method]}, seed {seed}", train_settings.steps, quiet=quiet) as progress:
         history = train(
             model, task.rows("train"), task.rows("valid"), train_settings,
             seed=seed, checkpoint=checkpoint, progress=progress, stop=stop,

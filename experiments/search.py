@@ -8,11 +8,10 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from experiments.jobs import Job, TaskSettings, execute, execute_all
-from experiments.methods import ModelSettings
+from experiments.jobs import Job, TaskSettings, execute, execute_all, read_model
 from experiments.settings import Candidate
+from experiments.trainer import TrainSettings
 from semprola.errors import SemprolaError
-from semprola.training.trainer import TrainSettings
 
 
 def search(
@@ -77,6 +76,28 @@ def search(
     return tried[best], summary
 
 
+def recall(
+    method: str, tried: Sequence[Candidate], seeds: int, entries: Sequence[Mapping[str, Any]]
+) -> tuple[Candidate, list[dict[str, Any]]] | None:
+    """What an earlier search found, if it tried the same candidates with as many seeds; None otherwise.
+
+    Args:
+        method: the method.
+        tried: the candidates.
+        seeds: number of runs per candidate.
+        entries: the summaries of searches in a results file, each with its "method".
+    """
+    found = [
+        {name: value for name, value in entry.items() if name != "method"}
+        for entry in entries
+        if entry["method"] == method
+    ]
+    settings = json.loads(json.dumps(_differences(tried)))
+    if [entry["settings"] for entry in found] != settings or any(entry["seeds"] != seeds for entry in found):
+        return None
+    return tried[[entry["chosen"] for entry in found].index(True)], found
+
+
 def _means(results: Sequence[Mapping[str, Any]]) -> dict[str, float]:
     names = ("exact", "hamming", "consistent", "nll")
     return {name: sum(result["valid"][name] for result in results) / len(results) for name in names}
@@ -116,13 +137,10 @@ def _with_ray(jobs: Sequence[Job], folder: Path, command: str | None) -> list[di
 
 def _job(content: dict[str, Any]) -> Job:
     """The job with this `asdict`, restored from JSON."""
-    model = dict(content["model"])
-    for name in ("hidden", "gate"):
-        model[name] = tuple(model[name])
     return Job(
         TaskSettings(**content["task"]),
         content["method"],
-        ModelSettings(**model),
+        read_model(content["model"]),
         TrainSettings(**content["training"]),
         content["seed"],
     )

@@ -7,8 +7,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 from experiments.methods import METHODS, ModelSettings
+from experiments.trainer import TrainSettings
 from semprola.errors import SemprolaError
-from semprola.training.trainer import TrainSettings
 
 Candidate = tuple[ModelSettings, TrainSettings]
 
@@ -17,9 +17,11 @@ NETS = {
     "paper": "network of the paper",
     "scaled": "network of the paper with a scaled start",
     "wide": "wide network",
+    "text": "network of the paper's text",
+    "released": "network of the released code",
 }
-"""Names of the networks, and their descriptions in titles."""
-GRIDS = ("small", "released", "published")
+"""Names of the networks, and their descriptions in titles; the last two are for preferences."""
+GRIDS = ("small", "public", "weights", "sizes", "released", "published")
 
 Options = dict[str, tuple[Any, ...]]
 """Values to try for names of `ModelSettings` and `TrainSettings`; all combinations are tried."""
@@ -32,9 +34,10 @@ _PAPER_GATE = (128, 128)
 def starting_point(experiment: str, net: str) -> Candidate:
     """The network of an experiment and its training settings, before any search.
 
-    "paper" is the network of the released code, trained with all rows at once. "scaled" is the same with initial
-    weights that let signals through, see `experiments.methods.perceptron`. "wide" is a perceptron with ReLU units,
-    trained with batches.
+    "paper" is trained with all rows at once: for simple paths, the six sigmoid layers of 50 of the released code; for
+    preferences, sigmoid layers of 25, 25, 25 and 50, which is neither "text" (three sigmoid layers of 50) nor
+    "released" (three sigmoid layers of 25 and a linear layer of 50). "scaled" is "paper" with initial weights that let
+    signals through, see `experiments.methods.perceptron`. "wide" is a perceptron with ReLU units, trained with batches.
 
     Raises:
         SemprolaError: if the experiment or the network is unknown.
@@ -47,6 +50,10 @@ def starting_point(experiment: str, net: str) -> Candidate:
         raise SemprolaError(f"no experiment {experiment!r}: choose from {', '.join(EXPERIMENTS)}")
     if net not in NETS:
         raise SemprolaError(f"no network {net!r}: choose from {', '.join(NETS)}")
+    if net in _OF_PREFERENCES:
+        if experiment != "preference":
+            raise SemprolaError(f"the network {net!r} is for preferences: choose paper, scaled or wide")
+        return replace(_OF_PREFERENCES[net], start="torch"), starting_point(experiment, "paper")[1]
     if net == "scaled":
         model, training = starting_point(experiment, "paper")
         if experiment == "simple-path":
@@ -76,10 +83,14 @@ def candidates(experiment: str, net: str, method: str, grid: str = "small") -> l
         experiment: the experiment.
         net: "paper", "scaled" or "wide".
         method: the method.
-        grid: "published" for the paper's learning rates and, for SPL, its m and k; the paper does not give the weights
-            of the losses, so they are varied over two decades. "released" for the same as in the released code, in
-            which k has no effect (it is 1 here), the gate is linear, and there are 2,000 steps. "small" for what takes
-            an hour or two on two cores.
+        grid: "small" for what takes an hour or two on two cores. "public" for one candidate: the weights of the losses
+            in the public code, a learning rate of 1e-3 and, for the layers, a gate of two layers as in the released
+            scripts and m = 1. "weights" for the same with weights of the losses, and gates, to choose from. "sizes" for
+            m and k of SPL with a gate of two layers in at most 2,000 steps (the text's number), as far as a training
+            takes less than an hour. "published" for the paper's learning rates and, for SPL, its m and k; the paper
+            does not give the weights of the losses, so they are varied over two decades. "released" for the same
+            rates and m in 2,000 steps with k = 1, since k has no effect in the released code, and with a linear gate,
+            which is ours: the released gate has two layers, and its script 20,000 steps.
 
     Raises:
         SemprolaError: if the name is unknown.
@@ -93,7 +104,15 @@ def candidates(experiment: str, net: str, method: str, grid: str = "small") -> l
     if grid not in GRIDS:
         raise SemprolaError(f"no grid {grid!r}: choose from {', '.join(GRIDS)}")
     start = _start(experiment, net, method)
-    options = {"small": _SMALL[experiment, net], "released": _RELEASED, "published": _PUBLISHED}[grid][method]
+    if grid == "sizes":
+        if method != "spl":
+            raise SemprolaError("the grid of sizes is for one circuit: --methods spl")
+        return [_changed(start, _BRIEF | {"replicas": m, "units": k}) for m, k in _FEASIBLE]
+    if grid in ("public", "weights"):
+        start = _changed(start, _PUBLIC[experiment])
+    small = _SMALL[experiment, "paper" if net in _OF_PREFERENCES else net]
+    grids = {"small": small, "weights": _WEIGHTS, "released": _RELEASED, "published": _PUBLISHED}
+    options = {} if grid == "public" else grids[grid][method]
     combinations = itertools.product(*options.values())
     return [_changed(start, dict(zip(options, values, strict=True))) for values in combinations]
 
@@ -109,7 +128,7 @@ def best_known(experiment: str, setting: str, net: str, method: str) -> Candidat
 
 def _start(experiment: str, net: str, method: str) -> Candidate:
     model, training = starting_point(experiment, net)
-    if net in ("paper", "scaled") and method in ("spl", "product-spl"):
+    if net != "wide" and method in ("spl", "product-spl"):
         model = replace(model, gate=_PAPER_GATE)
     return model, training
 
@@ -121,6 +140,28 @@ def _changed(start: Candidate, changes: dict[str, Any]) -> Candidate:
     training = {name: value for name, value in changes.items() if name not in names}
     return replace(start[0], **model), replace(start[1], **training)
 
+
+_OF_PREFERENCES = {
+    "text": ModelSettings(hidden=(50, 50, 50)),
+    "released": ModelSettings(hidden=(25, 25, 25), features=50),
+}
+
+_PUBLIC: dict[str, dict[str, Any]] = {
+    "simple-path": {"lr": 1e-3, "semantic_weight": 0.5, "entropy_weight": 0.1},
+    "preference": {"lr": 1e-3, "semantic_weight": 0.25, "entropy_weight": 0.01},
+}
+
+_BRIEF: dict[str, Any] = {"lr": 1e-3, "steps": 2000, "evaluate_every": 20, "patience": 25}
+_FEASIBLE = ((1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (2, 2), (4, 2), (1, 4), (2, 4))
+"""m and k. A step takes about 0.02 s for the first of them and 2 s for the last; 15 s for m = 2, k = 8."""
+
+_WEIGHTS: dict[str, Options] = {
+    "fil": {"lr": (1e-3, 5e-3)},
+    "semantic-loss": {"semantic_weight": (0.1, 0.25, 0.5, 1.0, 2.0)},
+    "nesy-entropy": {"semantic_weight": (0.25, 0.5, 1.0), "entropy_weight": (0.1, 0.5)},
+    "spl": {"gate": ((), _PAPER_GATE), "lr": (1e-3, 5e-3)},
+    "product-spl": {"gate": ((), _PAPER_GATE), "lr": (1e-3, 5e-3)},
+}
 
 _PUBLISHED: dict[str, Options] = {
     "fil": {"lr": _RATES},

@@ -1,4 +1,4 @@
-"""Simple paths in the 4 × 4 grid: the task in its two settings, and the settings of each method."""
+"""Simple paths in the 4 × 4 grid: the task in its three settings."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from semprola.constraints import simple_paths
 from semprola.errors import SemprolaError
 
 NAME = "simple-path"
-SETTINGS = ("paper", "given")
+SETTINGS = ("paper", "ends", "given")
 METHODS = ("fil", "semantic-loss", "nesy-entropy", "spl", "product-spl")
 
 
@@ -32,14 +32,15 @@ def simple_path_task(
 
     Args:
         setting: with "paper", the labels are the 24 edges of the path and 16 indicators of its end points, and any
-            simple path of the full grid is allowed (14,248 models). With "given", the labels are the 24 edges; end
-            points and present edges are inputs of the constraint, so only paths between the end points in the subgraph
-            are allowed.
+            simple path of the full grid is allowed (14,248 models): what the released SPL code predicts. With "ends",
+            the labels are the 24 edges and the end points are inputs of the constraint: what the released code of
+            semantic loss and of the neuro-symbolic entropy predicts. With "given", present edges are inputs of the
+            constraint too, so only paths between the end points in the subgraph are allowed.
         split: "published" (rows of one graph may be in several parts) or "graph" (they may not).
         source: "generated" or "file" (the published one).
         data: the folder with the published file.
         seed: seed of the generated data.
-        ends: where the circuit reads end points, see `path_circuit`; "first" is only for the setting "paper".
+        ends: where the circuit reads end points, see `path_circuit`; "first" is not for the setting "given".
         turned: whether to train also with rotated and reflected training rows, see `turned_grids`.
 
     Raises:
@@ -53,18 +54,19 @@ def simple_path_task(
     if setting not in SETTINGS:
         raise SemprolaError(f"no setting {setting!r}: choose from {', '.join(SETTINGS)}")
     if setting == "given" and ends == "first":
-        raise SemprolaError("with end points as inputs the circuit reads them early: leave ends='early'")
+        raise SemprolaError("with missing edges as inputs the circuit reads end points early: leave ends='early'")
     dataset = load_grids(find_file(GRIDS, data)) if source == "file" else generate_grids(seed=seed)
     parts = divide(dataset, split)
     if turned:
         dataset, parts = _with_turned(dataset, parts)
     graph = grid_graph()
-    if setting == "given":
-        constraint = simple_paths(graph, endpoints="given")
-        y, given = dataset.y, dataset.x
-    else:
+    end_points = dataset.x[:, : len(graph)]
+    if setting == "paper":
         constraint = simple_paths(graph, endpoints="labels")
-        y, given = np.concatenate([dataset.y, dataset.x[:, : len(graph)]], axis=1), None
+        y, given = np.concatenate([dataset.y, end_points], axis=1), None
+    else:
+        constraint = simple_paths(graph, endpoints="given", given_edges=setting == "given")
+        y, given = dataset.y, dataset.x if setting == "given" else end_points
     task = make_task(NAME, setting, split, dataset, parts, constraint, path_circuit(constraint, ends), y, given)
     return task if ends == "early" else replace(task, smaller=path_circuit(constraint, "early"))
 

@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from experiments.data import Dataset, Split, group_split, published_split
+from experiments.trainer import Rows
 from semprola.circuit import Circuit
 from semprola.errors import SemprolaError
 from semprola.logic import Formula
 from semprola.training.metrics import obeys
-from semprola.training.trainer import Rows
 
 SPLITS = ("published", "graph")
 

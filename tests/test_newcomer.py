@@ -36,9 +36,9 @@ def test_the_tutorial_leads_from_the_problem_to_a_model_on_disk() -> None:
     headings = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
     assert headings[:6] == [
         "The problem",
-        "Say what must hold",
+        "Write the rules",
         "Put the rules into the network",
-        "Ask",
+        "Query the distribution",
         "Train without a loop",
-        "Keep it",
+        "Save and load",
     ]

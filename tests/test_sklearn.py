@@ -44,7 +44,9 @@ def obeys(states: np.ndarray[Any, Any]) -> bool:
     return bool(np.all(rules.evaluate(states.reshape(-1, 3).astype(bool), labels=LABELS)))
 
 
-@pytest.mark.parametrize("options", [{}, {"layer": "product", "components": 3}, {"components": 2, "units": 2}])
+@pytest.mark.parametrize(
+    "options", [{}, {"layer": "spl"}, {"components": 3}, {"layer": "spl", "components": 2, "units": 2}]
+)
 def test_predictions(options: dict[str, Any]) -> None:
     X, y = data()
     fitted = model(**options).fit(X, y)
@@ -63,6 +65,14 @@ def test_predictions(options: dict[str, Any]) -> None:
     assert obeys(drawn)
     assert np.abs(drawn.mean(0) - marginals[:5]).max() < 0.12
     assert np.array_equal(drawn, fitted.sample(new[:5], 400, random_state=1))
+
+
+@pytest.mark.parametrize(("old", "kind"), [("single", sp.SPL), ("product", sp.ProductSPL)])
+def test_old_names_of_layers_work_in_this_release(old: str, kind: type) -> None:
+    X, y = data(30)
+    with pytest.warns(DeprecationWarning, match=rf"layer='{old}' is now '\w+"):
+        fitted = model(layer=old, epochs=1).fit(X, y)
+    assert isinstance(fitted.network_[-1], kind)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +107,7 @@ def test_pipeline_search_scores_clone_and_pickle() -> None:
     X, y = data(120)
     pipeline = make_pipeline(MinMaxScaler(), model(epochs=15, lr=0.03))
     assert cross_val_score(pipeline, X, y, cv=2).mean() > 0.5
-    search = GridSearchCV(model(epochs=15), {"hidden": [(), (8,)], "layer": ["single", "product"]}, cv=2).fit(X, y)
+    search = GridSearchCV(model(epochs=15), {"hidden": [(), (8,)], "layer": ["spl", "product-spl"]}, cv=2).fit(X, y)
     assert search.best_score_ > 0.5
     fitted = model(epochs=5).fit(X, y)
     again = pickle.loads(pickle.dumps(fitted))
@@ -293,9 +303,9 @@ def test_labels_do_not_name_classes() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"layer": "triple"}, "layer must be 'single' or 'product', not 'triple'"),
+        ({"layer": "triple"}, "layer must be 'spl' or 'product-spl', not 'triple'"),
         ({"validation_fraction": 1.0}, "validation_fraction must be from 0 to below 1"),
-        ({"layer": "product", "units": 2}, "units= is for layer='single'"),
+        ({"units": 2}, "units= is for layer='spl'"),
         ({"epochs": 0}, "epochs must be a positive whole number"),
         ({"constraint": "cat ->"}, "expected"),
         ({"constraint": 3}, "a constraint is a formula, its text"),

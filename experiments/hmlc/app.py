@@ -48,6 +48,9 @@ def hmlc(
     marginal_weight: Annotated[float | None, typer.Option(help="of the cross-entropy of marginals, for SPL")] = None,
     options: Annotated[bool | None, typer.Option(help="add what all training rows obey to the hierarchy")] = None,
     impute: Annotated[str, typer.Option(help="train, or file: as the released code, with means of test rows")] = "",
+    variant: Annotated[
+        str, typer.Option(help="hierarchy: SPL without further rules; rules: the semantic loss with them; set by set")
+    ] = "",
     report: Annotated[bool, typer.Option("--report", help="only make tables, picture and docs/hmlc.md")] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print the results as JSON")] = False,
 ) -> None:
@@ -65,6 +68,7 @@ def hmlc(
     from experiments.hmlc.tables import print_summary
     from experiments.hmlc.tuning import ablate
     from experiments.hmlc.tuning import tune as tune_settings
+    from experiments.hmlc.variants import work_through
 
     if report:
         for path in write_report(out, marginals, None if data is None else str(data)):
@@ -83,15 +87,19 @@ def hmlc(
     if quick:
         out = Path("out/hmlc-quick") if out == RESULTS else out
         seeds, changes = 1, {**_QUICK, **changes}
+    numbers = range(first_seed, first_seed + seeds)
     keep(f"finished runs are in {out}; repeat the command to go on")
     if ablation:
         ablate(names, out, cross=[find_set(name).name for name in _words(cross)], data=folder, processes=jobs, ray=ray)
+        return
+    if variant:
+        results = work_through(names, variant, numbers, out, folder, jobs)
+        print(json.dumps(results)) if as_json else print_summary(results)
         return
     if tune:
         tune_settings(names, chosen, out, data=folder, processes=jobs, ray=ray)
         if not seeds:
             return
-    numbers = range(first_seed, first_seed + seeds)
     jobs_to_do = plan_jobs(names, chosen, numbers, changes, out, train_only, _figures(figures))
     results = work(jobs_to_do, out, data=folder, processes=jobs, ray=ray, marginals=None if quick else marginals)
     print(json.dumps(results)) if as_json else print_summary(results)

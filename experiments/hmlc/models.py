@@ -97,9 +97,9 @@ def plain_rule(graph: Any) -> Hierarchy:
 
 
 def rule_for(settings: Settings, graph: Any, y: Tensor) -> Hierarchy:
-    """The constraint of a method: the hierarchy, with the options that all rows y obey if the method can use them."""
+    """The constraint of a method: the hierarchy, with the options that all rows y obey if the method uses them."""
     plain = plain_rule(graph)
-    if settings.method not in CONSTRAINED or not settings.options:
+    if not (settings.further_rules or (settings.method in CONSTRAINED and settings.options)):
         return plain
     options: dict[str, Any] = dict(suggest(y, plain))
     return hierarchy(graph, edges="child-parent", **options)

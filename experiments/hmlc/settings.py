@@ -41,7 +41,9 @@ class Settings:
         mixing: of units, "cross" or "elementwise".
         gate: widths of the gate's hidden layers.
         circuit: "tree" (built directly) or "sdd" (compiled from clauses, the kind that the paper uses).
-        options: add to the hierarchy what all training and validation rows obey (see `constraints.suggest`).
+        options: add to the hierarchy what all training rows obey (see `constraints.suggest`), for methods whose support
+            is the constraint.
+        further_rules: the same for the semantic loss.
         start: begin at the frequencies of the training labels.
         semantic_weight: of the semantic loss.
         marginal_weight: of the cross-entropy of exact marginals, added to the likelihood of methods that have one.
@@ -69,6 +71,7 @@ class Settings:
     gate: tuple[int, ...] = ()
     circuit: str = "tree"
     options: bool = True
+    further_rules: bool = False
     start: bool = True
     semantic_weight: float = 0.1
     marginal_weight: float = 0.0

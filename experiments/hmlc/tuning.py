@@ -199,12 +199,12 @@ def _try_all(
 
 
 def _try(name: str, method: str, changes: dict[str, Any], data: str | None) -> dict[str, Any]:
-    with _one_thread():
+    with one_thread():
         return choose_only(load_raw(name, data), _changed(method, name, changes), SEED)
 
 
 def _weigh(name: str, method: str, changes: dict[str, Any], epoch: int, data: str | None) -> float | None:
-    with _one_thread():
+    with one_thread():
         return choose_weight(load_raw(name, data), _changed(method, name, changes), SEED, epoch)
 
 
@@ -216,7 +216,8 @@ def _changed(method: str, name: str, changes: dict[str, Any]) -> Settings:
 
 
 @contextmanager
-def _one_thread() -> Iterator[None]:
+def one_thread() -> Iterator[None]:
+    """In this block torch uses one thread."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     try:

@@ -69,7 +69,7 @@ def _trains(system: str, rules: sp.Formula) -> None:
 @torch.no_grad()
 def _violations(system: str, given: sp.Formula, rules: sp.Formula) -> int:
     """How many predictions of networks built with the constraint `given` break the rules."""
-    labels, count = list(rules.labels()), 0
+    labels, count = list(rules.labels), 0
     for seed in range(_NETWORKS):
         torch.manual_seed(seed)
         model = build(system, given, labels=labels)
@@ -88,7 +88,7 @@ def _fewer(with_it: int, without: int) -> bool:
 def _vectors(rules: sp.Formula) -> tuple[Tensor, Tensor]:
     """Random label vectors that obey the rules, and the same with labels flipped until they break the rules."""
     torch.manual_seed(0)
-    labels = list(rules.labels())
+    labels = list(rules.labels)
     obeying = sp.constrain(torch.zeros(_VECTORS, len(labels)), sp.compile(rules)).sample()
     breaking = obeying.clone()
     while bool((holds := torch.as_tensor(rules.evaluate(breaking, labels))).any()):
@@ -100,7 +100,7 @@ def _vectors(rules: sp.Formula) -> tuple[Tensor, Tensor]:
 @torch.no_grad()
 def _added_loss(system: str, rules: sp.Formula, y: Tensor) -> Tensor:
     """The loss of confident predictions of y, where y is true, minus the same loss without the constraint [rows]."""
-    labels, losses = list(rules.labels()), []
+    labels, losses = list(rules.labels), []
     for given in (rules, sp.parse("true")):
         model = build(system, given, labels=labels, width=len(labels))
         # these systems have one output per label, so let the features be the scores

@@ -32,7 +32,7 @@ def probabilistic(system: str) -> dict[str, Any]:
     """
     gaps = []
     for rules in constraint_kinds().values():
-        if len(rules.labels()) <= _ENUMERABLE and (gap := _gap(system, rules)) is not None:
+        if len(rules.labels) <= _ENUMERABLE and (gap := _gap(system, rules)) is not None:
             gaps.append(gap)
     if not gaps:
         return {"sum off by": None, "cases": 0, "writings differ by": None, "mark": False}
@@ -45,7 +45,7 @@ def probabilistic(system: str) -> dict[str, Any]:
 def consistent(system: str) -> dict[str, Any]:
     """D3: no prediction breaks the rules, neither of random networks nor of networks trained to break them."""
     rules = sp.parse("(cat -> animal) & (animal & !cat -> other) & (dog -> animal)")
-    labels = rules.labels()
+    labels = rules.labels
     states = every(len(labels))
     broken = states[~torch.as_tensor(rules.evaluate(states, labels))]
     counts = {"random": 0, "adversarial": 0}
@@ -92,7 +92,7 @@ def modular(system: str) -> dict[str, Any]:
 def _gap(system: str, rules: sp.Formula) -> float | None:
     """How far the sum of the probabilities is from one; None for systems that refuse the rules or have none."""
     torch.manual_seed(0)
-    states = every(len(rules.labels()))
+    states = every(len(rules.labels))
     try:
         log_prob = build(system, rules)(torch.randn(1, 8).expand(len(states), -1)).log_prob(states)
     except SemprolaError:

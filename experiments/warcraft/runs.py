@@ -18,7 +18,7 @@ from experiments.warcraft.score import rank_correlation, scores
 from semprola.circuit import Circuit
 from semprola.compiler import compile
 from semprola.constraints import simple_paths
-from semprola.training import FitSettings, Progress, fit
+from semprola.training import FitSettings, ProgressBar, fit
 
 _ROWS = 500
 """Maps that are evaluated at a time."""
@@ -80,7 +80,7 @@ def run(
     title = f"{model_settings.method}, {model_settings.net}, seed {seed}"
     rows = _tensors(task.train, kept)
     began = time.process_time()
-    with Progress(title, 0, quiet=quiet) as progress:
+    with ProgressBar(title, 0, quiet=quiet) as progress:
         history = fit(
             model,
             rows,

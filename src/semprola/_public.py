@@ -18,7 +18,7 @@ from semprola.circuit import Circuit
 from semprola.circuit.nnf_files import read_nnf
 from semprola.circuit.sdd_files import read_sdd
 from semprola.compiler import compile
-from semprola.constraints import Integer
+from semprola.constraints import Categorical, Integer
 from semprola.distributions import violations
 from semprola.errors import (
     CompilationBudgetError,
@@ -54,6 +54,7 @@ __all__ = [
     "And",
     "Bool",
     "Bools",
+    "Categorical",
     "Circuit",
     "CompilationBudgetError",
     "ConstraintLayer",
@@ -105,7 +106,6 @@ MOVED = {
     for place, names in {
         "comparison": ("compare_methods",),
         "compiler": ("Progress",),
-        "constraints": ("Categorical",),
         "distributions": (
             "CompatibleDistribution", "EncodedStates", "MixtureDistribution", "ProductDistribution", "SPLDistribution",
             "Violation", "mixture",

@@ -36,7 +36,7 @@ def test_normalised_and_exactly_zero_outside(case: Case) -> None:
 
 def test_terms_are_the_formula() -> None:
     formula = sp.parse("(a -> b & c) & (c ^ d | !b)") & sp.at_least(2, ["a", "b", "c", "d"])
-    labels = list(formula.labels())
+    labels = list(formula.labels)
     every = rows(4)
     terms = terms_of(formula, 1000)
     covered = torch.tensor(

@@ -22,7 +22,7 @@ CONSTRAINTS = [
 ]
 
 
-@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda constraint: constraint.labels()[-1])
+@pytest.mark.parametrize("constraint", CONSTRAINTS, ids=lambda constraint: constraint.labels[-1])
 def test_a_few_words_at_a_time(constraint: sp.Formula, monkeypatch: pytest.MonkeyPatch) -> None:
     circuit = sp.compile(constraint, cache=False)
     whole, properties, count = scopes(circuit), swept(circuit), model_count(circuit)

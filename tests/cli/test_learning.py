@@ -201,7 +201,7 @@ def test_evidence_and_explanations(run: Any) -> None:
     ]
     assert [line["line"] for line in lines] == list(range(2, 22))
     assert all([next(iter(entry)) for entry in line["if"]] == ["cat", "animal"] for line in lines[::2])
-    flip = lines[0]["if"][1]  # a dog that is no animal
+    flip = lines[0]["if"][1]  # a dog that is not an animal
     assert flip["animal"] == 0
     assert flip["breaks"] == ["dog -> animal"]
     assert flip["best"] is None
@@ -247,7 +247,7 @@ def test_explanations_are_what_the_distribution_says(run: Any) -> None:
         (["--ignore", "weight,noise,place"], "there is no column left to predict from"),
         (["--held-out", "1"], "--held-out must be from 0 to below 1"),
         (["--hidden", "big"], "--hidden takes widths such as 64"),
-        (["--layer", "triple"], "layer must be 'single' or 'product'"),
+        (["--layer", "triple"], "layer must be 'spl' or 'product-spl'"),
         (["--rules", "cat -> -> dog"], "expected"),
         (["--rules", "cat & ~cat"], "no model"),
         (["--rules", ""], "there is no rule in ''"),

@@ -75,7 +75,7 @@ def test_machines_against_truth_tables(seed: int) -> None:
 
 def test_any_circuit_along_any_order() -> None:
     paths = C.simple_paths(nx.grid_2d_graph(3, 3), source=(0, 0), target=(2, 2))
-    labels = list(paths.labels())
+    labels = list(paths.labels)
     order = random.Random(0).sample(range(len(labels)), len(labels))
     machine = machines_along(order, labels).of(paths)
     rows = rows_of(labels)
@@ -123,7 +123,7 @@ def test_groups_stay_together() -> None:
     index = {name: v for v, name in enumerate(labels)}
     rules = [sp.one_hot([f"d{d}n{n}" for n in range(4)]) for d in range(6)]
     rules += [sp.at_most(2, [f"d{d}n{n}" for d in range(6)]) for n in range(4)]
-    scopes = [scope_of(rule, [index[name] for name in rule.labels()]) for rule in rules]
+    scopes = [scope_of(rule, [index[name] for name in rule.labels]) for rule in rules]
     _, best = candidate_orders(len(labels), scopes, lambda: None)[0]
     days = [labels[v][1] for v in best]
     assert sum(a != b for a, b in itertools.pairwise(days)) == 5  # day by day

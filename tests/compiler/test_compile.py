@@ -277,7 +277,7 @@ class TestFamiliesWithFacts:
 
     def test_inputs(self) -> None:
         paths = sp.constraints.simple_paths(nx.grid_2d_graph(2, 3), endpoints="given")
-        for fact in (Bool(paths.given[0]), ~Bool(paths.given[2]) & Bool(paths.labels()[0])):
+        for fact in (Bool(paths.given[0]), ~Bool(paths.given[2]) & Bool(paths.labels[0])):
             circuit = compile(paths & fact, cache=False)
             assert circuit.given == paths.given
             assert circuit.model_count() == compile(paths & fact, backend="sdd", cache=False).model_count()
@@ -300,4 +300,4 @@ class TestInputsOfFamilies:
 
     def test_the_caller_can_make_them_labels(self):
         paths = sp.constraints.simple_paths(nx.grid_2d_graph(2, 2), endpoints="given")
-        assert sp.compile(paths, labels=paths.labels()).given == ()
+        assert sp.compile(paths, labels=paths.labels).given == ()

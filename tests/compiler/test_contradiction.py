@@ -83,7 +83,7 @@ def test_an_overfull_roster() -> None:
     with pytest.raises(sp.UnsatisfiableError) as caught:
         sp.compile(And(rules), cache=False)
     assert len(caught.value.rules) == 13 + 6
-    assert all(sum(name.startswith("n0") for name in rule.labels()) != 2 for rule in caught.value.rules)  # type: ignore[attr-defined]
+    assert all(sum(name.startswith("n0") for name in rule.labels) != 2 for rule in caught.value.rules)  # type: ignore[attr-defined]
 
 
 def test_one_impossible_rule() -> None:

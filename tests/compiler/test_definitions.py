@@ -108,7 +108,7 @@ class TestLeavingOut:
         clauses += [[v * rng.choice((1, -1)) for v in rng.sample(range(1, 10), 3)] for _ in range(6)]
         cnf = Cnf(9, clauses)
         hidden = {"7", "8", "9"} if rng.random() < 0.5 else {"8"}
-        shown = [name for name in cnf.labels() if name not in hidden]
+        shown = [name for name in cnf.labels if name not in hidden]
         try:
             whole = sp.compile(cnf, cache=False)
         except sp.UnsatisfiableError:

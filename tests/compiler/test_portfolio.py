@@ -120,7 +120,7 @@ class TestChoice:
         cnf = Cnf(60, [[v * rng.choice((1, -1)) for v in rng.sample(range(1, 61), 3)] for _ in range(200)])
         circuit = sp.compile(cnf, cache=False)
         assert circuit.info["backend"] == "topdown"
-        assert circuit.labels == cnf.labels()
+        assert circuit.labels == cnf.labels
         assert cnf.evaluate(circuit.enumerate(50)).all()
 
     @native

@@ -22,9 +22,6 @@ class AtMostOne(Leaf):
     def __init__(self, *names: str, suppressed: bool = True, solvable: bool = True) -> None:
         self.names, self.suppressed, self.solvable = names, suppressed, solvable
 
-    def labels(self) -> tuple[str, ...]:
-        return self.names
-
     def evaluate_columns(self, columns: Mapping[str, np.ndarray], rows: int) -> np.ndarray:
         total = sum((columns[name].astype(int) for name in self.names), np.zeros(rows, int))
         return (total <= 1) & self.solvable

@@ -27,7 +27,7 @@ def test_what_is_named_has_no_model(seed: int) -> None:
         some = rng.sample(labels, rng.randint(1, 6))
         lowest = rng.randint(0, len(some))
         rules.append(count(lowest, rng.randint(lowest, len(some)), [Bool(name) for name in some]))
-    rules = [rule for rule in rules if rule.labels()]
+    rules = [rule for rule in rules if rule.labels]
     core = overdemand(tallies(rules))
     if core is not None:
         assert not has_model([rules[i] for i in core], labels)
@@ -42,7 +42,7 @@ def test_disjoint_demands_and_nested_limits_are_decided(seed: int) -> None:
     rules = [sp.at_least(rng.randint(1, 4), [at[r, c] for c in range(columns)]) for r in range(rows)]
     rules += [sp.at_most(rng.randint(0, 3), [at[r, c] for r in range(rows)]) for c in range(columns)]
     rules += [sp.at_most(1, [at[0, c], at[1, c]]) for c in range(columns) if rng.random() < 0.4]
-    rules = [rule for rule in rules if rule.labels()]
+    rules = [rule for rule in rules if rule.labels]
     core = overdemand(tallies(rules))
     assert (core is None) == has_model(rules, list(at.values()))
     if core is not None:

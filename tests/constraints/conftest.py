@@ -24,7 +24,7 @@ def agrees() -> Callable[..., Circuit | None]:
 
 
 def _agrees(family: Family, structured: bool = True) -> Circuit | None:
-    names = family.labels()
+    names = family.labels
     rows = np.array(list(itertools.product([0, 1], repeat=len(names))), np.uint8)
     expected = family.evaluate(rows)
     again = pickle.loads(pickle.dumps(family))

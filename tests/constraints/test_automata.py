@@ -23,7 +23,7 @@ def _even(symbols="ab"):
 def test_regular_expressions(agrees, pattern, encoding):
     for length in range(1, 5):
         words = regex(pattern, length=length, alphabet="abc", encoding=encoding)
-        if len(words.labels()) <= 12:
+        if len(words.labels) <= 12:
             agrees(words)
         expected = sum(re.fullmatch(pattern, "".join(w)) is not None for w in itertools.product("abc", repeat=length))
         if expected:
@@ -56,8 +56,8 @@ def test_long_words(encoding):
 def test_machines(agrees):
     agrees(automaton(_even(), length=4))
     assert automaton(_even(), length=10).to_circuit().model_count() == 512
-    assert automaton(_even(), length=2, alphabet="ba").labels() == ("0=b", "0=a", "1=b", "1=a")
-    assert automaton(_even(), length=2, encoding="binary").labels() == ("0.0", "1.0")
+    assert automaton(_even(), length=2, alphabet="ba").labels == ("0=b", "0=a", "1=b", "1=a")
+    assert automaton(_even(), length=2, encoding="binary").labels == ("0.0", "1.0")
     nfa_module = pytest.importorskip("automata.fa.nfa")
     nfa = nfa_module.NFA(
         states={0, 1}, input_symbols={"a", "b"}, initial_state=0, final_states={1},
@@ -103,7 +103,7 @@ def test_steps_that_read_nothing(agrees):
 
 def test_labels(agrees):
     assert agrees(regex("ab", length=2, labels={"0=a": "first"})).labels == ("first", "0=b", "1=a", "1=b")
-    assert automaton(_even(), length=1, labels=["p", "q"]).labels() == ("p", "q")
+    assert automaton(_even(), length=1, labels=["p", "q"]).labels == ("p", "q")
     with pytest.raises(LabelError, match="has 1 names for 2 labels"):
         automaton(_even(), length=1, labels=["p"])
     with pytest.raises(LabelError, match="renames '7=a', which is not one of its labels"):

@@ -65,7 +65,7 @@ def test_equality_and_description():
 
 def test_combines_with_formulas():
     both = cardinality(["a", "b", "c"], exactly=2) & ~one_hot(["a", "b"])
-    assert both.labels() == ("a", "b", "c")
+    assert both.labels == ("a", "b", "c")
     assert both.evaluate({"a": 1, "b": 1, "c": 0})
     assert not both.evaluate({"a": 1, "b": 0, "c": 1})
 

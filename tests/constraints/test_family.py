@@ -48,11 +48,11 @@ def test_circuit(agrees, family):
 
 
 def test_shapes(family):
-    labels = len(family.labels())
+    labels = len(family.labels)
     assert family.evaluate(np.zeros((0, labels))).shape == (0,)
     assert family.evaluate(np.zeros((2, 3, labels))).shape == (2, 3)
     assert family.evaluate(torch.ones(4, labels)).shape == (4,)
-    assert isinstance(family.evaluate(dict.fromkeys(family.labels(), 1)), bool)
+    assert isinstance(family.evaluate(dict.fromkeys(family.labels, 1)), bool)
 
 
 def test_is_a_formula(family):
@@ -62,19 +62,19 @@ def test_is_a_formula(family):
     assert pickle.loads(pickle.dumps(family & Bool("z"))) == family & Bool("z")
     assert repr(family) == family.describe()
     assert "\n" not in repr(family)
-    rows = np.random.default_rng(0).integers(0, 2, (50, len(family.labels())))
+    rows = np.random.default_rng(0).integers(0, 2, (50, len(family.labels)))
     np.testing.assert_array_equal((~family).evaluate(rows), ~family.evaluate(rows))
 
 
 def test_combines_and_compiles(family):
-    name = family.labels()[0]
+    name = family.labels[0]
     both = family & (Bool(name) >> Bool("z"))
-    columns = both.labels()
+    columns = both.labels
     rows = (np.arange(2 ** len(columns))[:, None] >> np.arange(len(columns))) & 1
     expected = both.evaluate(rows).sum()
     assert compile_constraint(both).model_count() == expected
     opposite = ~family
-    count = 2 ** len(family.labels()) - family.to_circuit().model_count()
+    count = 2 ** len(family.labels) - family.to_circuit().model_count()
     if count:
         assert compile_constraint(opposite).model_count() == count
 

@@ -107,12 +107,12 @@ def test_exclusive_siblings_are_one_flat_choice():
 def test_paths_from_root_to_leaf():
     rule = hierarchy([("b", "a"), ("c", "a"), ("d", "b"), ("e", "b")], mandatory_leaf=True, exclusive_siblings=True)
     models = rule.to_circuit().enumerate()
-    on = {"".join(name for name, bit in zip(rule.labels(), row, strict=True) if bit) for row in models}
+    on = {"".join(name for name, bit in zip(rule.labels, row, strict=True) if bit) for row in models}
     assert on == {"bad", "bae", "ac"}
 
 
 def test_labels_in_order_of_first_appearance():
-    assert hierarchy([("cat", "animal"), ("dog", "animal"), ("animal", "thing")]).labels() == (
+    assert hierarchy([("cat", "animal"), ("dog", "animal"), ("animal", "thing")]).labels == (
         "cat",
         "animal",
         "dog",
@@ -120,7 +120,7 @@ def test_labels_in_order_of_first_appearance():
     )
     graph = nx.DiGraph([("b", "a")])
     graph.add_node("alone")
-    assert hierarchy(graph).labels() == ("b", "a", "alone")
+    assert hierarchy(graph).labels == ("b", "a", "alone")
     assert hierarchy(graph).to_circuit().model_count() == 6
 
 
@@ -247,7 +247,7 @@ class TestForms:
         assert hierarchy({"cat": "animal", "dog": ["animal"], "animal": "thing", "thing": None}) == expected
         assert hierarchy({"cat": "animal", "dog": "animal", "animal": ("thing",), "thing": []}) == expected
         turned = hierarchy({"thing": "animal", "animal": ["cat", "dog"]}, edges="parent-child")
-        assert turned.labels() == ("thing", "animal", "cat", "dog")
+        assert turned.labels == ("thing", "animal", "cat", "dog")
         assert set(turned.edges) == set(PETS)
 
     def test_several_parents_in_a_dict(self):
@@ -289,13 +289,13 @@ class TestForms:
 
     def test_labels_order_columns_and_add_roots(self):
         rule = hierarchy(PETS, labels=["alone", "thing", "animal", "dog", "cat"])
-        assert rule.labels() == ("alone", "thing", "animal", "dog", "cat")
+        assert rule.labels == ("alone", "thing", "animal", "dog", "cat")
         assert rule.to_circuit().model_count() == 2 * hierarchy(PETS).to_circuit().model_count()
         assert set(rule.edges) == set(PETS)
 
     def test_labels_rename(self):
         rule = hierarchy([(1, 0), (2, 0)], labels={0: "animal", 2: "dog", 1: "cat"})
-        assert rule.labels() == ("animal", "dog", "cat")
+        assert rule.labels == ("animal", "dog", "cat")
         assert set(rule.edges) == set(PETS[:2])
 
     @pytest.mark.parametrize(

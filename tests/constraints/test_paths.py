@@ -145,7 +145,7 @@ def test_four_by_four_with_ends():
     assert circuit.model_count() == 14_248
     assert paths.evaluate(circuit.enumerate(limit=500)).all()
     given = simple_paths(graph, endpoints="given")
-    assert len(given.labels()) == 64
+    assert len(given.labels) == 64
     assert given.given[0] == "end (0, 0)"
     assert given.given[-1] == "has (3, 2)-(3, 3)"
     circuit = given.to_circuit()
@@ -163,11 +163,11 @@ def test_four_by_four_with_ends():
 
 def test_labels():
     graph = nx.Graph([("a", "b"), ("b", "c")])
-    assert simple_paths(graph, "a", "c").labels() == ("a-b", "b-c")
-    assert simple_paths(nx.DiGraph(graph), "a", "c").labels() == ("a->b", "b->a", "b->c", "c->b")
-    assert simple_paths(graph, "a", "c", labels=["x", "y"]).labels() == ("x", "y")
-    assert simple_paths(graph, "a", "c", labels={("b", "a"): "x", ("b", "c"): "y"}).labels() == ("x", "y")
-    assert simple_paths(nx.DiGraph(graph), endpoints="labels").labels()[4:6] == ("start a", "end a")
+    assert simple_paths(graph, "a", "c").labels == ("a-b", "b-c")
+    assert simple_paths(nx.DiGraph(graph), "a", "c").labels == ("a->b", "b->a", "b->c", "c->b")
+    assert simple_paths(graph, "a", "c", labels=["x", "y"]).labels == ("x", "y")
+    assert simple_paths(graph, "a", "c", labels={("b", "a"): "x", ("b", "c"): "y"}).labels == ("x", "y")
+    assert simple_paths(nx.DiGraph(graph), endpoints="labels").labels[4:6] == ("start a", "end a")
 
 
 def test_isolated_nodes(agrees):

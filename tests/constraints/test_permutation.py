@@ -52,9 +52,9 @@ def test_published_counts(shared_data):
 
 
 def test_labels():
-    assert permutation(2).labels() == ("y[0,0]", "y[0,1]", "y[1,0]", "y[1,1]")
-    assert permutation(1, ["x"]).labels() == ("x",)
-    assert ranking(["a", "b"]).labels() == ("a=1", "a=2", "b=1", "b=2")
+    assert permutation(2).labels == ("y[0,0]", "y[0,1]", "y[1,0]", "y[1,1]")
+    assert permutation(1, ["x"]).labels == ("x",)
+    assert ranking(["a", "b"]).labels == ("a=1", "a=2", "b=1", "b=2")
 
 
 def test_a_large_one_is_bounded():

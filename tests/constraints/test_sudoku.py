@@ -33,7 +33,7 @@ def test_several_solutions_agree_with_the_definition():
 def test_small(agrees):
     agrees(sudoku(1))
     assert sudoku(2).to_circuit().model_count() == 288
-    assert sudoku().labels()[:2] == ("r1c1=1", "r1c1=2")
+    assert sudoku().labels[:2] == ("r1c1=1", "r1c1=2")
 
 
 def test_errors():
@@ -49,7 +49,7 @@ def test_errors():
 
 def test_labels():
     rule = sudoku(1, labels=["only"])
-    assert rule.labels() == ("only",)
+    assert rule.labels == ("only",)
     assert rule.to_circuit().model_count() == 1
     with pytest.raises(CompilationBudgetError, match="64,000,000 labels"):
         sudoku(20)

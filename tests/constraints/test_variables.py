@@ -106,7 +106,7 @@ def test_the_rule_of_a_variable_comes_along(make, count):
     circuit = sp.compile(formula)
     assert circuit.model_count() == count
     assert formula.evaluate(circuit.enumerate()).all()
-    rows = np.array(list(itertools.product([0, 1], repeat=len(formula.labels()))))
+    rows = np.array(list(itertools.product([0, 1], repeat=len(formula.labels))))
     assert formula.evaluate(rows).sum() == count
     assert sp.compile(sp.parse(str(formula)), labels=circuit.labels) == circuit
     assert pickle.loads(pickle.dumps(formula)) is formula

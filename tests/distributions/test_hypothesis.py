@@ -51,7 +51,7 @@ formulas = st.one_of(_connect(inner), _connect(st.one_of(inner, _connect(inner))
 def cases(draw: st.DrawFn) -> Case:
     """A formula with its labels in any order, perhaps free ones, perhaps inputs."""
     formula = draw(formulas)
-    mentioned = set(formula.labels())
+    mentioned = set(formula.labels)
     inputs = draw(st.sets(st.sampled_from(sorted(mentioned)), max_size=2)) if len(mentioned) > 1 else set()
     inputs = inputs if inputs != mentioned else set()
     free = draw(st.sets(st.sampled_from(["u", "v"]), max_size=2, min_size=0 if mentioned - inputs else 1))

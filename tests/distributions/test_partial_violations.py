@@ -53,7 +53,7 @@ def test_rules_that_leave_no_completion_together() -> None:
     [only] = sp.violations(sp.Circuit(**sp.compile(CHAIN).__getstate__()), np.array([1, NAN, 0, NAN]))
     assert str(only) == "row 0: cat=1 and animal=0 cannot hold together"
     pairs = sp.constraints.hierarchy([(f"l{i}", f"l{i + 1}") for i in range(12)])
-    labels = [*pairs.labels(), "unused"]
+    labels = [*pairs.labels, "unused"]
     [only] = sp.violations(pairs, {"l0": [1, 0], "l12": [0, NAN], **dict.fromkeys(labels[1:12], NAN)})
     assert (only.row, only.rule, only.values) == (0, "hierarchy(13 labels, 12 edges)", {"l0": 1, "l12": 0})
     rows = np.full((2, 14), NAN)

@@ -121,7 +121,7 @@ def test_threads_change_nothing() -> None:
 
 
 def test_names_of_engines() -> None:
-    with pytest.raises(ValueError, match="'auto', 'native', 'torch'"):
+    with pytest.raises(ValueError, match="'auto', 'native', 'triton', 'torch'"):
         sp.engine.set_engine("cuda")
     sp.engine.set_engine("torch")
     assert sp.engine.get_engine() == "torch"

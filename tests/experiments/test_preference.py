@@ -9,8 +9,8 @@ import pytest
 from experiments.methods import ModelSettings
 from experiments.preference import preference_task
 from experiments.runs import run
+from experiments.trainer import TrainSettings
 from semprola.errors import SemprolaError
-from semprola.training.trainer import TrainSettings
 
 
 def test_inputs_of_the_constraint_change_nothing() -> None:

@@ -214,7 +214,7 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     from experiments import reproduce as module
     from experiments.__main__ import compare
     from experiments.methods import ModelSettings
-    from semprola.training.trainer import TrainSettings
+    from experiments.trainer import TrainSettings
 
     known = ModelSettings(hidden=(8,)), TrainSettings(steps=2, evaluate_every=2)
     monkeypatch.setattr(module, "best_known", lambda *names: known)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 
@@ -12,8 +13,8 @@ from experiments import demo
 from experiments.methods import ModelSettings
 from experiments.runs import run
 from experiments.simple_path import simple_path_task
+from experiments.trainer import TrainSettings
 from semprola.errors import SemprolaError
-from semprola.training.trainer import TrainSettings
 
 
 def test_settings_of_the_task() -> None:
@@ -25,6 +26,18 @@ def test_settings_of_the_task() -> None:
     assert torch.equal(given.given, given.x)
     assert torch.equal(paper.y[:, :24], given.y)
     assert torch.equal(paper.y[:, 24:], paper.x[:, :16])
+    ends = simple_path_task("ends")
+    assert ends.given is not None
+    assert torch.equal(ends.given, ends.x[:, :16])
+    assert torch.equal(ends.y, given.y)
+    wrong = ends.given.roll(1, 1)
+    assert ends.obeys(ends.y, ends.given).all()
+    assert not ends.obeys(ends.y, wrong).any()
+    assert ends.circuit.given == tuple(f"end {node}" for node in range(16))
+    assert ends.circuit.model_count() == 14_248, "one for each path, whose end points follow from it"
+    other = simple_path_task("ends", ends="first")
+    assert other.circuit.model_count() == 14_248
+    assert other.circuit.num_edges > other.circuit_for("fil").num_edges
 
 
 def test_split_by_graph_shares_no_subgraph() -> None:
@@ -56,9 +69,9 @@ def test_few_published_test_rows_are_turned_training_rows(split: str, same: int,
 
 
 def test_unknown_names() -> None:
-    with pytest.raises(SemprolaError, match="no setting 'hard': choose from paper, given"):
+    with pytest.raises(SemprolaError, match="no setting 'hard': choose from paper, ends, given"):
         simple_path_task("hard")
-    with pytest.raises(SemprolaError, match="the circuit reads them early"):
+    with pytest.raises(SemprolaError, match="the circuit reads end points early"):
         simple_path_task("given", ends="first")
     with pytest.raises(SemprolaError, match="no split 'random': choose from published, graph"):
         simple_path_task(split="random")
@@ -75,8 +88,14 @@ def test_only_the_single_circuit_reads_all_end_points_first() -> None:
     assert early.circuit_for("spl") is early.circuit_for("product-spl") is early.circuit
 
 
-@pytest.mark.parametrize("method", ["fil", "semantic-loss", "nesy-entropy", "spl", "product-spl"])
-@pytest.mark.parametrize("setting", ["paper", "given"])
+@pytest.mark.parametrize(
+    ("setting", "method"),
+    [
+        *itertools.product(["paper", "given"], ["fil", "semantic-loss", "nesy-entropy", "spl", "product-spl"]),
+        ("ends", "nesy-entropy"),
+        ("ends", "spl"),
+    ],
+)
 def test_a_short_run(setting: str, method: str) -> None:
     task = simple_path_task(setting)
     training = TrainSettings(steps=4, batch_size=16, evaluate_every=4)

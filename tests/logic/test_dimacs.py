@@ -40,14 +40,14 @@ def test_everything_is_read() -> None:
     assert cnf.offsets.tolist() == [0, 2, 4, 5]
     assert dict(cnf.weights) == {1: Fraction(1, 4), -1: Fraction(3, 4), 2: Fraction(1, 1000)}
     assert cnf.show == (1, 3)
-    assert cnf.labels() == ("1", "2", "3", "4")
+    assert cnf.labels == ("1", "2", "3", "4")
     assert repr(cnf) == "cnf(4 variables, 3 clauses)"
 
 
 def test_unused_variables_are_labels_and_combine() -> None:
     cnf = from_dimacs("p cnf 5 1\n3 0\n")
-    assert cnf.labels() == ("1", "2", "3", "4", "5")
-    assert (Bool("4") & ~Bool("x") & cnf).labels() == ("4", "x", "1", "2", "3", "5")
+    assert cnf.labels == ("1", "2", "3", "4", "5")
+    assert (Bool("4") & ~Bool("x") & cnf).labels == ("4", "x", "1", "2", "3", "5")
     assert (~cnf).evaluate({"1": 0, "2": 0, "3": 0, "4": 0, "5": 0}) is True
 
 
@@ -265,7 +265,7 @@ def test_published_files(shared_data: Path) -> None:
         except FormatError as error:
             refused.append(str(error))
         else:
-            assert len(cnf.labels()) == cnf.num_vars
+            assert len(cnf.labels) == cnf.num_vars
     # Complex and polynomial weights are not rational numbers; the message has to say so.
     assert all("is not a rational number" in message for message in refused)
     assert len(refused) < 10

@@ -95,7 +95,7 @@ def test_the_input_is_not_changed() -> None:
     rows = np.array(ROWS, dtype=bool)
     before = rows.copy()
     And(Bool("cat"), Bool("animal"), Bool("dog")).evaluate(rows)
-    exactly(1, rule.labels()).evaluate(rows)
+    exactly(1, rule.labels).evaluate(rows)
     assert (rows == before).all()
 
 
@@ -160,9 +160,9 @@ def test_cnf_against_the_formula_of_its_clauses() -> None:
         ]
         cnf = Cnf(6, clauses)
         rows = np.array(list(itertools.product((0, 1), repeat=6)))
-        expected = cnf.to_formula().evaluate(rows, labels=cnf.labels())
+        expected = cnf.to_formula().evaluate(rows, labels=cnf.labels)
         assert (cnf.evaluate(rows) == expected).all()
-        assert ((~cnf | Bool("3")).evaluate(rows, labels=cnf.labels()) == (~expected | (rows[:, 2] == 1))).all()
+        assert ((~cnf | Bool("3")).evaluate(rows, labels=cnf.labels) == (~expected | (rows[:, 2] == 1))).all()
 
 
 def test_a_data_frame_is_matched_by_name_whatever_labels_say() -> None:

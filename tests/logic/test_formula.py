@@ -172,9 +172,9 @@ def test_no_direct_construction_and_no_change() -> None:
 
 
 def test_labels_in_order_of_first_appearance() -> None:
-    assert parse("(z | y) & x & (y -> w)").labels() == ("z", "y", "x", "w")
-    assert exactly(1, ["q", "p"]).labels() == ("q", "p")
-    assert TRUE.labels() == ()
+    assert parse("(z | y) & x & (y -> w)").labels == ("z", "y", "x", "w")
+    assert exactly(1, ["q", "p"]).labels == ("q", "p")
+    assert TRUE.labels == ()
 
 
 def test_nodes_come_after_their_operands() -> None:

@@ -53,7 +53,7 @@ def _count_interned() -> int:
 def test_every_operation(build) -> None:
     before = _count_interned()
     formula = build()
-    labels = formula.labels()
+    labels = formula.labels
     rows = np.random.default_rng(0).integers(0, 2, (2, len(labels)))
     truth = formula.evaluate(rows)
     again = parse(str(formula))
@@ -75,7 +75,7 @@ def test_every_operation(build) -> None:
 def test_deep_text(opening: str) -> None:
     depth = N // 2
     formula = parse(opening * depth + "a" + ")" * depth)
-    assert formula.labels() == ("a",)
+    assert formula.labels == ("a",)
 
 
 def test_nested_doubling_has_exponential_text_but_linear_work() -> None:

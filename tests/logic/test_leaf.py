@@ -18,9 +18,6 @@ class Majority(Leaf):
     def __init__(self, *names: str) -> None:
         self.names = names
 
-    def labels(self) -> tuple[str, ...]:
-        return self.names
-
     def evaluate_columns(self, columns: Mapping[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
         return np.sum([columns[name] for name in self.names], axis=0) * 2 > len(self.names)
 
@@ -64,7 +61,7 @@ def test_equal_keys_are_the_same_formula() -> None:
 
 def test_operators_labels_text_and_evaluation() -> None:
     formula = (Bool("d") >> leaf) & ~(True & leaf) ^ False
-    assert formula.labels() == ("d", "a", "b", "c")
+    assert formula.labels == ("d", "a", "b", "c")
     assert str(leaf | ~leaf & Bool("d")) == "majority(a, b, c) | ~majority(a, b, c) & d"
     assert leaf.evaluate([[1, 1, 0], [1, 0, 0]]).tolist() == [True, False]
     assert (Bool("d") & ~leaf).evaluate({"a": 0, "b": 1, "c": 0, "d": 1}) is True

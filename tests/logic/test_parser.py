@@ -247,7 +247,7 @@ def test_long_formulas_are_abbreviated_in_repr_only() -> None:
     formula = And(Bool(f"variable{i}") for i in range(1000))
     assert repr(formula).endswith("… (1,001 nodes)")
     assert len(repr(formula)) < 2_100
-    assert parse(str(formula)).labels() == formula.labels()
+    assert parse(str(formula)).labels == formula.labels
 
 
 def test_a_formula_whose_text_would_explode_is_cut_off() -> None:
@@ -355,10 +355,10 @@ def test_a_file_is_not_a_label(name: str) -> None:
     "text", ["(rules.txt)", "'rules.txt'", "rules.txt # a label", "~rules.txt", "rules.txt -> b.cnf"]
 )
 def test_labels_may_be_named_like_files(text: str) -> None:
-    assert parse(text).labels()[0] == "rules.txt"
+    assert parse(text).labels[0] == "rules.txt"
     assert parse(str(parse(text))) == parse(text)
 
 
 def test_labels_with_dots() -> None:
-    assert parse("ana.mon").labels() == ("ana.mon",)
-    assert parse("v1.2").labels() == ("v1.2",)
+    assert parse("ana.mon").labels == ("ana.mon",)
+    assert parse("v1.2").labels == ("v1.2",)

@@ -228,8 +228,8 @@ class TestExtremes:
         z = torch.randn(2, 3, requires_grad=True)
         y = torch.ones(2, 500)
         formula = hierarchy
-        child = layer.labels.index(formula.labels()[0])
-        parent = layer.labels.index(formula.labels()[1])
+        child = layer.labels.index(formula.labels[0])
+        parent = layer.labels.index(formula.labels[1])
         y[1] = 0
         y[1, child], y[1, parent] = 1, 0
         value = layer(z).log_prob(y)
@@ -338,7 +338,7 @@ class TestLosses:
         logits = torch.randn(5, 3, dtype=torch.float64, requires_grad=True)
         formula = sp.parse(PETS)
         rows = torch.cartesian_prod(*[torch.tensor([0.0, 1.0], dtype=torch.float64)] * 3)
-        allowed = formula.evaluate(rows, labels=formula.labels())
+        allowed = formula.evaluate(rows, labels=formula.labels)
         log_q = torch.distributions.Bernoulli(logits=logits).log_prob(rows[:, None]).sum(-1)
         probability = (log_q.exp() * allowed[:, None]).sum(0)
         loss = sp.losses.SemanticLoss(formula, reduction="none")(logits)

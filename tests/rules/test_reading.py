@@ -58,7 +58,7 @@ def test_every_name_of_a_file_of_clauses(tmp_path: Path, name: str) -> None:
 
 
 def test_a_label_may_look_like_a_file_within_a_formula() -> None:
-    assert sp.parse("a.txt -> b.txt").labels() == read_rules("a.txt -> b.txt")[0].labels()
+    assert sp.parse("a.txt -> b.txt").labels == read_rules("a.txt -> b.txt")[0].labels
 
 
 TAKERS: dict[str, Callable[[Any], tuple[str, ...]]] = {
@@ -68,7 +68,7 @@ TAKERS: dict[str, Callable[[Any], tuple[str, ...]]] = {
     "ConstraintLayer": lambda source: sp.ConstraintLayer(source).circuit.labels,
     "constrain": lambda source: sp.constrain(torch.zeros(3), source).labels,
     "SemanticLoss": lambda source: sp.losses.SemanticLoss(source).circuit.labels,
-    "DL2": lambda source: sp.losses.DL2(source).constraint.labels(),
+    "DL2": lambda source: sp.losses.DL2(source).constraint.labels,
     "MultiplexNet": lambda source: sp.baselines.MultiplexNet(4, source).labels,
     "CCN": lambda source: sp.baselines.CCN(4, source).labels,
     "estimator": lambda source: compile_rules(read_rules(source)).labels,
@@ -120,4 +120,4 @@ def test_a_circuit_file_is_a_constraint(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("text", ["v1.2", "ana.mon", "ana.mon -> ben.tue", "GO:1.2", "~a.txt", "(rules.txt)", '"a/b"'])
 def test_formulas_are_no_files(text: str) -> None:
-    assert sp.compile(text).labels == sp.parse(text).labels()
+    assert sp.compile(text).labels == sp.parse(text).labels

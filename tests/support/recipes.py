@@ -38,9 +38,6 @@ class Odd(Family):
     def __init__(self, labels: Sequence[str]) -> None:
         self.names = label_names(labels, "odd")
 
-    def labels(self) -> tuple[str, ...]:
-        return self.names
-
     def key(self) -> Hashable:
         return self.names
 
@@ -73,7 +70,7 @@ class WrongOdd(Odd):
 def compile_states(components: Sequence[Sequence[Formula]], budget: Budget) -> Circuit:
     """A diagram of all assignments, before its reduction."""
     whole = And([rule for component in components for rule in component])
-    names = whole.labels()
+    names = whole.labels
 
     def accept(bits: tuple[int, ...]) -> bool:
         return bool(whole.evaluate(dict(zip(names, bits, strict=True))))

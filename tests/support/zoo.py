@@ -49,7 +49,7 @@ class Case:
     @property
     def columns(self) -> tuple[str, ...]:
         """The labels, in the column order of y."""
-        return self.labels or tuple(name for name in self.formula.labels() if name not in self.given)
+        return self.labels or tuple(name for name in self.formula.labels if name not in self.given)
 
 
 @cache
@@ -104,7 +104,7 @@ def random_nested(seed: int, atoms: int, depth: int) -> Any:
     for attempt in itertools.count():
         rng = random.Random(1000 * seed + attempt)
         formula = _nested(rng, names(atoms), depth)
-        rows = list(itertools.product([0, 1], repeat=len(formula.labels())))
+        rows = list(itertools.product([0, 1], repeat=len(formula.labels)))
         if 0 < sum(bool(v) for v in formula.evaluate(rows)) < len(rows):
             return formula
 

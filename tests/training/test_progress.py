@@ -7,14 +7,14 @@ import io
 import pytest
 
 from semprola.training import progress
-from semprola.training.progress import Progress
+from semprola.training.progress import ProgressBar
 from semprola.training.settings import History, Look
 
 
 def test_lines_say_how_long_it_will_take(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     now = 1000.0
     monkeypatch.setattr(progress.time, "monotonic", lambda: now)
-    with Progress("paths", 100) as shown:
+    with ProgressBar("paths", 100) as shown:
         for step, seconds in ((20, 30.0), (30, 20.0), (35, 5.0), (50, 20.0)):  # a run that goes on from step 20
             now += seconds
             shown.show(Look(step, 100, 1.0, 8.0, None, History()))
@@ -37,6 +37,6 @@ def test_the_bar_fits_80_columns() -> None:
 
 
 def test_a_quiet_run_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
-    with Progress("paths", 100, quiet=True) as shown:
+    with ProgressBar("paths", 100, quiet=True) as shown:
         shown.show(Look(20, 100, 1.0, 8.0, None, History()))
     assert capsys.readouterr().err == ""

@@ -13,7 +13,7 @@ from semprola.distributions import ConstrainedDistribution
 from semprola.distributions.arguments import check_finite
 from semprola.errors import IntractableError
 from semprola.logic.label_names import checked_names
-from semprola.nn.gate import hidden_sizes, positive, require_tensor
+from semprola.nn.gate import hidden_sizes, perceptron, positive, require_tensor
 
 
 class ScoringLayer(nn.Module):
@@ -27,12 +27,9 @@ class ScoringLayer(nn.Module):
 
     def __init__(self, in_features: int, gate: Iterable[int] | int, outputs: int) -> None:
         super().__init__()
-        self.in_features = width = positive(in_features, "in_features")
-        layers: list[nn.Module] = []
-        for size in hidden_sizes(gate):
-            layers += [nn.Linear(width, size), nn.ReLU()]
-            width = size
-        self.gate = nn.Sequential(*layers, nn.Linear(width, outputs))
+        self.in_features = positive(in_features, "in_features")
+        hidden = hidden_sizes(gate)
+        self.gate = perceptron(in_features, hidden).append(nn.Linear([in_features, *hidden][-1], outputs))
 
     def scores(self, z: Tensor) -> Tensor:
         """Scores [*batch, outputs] of features z [*batch, in_features], in at least float32.

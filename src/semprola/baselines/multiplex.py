@@ -42,7 +42,7 @@ class MultiplexNet(ScoringLayer):
         >>> layer = sp.baselines.MultiplexNet(8, "(cat -> animal) & (dog -> animal)")
         >>> len(layer.terms)
         2
-        >>> layer(torch.zeros(8)).log_prob(torch.tensor([1.0, 0.0, 0.0])).item()  # a cat that is no animal
+        >>> layer(torch.zeros(8)).log_prob(torch.tensor([1.0, 0.0, 0.0])).item()  # a cat that is not an animal
         -inf
     """
 
@@ -59,9 +59,9 @@ class MultiplexNet(ScoringLayer):
     ) -> None:
         formula = formula_of(constraint, "MultiplexNet")
         terms = terms_of(formula, positive(max_terms, "max_terms"))
-        names = tuple(formula.labels()) if labels is None else checked_names(labels, "labels")
+        names = tuple(formula.labels) if labels is None else checked_names(labels, "labels")
         column = {name: number for number, name in enumerate(names)}
-        unknown = [name for name in formula.labels() if name not in column]
+        unknown = [name for name in formula.labels if name not in column]
         if unknown:
             raise LabelError(f"the constraint mentions {unknown[0]!r}, which is not among the labels")
         fixed = torch.full((len(terms), len(names)), float("nan"))

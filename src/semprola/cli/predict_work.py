@@ -19,6 +19,7 @@ from semprola.cli.breaking import first_reasons, kept_rows
 from semprola.cli.features import Features
 from semprola.cli.frames import Frame, read_frame
 from semprola.cli.output import keep
+from semprola.distributions.conflicts import impossible_rows
 from semprola.errors import FormatError, LabelError, ParseError
 from semprola.logic import Formula, parse
 from semprola.saving import load
@@ -93,7 +94,7 @@ def _possible(
     """The rows whose evidence the rules allow; other rows are an error, unless they should be left out."""
     if known is None:
         return frame, X, None
-    wrong = model.broken_rows(known.float().numpy())
+    wrong = impossible_rows(model.circuit_, known.float().numpy())
     if not wrong.any():
         return frame, X, known
     shown = first_reasons(frame, wrong, known, model.labels_, model.circuit_)
@@ -133,7 +134,7 @@ def _explanations(
         wanted = wanted.clone()
         fixed = ~wanted[:, j].isnan()
         wanted[:, j] = torch.from_numpy(flipped[:, j]).double()
-        possible = ~torch.from_numpy(model.broken_rows(wanted.float().numpy())) & ~fixed
+        possible = ~torch.from_numpy(impossible_rows(model.circuit_, wanted.float().numpy())) & ~fixed
         best: dict[int, tuple[Result, float]] = {}
         rows = possible.nonzero().flatten()
         if len(rows):

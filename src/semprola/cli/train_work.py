@@ -66,7 +66,7 @@ def train_model(request: TrainRequest) -> dict[str, Any]:
     rules = [] if request.rules is None else read_rules(request.rules)
     _require_labels(request, frame, rules)
     circuit = compile_rules(rules, request.labels, progress=not request.quiet)
-    free = set(request.labels).difference(*(rule.labels() for rule in rules if isinstance(rule, Formula)))
+    free = set(request.labels).difference(*(rule.labels for rule in rules if isinstance(rule, Formula)))
     if free and not request.quiet and _all_formulas(rules):
         print(f"note: no rule mentions {', '.join(sorted(free)[:5])}", file=sys.stderr)
     y = np.stack([frame.binary(name) for name in request.labels], axis=1)
@@ -98,7 +98,7 @@ def train_model(request: TrainRequest) -> dict[str, Any]:
 def _require_labels(request: TrainRequest, frame: Frame, rules: list[Any]) -> None:
     """Refuse rules about a column that is an input: the layer would not know it."""
     for rule in rules:
-        names = rule.labels() if isinstance(rule, Formula) else ()
+        names = rule.labels if isinstance(rule, Formula) else ()
         found = next((name for name in names if name not in request.labels and name in frame.columns), None)
         if found is not None:
             raise LabelError(

@@ -81,7 +81,7 @@ class Comparison:
 def compare_methods(
     x: Any,
     y: Any,
-    rules: Formula | str | os.PathLike[str],
+    constraint: Formula | str | os.PathLike[str],
     *,
     labels: Sequence[str] | None = None,
     methods: Iterable[str] | None = None,
@@ -106,8 +106,8 @@ def compare_methods(
     Args:
         x: numbers [rows, features].
         y: 0/1 [rows, labels].
-        rules: a formula, its text, a family, or the path of a file.
-        labels: names of the columns of y; by default ``rules.labels()``.
+        constraint: a formula, its text, a family, or the path of a file.
+        labels: names of the columns of y; by default all labels of the constraint.
         methods: names from ``comparison.METHODS``; all by default.
         hidden: widths of the backbone's layers.
         folds: number of parts of the rows; each is held out once.
@@ -135,8 +135,8 @@ def compare_methods(
         >>> result.mean("spl", "consistent")
         100.0
     """
-    formula = formula_of(rules, "a comparison")
-    names = list(formula.labels() if labels is None else labels)
+    formula = formula_of(constraint, "a comparison")
+    names = list(formula.labels if labels is None else labels)
     chosen = list(METHODS if methods is None else methods)
     unknown = [name for name in chosen if name not in METHODS]
     if unknown:

@@ -16,9 +16,10 @@ from torch import Tensor
 
 from semprola._files import write_atomically
 from semprola.circuit import Circuit
-from semprola.comparison.methods import METHODS, PENALISED, MethodModel, build_method, perceptron
+from semprola.comparison.methods import METHODS, PENALISED, MethodModel, build_method
 from semprola.errors import FormatError, IntractableError, SemprolaError
 from semprola.logic import Formula
+from semprola.nn.gate import perceptron
 from semprola.training import FitSettings, fit
 from semprola.training.metrics import auprc, calibration_error, consistent, exact, hamming
 
@@ -45,7 +46,8 @@ class Task:
     def model(self, method: str, penalty: float | None) -> MethodModel:
         """A method's model, with the same initial parameters in every call."""
         torch.manual_seed(self.seed)
-        backbone, width = perceptron(self.x.shape[1], self.hidden)
+        inputs = self.x.shape[1]
+        backbone, width = perceptron(inputs, self.hidden), [inputs, *self.hidden][-1]
         return build_method(
             method, backbone, width, self.formula, self.circuit, penalty=penalty, components=self.components
         )

@@ -26,8 +26,8 @@ METHODS = {
     "multiplexnet": "MultiplexNet",
     "hmcnn": "HMCNN",
     "ccn": "CCN",
-    "spl": "SPL, one circuit",
-    "product-spl": "SPL, two circuits",
+    "spl": "SPL",
+    "product-spl": "ProductSPL",
 }
 """Names of the methods, and their titles in tables."""
 PENALISED = ("dl2", "semantic-loss", "nesy-entropy")
@@ -176,13 +176,3 @@ def _as_hierarchy(constraint: Formula) -> Hierarchy:
         if len(rule.positive) != 1 or rule.negative:
             raise PropertyError(f"{taker}, but {rule.text!r} is not one")
     return hierarchy([(rule.positive[0], rule.head) for rule in rules])
-
-
-def perceptron(inputs: int, hidden: Sequence[int], dropout: float = 0.0) -> tuple[nn.Module, int]:
-    """A backbone for tables (linear layers with ReLU and dropout), and its output width."""
-    layers: list[nn.Module] = []
-    width = inputs
-    for size in hidden:
-        layers += [nn.Linear(width, size), nn.ReLU(), *([nn.Dropout(dropout)] if dropout else [])]
-        width = size
-    return nn.Sequential(*layers), width

@@ -10,6 +10,7 @@ from typing import Any
 from semprola._files import write_atomically
 from semprola._html import html_page
 from semprola.comparison.comparing import Comparison
+from semprola.comparison.methods import METHODS
 from semprola.comparison.plots import panels
 
 
@@ -31,7 +32,8 @@ def write_report(comparison: Comparison, path: str | Path, command: str = "") ->
 def read_report(path: str | Path) -> Comparison:
     """A comparison from the JSON file of a report."""
     content = json.loads(Path(path).read_text(encoding="utf-8"))
-    return Comparison(content["rows"], content["about"])
+    rows = [{**row, "title": METHODS.get(row["method"], row["title"])} for row in content["rows"]]
+    return Comparison(rows, content["about"])
 
 
 def markdown(comparison: Comparison) -> str:

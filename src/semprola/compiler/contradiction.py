@@ -99,7 +99,7 @@ def contradiction(rules: Sequence[Formula], budget: Budget) -> tuple[Formula, ..
     counted = tallies(rules)
     core = overdemand(counted)
     try:
-        large = sum(len(rule.labels()) for rule in rules) > _MOST_BESIDE_NUMBERS
+        large = sum(len(rule.labels) for rule in rules) > _MOST_BESIDE_NUMBERS
         search = _Search(rules, counted, own, numbers_only=core is not None and large)
         if core is None:
             core = list(range(len(rules)))

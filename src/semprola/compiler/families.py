@@ -36,7 +36,7 @@ class FamilyReader:
 def _spelled_out(formula: Formula) -> Circuit | None:
     """A circuit that mentions every literal it needs; None if there is no model."""
     try:
-        circuit = compile(formula, labels=formula.labels(), given=())
+        circuit = compile(formula, labels=formula.labels, given=())
     except UnsatisfiableError:
         return None
     return smooth(circuit) if circuit.zero_suppressed.any() else circuit

@@ -25,7 +25,7 @@ def leaf_circuit(leaf: Leaf, budget: Budget) -> Circuit | None:
         circuit = leaf.circuit_within(budget)
     except UnsatisfiableError:
         return None
-    if not isinstance(circuit, Circuit) or set(circuit.variables) != set(leaf.labels()):
+    if not isinstance(circuit, Circuit) or set(circuit.variables) != set(leaf.labels):
         raise TypeError(f"{type(leaf).__name__}.to_circuit() must return a Circuit over the leaf's own labels")
     return circuit
 

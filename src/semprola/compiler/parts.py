@@ -116,13 +116,13 @@ def _groups(conjuncts: Sequence[Formula], check: Callable[[], None]) -> list[lis
         return root
 
     for conjunct in watched(conjuncts, check):
-        names = conjunct.labels()
+        names = conjunct.labels
         first = top(names[0])
         for name in names[1:]:
             above[top(name)] = first
     groups: dict[str, list[Formula]] = {}
     for conjunct in watched(conjuncts, check):
-        groups.setdefault(top(conjunct.labels()[0]), []).append(conjunct)
+        groups.setdefault(top(conjunct.labels[0]), []).append(conjunct)
     return list(groups.values())
 
 

@@ -173,7 +173,7 @@ def _parts(
             except CompilationBudgetError as error:
                 error.args = (f"{error}{_about_definitions(constraint)}",)
                 raise
-            return [circuit_of(made, constraint.labels())], {}, "topdown", reason
+            return [circuit_of(made, constraint.labels)], {}, "topdown", reason
     refuted = refuted_early(constraint, budget)
     if refuted is not None:
         raise refuted
@@ -209,7 +209,7 @@ def _resolve(
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Labels and given variables, checked against each other and against the constraint."""
     inputs = checked_names(given, "given")
-    mentioned = constraint.variables if isinstance(constraint, Circuit) else constraint.labels()
+    mentioned = constraint.variables if isinstance(constraint, Circuit) else constraint.labels
     columns = None if labels is None else checked_names(labels, "labels")
     if not inputs:
         outputs = set(columns or ())
@@ -236,7 +236,7 @@ def _unlisted(constraint: Formula | Circuit, labels: tuple[str, ...], given: tup
     if not isinstance(constraint, Cnf):
         return []
     listed = {*labels, *given}
-    return [name for name in constraint.labels() if name not in listed]
+    return [name for name in constraint.labels if name not in listed]
 
 
 def _own_inputs(constraint: Formula | Circuit) -> Iterable[str]:

@@ -237,7 +237,7 @@ class _Trial:
 def _choose(component: Sequence[Formula], budget: Budget, inputs: Collection[str] = ()) -> _Choice:
     check = budget.checker("choosing a back end")
     check()
-    names = dict.fromkeys(name for conjunct in watched(component, check) for name in conjunct.labels())
+    names = dict.fromkeys(name for conjunct in watched(component, check) for name in conjunct.labels)
     count = len(names)
     listed = len(component) <= _MOST_RULES and count <= _MOST_VARIABLES
     line = Line(component, budget, inputs) if listed else None
@@ -278,4 +278,4 @@ def _narrow(
 def _has_opaque(component: Sequence[Formula]) -> bool:
     """Whether a family inside the rules is small only in its own order."""
     leaves = {node for part in component for node in part.nodes() if isinstance(node, Leaf)}
-    return any(not isinstance(leaf, Cnf) and leaf.reader(leaf.labels()) is None for leaf in leaves)
+    return any(not isinstance(leaf, Cnf) and leaf.reader(leaf.labels) is None for leaf in leaves)

@@ -79,7 +79,7 @@ def overdemand(listed: Sequence[Tally]) -> list[int] | None:
 
 def _parts(rule: Formula) -> Iterable[Formula]:
     if isinstance(rule, Leaf):
-        return (rule.as_rules() or ()) if len(rule.labels()) <= _MOST_SPELLED else ()
+        return (rule.as_rules() or ()) if len(rule.labels) <= _MOST_SPELLED else ()
     if rule.kind is Kind.AND:
         return rule.args
     return (rule,)

@@ -121,7 +121,7 @@ def _cliques(conjunct: Formula) -> Iterable[tuple[str, ...]]:
 def _own_labels(node: Formula) -> tuple[str, ...] | None:
     if node.kind is Kind.ATOM:
         return (node.name,)
-    return node.labels() if node.kind is Kind.CUSTOM else ()
+    return node.labels if node.kind is Kind.CUSTOM else ()
 
 
 def _counting_parts(conjunct: Formula) -> Iterable[Formula]:

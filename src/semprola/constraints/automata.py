@@ -47,7 +47,7 @@ def regex(
 
     Example:
         >>> words = regex("a*b+", length=3, alphabet="ab")
-        >>> words.labels()
+        >>> words.labels
         ('0=a', '0=b', '1=a', '1=b', '2=a', '2=b')
         >>> words.to_circuit().model_count()
         3
@@ -150,9 +150,6 @@ class Automaton(Family):
         self.symbols, self.table, self.start, self.final = symbols, table, start, final
         self.positions, self.encoding, self.names = positions, encoding, names
         self.bits = max(1, (len(symbols) - 1).bit_length())
-
-    def labels(self) -> tuple[str, ...]:
-        return self.names
 
     def key(self) -> Hashable:
         return self.names, self.table, self.start, self.final, self.positions, self.encoding

@@ -98,9 +98,6 @@ class Cardinality(Family):
     def __init__(self, names: tuple[str, ...], lowest: int, highest: int, balanced: bool) -> None:
         self.names, self.lowest, self.highest, self.balanced = names, lowest, highest, balanced
 
-    def labels(self) -> tuple[str, ...]:
-        return self.names
-
     def key(self) -> Hashable:
         return self.names, self.lowest, self.highest, self.balanced
 
@@ -151,9 +148,6 @@ class OneHot(Family):
     def __init__(self, groups: tuple[tuple[str, ...], ...]) -> None:
         self.groups = groups
         self.names = tuple(name for group in groups for name in group)
-
-    def labels(self) -> tuple[str, ...]:
-        return self.names
 
     def key(self) -> Hashable:
         return self.groups

@@ -37,7 +37,7 @@ class Family(Leaf):
         timeout: float | None = None,
         progress: Callable[[Progress], None] | None = None,
     ) -> Circuit:
-        """Build the circuit; its labels are the ``labels()`` that are not given.
+        """Build the circuit; its labels are the ``labels`` that are not given.
 
         Args:
             max_nodes: the most nodes to make, before reduction.

@@ -73,9 +73,6 @@ class Linear(Family):
         self.names, self.weights, self.op, self.bound = names, weights, op, bound
         self._short: list[tuple[tuple[int, ...], ...] | None] = []
 
-    def labels(self) -> tuple[str, ...]:
-        return self.names
-
     def key(self) -> Hashable:
         return self.names, self.weights, self.op, self.bound
 

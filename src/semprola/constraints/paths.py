@@ -62,7 +62,7 @@ def simple_paths(
         >>> paths = simple_paths(nx.grid_2d_graph(4, 4), source=(0, 0), target=(3, 3))
         >>> paths.to_circuit().model_count()
         184
-        >>> paths.labels()[:2]
+        >>> paths.labels[:2]
         ('(0, 0)-(1, 0)', '(0, 0)-(0, 1)')
     """
     read, number = read_graph(graph, "simple_paths", labels)
@@ -127,7 +127,8 @@ class SimplePaths(Family):
         self.present_names = tuple(f"has {graph.labels[e]}" for e in present)
         label_names([*graph.labels, *self.end_names, *self.present_names], family)
 
-    def labels(self) -> tuple[str, ...]:
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
         return self.graph.labels + self.end_names + self.present_names
 
     @property
@@ -165,7 +166,7 @@ class SimplePaths(Family):
         return np.asarray(holds, bool)
 
     def _build(self, budget: Budget) -> Circuit:
-        names = self.labels()
+        names = self.labels
         labels = tuple(name for name in names if name not in set(self.given))
         source = None if self.rules.fixed is None else self.rules.fixed[0]
         orders = candidate_orders(self.graph, source) if self.order is None else [list(self.order)]
@@ -181,7 +182,7 @@ class SimplePaths(Family):
         return reduce_levels(runners[winner].levels(), labels, order, given=self.given, budget=budget)
 
     def _machine(self, order: list[int]) -> PathMachine:
-        # labels() lists edges, end points, then existence of edges: the same order as labels, then given in the circuit
+        # labels lists edges, end points, then existence of edges: the same order as labels, then given in the circuit
         edges, sides = len(self.graph.ends), len(self.end_names) // len(self.graph.nodes)
         ends = [range(edges + sides * v, edges + sides * (v + 1)) for v in range(len(self.graph.nodes))]
         first = edges + len(self.end_names)

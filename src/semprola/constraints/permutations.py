@@ -98,9 +98,6 @@ class Permutation(Family):
     ) -> None:
         self.family, self.count, self.names, self.before, self.ties = family, count, names, before, ties
 
-    def labels(self) -> tuple[str, ...]:
-        return self.names
-
     def key(self) -> Hashable:
         return self.family, self.names, self.before, self.ties
 

@@ -70,7 +70,8 @@ class _EdgeFamily(Family):
     def __init__(self, graph: EdgeGraph) -> None:
         self.graph = graph
 
-    def labels(self) -> tuple[str, ...]:
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
         return self.graph.labels
 
     def key(self) -> Hashable:

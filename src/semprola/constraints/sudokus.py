@@ -72,9 +72,6 @@ class Sudoku(Family):
     def __init__(self, box: int, givens: tuple[tuple[tuple[int, int], int], ...], names: tuple[str, ...]) -> None:
         self.box, self.givens, self.names = box, givens, names
 
-    def labels(self) -> tuple[str, ...]:
-        return self.names
-
     def key(self) -> Hashable:
         return self.box, self.givens, self.names
 

@@ -70,9 +70,6 @@ class Table(Family):
         self.names, self.rows = names, rows
         self.digest = hashlib.sha256(np.packbits(rows).tobytes()).digest()
 
-    def labels(self) -> tuple[str, ...]:
-        return self.names
-
     def key(self) -> Hashable:
         return self.names, len(self.rows), self.digest
 

@@ -31,7 +31,7 @@ _MOST_NUMBERS = 2**26
 
 def is_small(rule: Formula) -> bool:
     """Whether all assignments of a rule can be tried."""
-    return len(rule.labels()) <= SHOWN and not isinstance(rule, Leaf)
+    return len(rule.labels) <= SHOWN and not isinstance(rule, Leaf)
 
 
 def impossible_rows(circuit: Circuit, rows: Rows) -> NDArray[np.bool_]:
@@ -56,7 +56,7 @@ def impossible_for(rule: Formula, rows: Rows, timeout: float | None = None) -> N
     Raises:
         CompilationBudgetError: the rule must be compiled to know, and that takes longer than the timeout.
     """
-    names = rule.labels()
+    names = rule.labels
     partial = np.isnan(rows).any(1)
     wrong = np.zeros(len(rows), bool)
     wrong[~partial] = ~np.asarray(rule.evaluate(rows[~partial].astype(bool), labels=names), bool)

@@ -35,7 +35,7 @@ def log_prob_of(p: ConstrainedDistribution, formula: Formula | str) -> Tensor:
     if not isinstance(formula, Formula):
         raise TypeError(f"expected a formula or its text, not {type(formula).__name__}")
     known = set(p.circuit.variables)
-    unknown = [name for name in formula.labels() if name not in known]
+    unknown = [name for name in formula.labels if name not in known]
     if unknown:
         raise LabelError(f"the formula mentions {unknown[0]!r}, which is not a variable of the constraint")
     components = p.evaluator.components
@@ -90,18 +90,18 @@ def _cases(formula: Formula, circuit: Circuit) -> tuple[NDArray[np.float64], boo
             "with the constraint, or conjoin it before you build the layer"
         )
     rows = np.full((len(found), circuit.num_variables), np.nan)
-    rows[:, [circuit.variables.index(name) for name in formula.labels()]] = np.where(found < 0, np.nan, found)
+    rows[:, [circuit.variables.index(name) for name in formula.labels]] = np.where(found < 0, np.nan, found)
     return rows, own is None
 
 
 def _paths(formula: Formula, most: int) -> NDArray[np.int8] | None:
     """The paths through the formula's own circuit [cases, its labels], -1 where open; None if there are too many."""
-    if not formula.labels():
+    if not formula.labels:
         return np.zeros((int(formula.evaluate({})), 0), np.int8)
     try:
-        circuit = compile(formula, labels=formula.labels(), given=[])
+        circuit = compile(formula, labels=formula.labels, given=[])
     except UnsatisfiableError:
-        return np.zeros((0, len(formula.labels())), np.int8)
+        return np.zeros((0, len(formula.labels)), np.int8)
     uses = np.bincount(circuit.children, minlength=circuit.num_nodes)
     cases: dict[int, NDArray[np.int8]] = {}
     for node in range(circuit.num_nodes):
@@ -154,11 +154,7 @@ class CompiledRules(Leaf):
     """
 
     def __init__(self, circuit: Circuit) -> None:
-        self.circuit = circuit
-
-    def labels(self) -> tuple[str, ...]:
-        """The variables of the circuit."""
-        return self.circuit.variables
+        self.circuit, self.names = circuit, circuit.variables
 
     @property
     def given(self) -> tuple[str, ...]:

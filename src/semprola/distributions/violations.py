@@ -120,16 +120,16 @@ def violations(
 
 def _of_formula(formula: Formula, rows: Rows, names: Sequence[str], circuit: Circuit | None) -> list[_Found]:
     position = {name: i for i, name in enumerate(names)}
-    rows = rows[:, [position[name] for name in formula.labels()]]
-    position = {name: i for i, name in enumerate(formula.labels())}
+    rows = rows[:, [position[name] for name in formula.labels]]
+    position = {name: i for i, name in enumerate(formula.labels)}
     if circuit is not None and np.isnan(rows).any():
-        bad = np.flatnonzero(impossible_rows(circuit, _columns(rows, formula.labels(), circuit)))
+        bad = np.flatnonzero(impossible_rows(circuit, _columns(rows, formula.labels, circuit)))
     else:
         bad = np.flatnonzero(impossible_for(formula, rows))
     found: list[_Found] = []
     places = places_of(formula)
     for rule in conjuncts(formula) if len(bad) else ():
-        part = rows[bad][:, [position[name] for name in rule.labels()]]
+        part = rows[bad][:, [position[name] for name in rule.labels]]
         broken = np.flatnonzero(_breaks(rule, part))
         shown = _reasons(rule, part[broken]) if len(broken) else []
         found += [(int(bad[i]), located(rule, places), values) for i, values in zip(broken, shown, strict=True)]
@@ -148,8 +148,8 @@ def _breaks(rule: Formula, rows: Rows) -> NDArray[np.bool_]:
 def _together_broken(formula: Formula, rows: Rows, bad: NDArray[Any], circuit: Circuit | None) -> list[_Found]:
     """Rows that break no single rule, but have no completion that obeys all rules."""
     try:
-        circuit = circuit or compile(formula, labels=formula.labels(), given=[])
-        values = cores(circuit, _columns(rows[bad], formula.labels(), circuit))
+        circuit = circuit or compile(formula, labels=formula.labels, given=[])
+        values = cores(circuit, _columns(rows[bad], formula.labels, circuit))
     except UnsatisfiableError:
         values = [{} for _ in bad]
     found = zip(bad, rules_against(formula, values), values, strict=True)
@@ -158,7 +158,7 @@ def _together_broken(formula: Formula, rows: Rows, bad: NDArray[Any], circuit: C
 
 def _reasons(rule: Formula, rows: Rows) -> list[dict[str, int]]:
     """For each row [rows, labels of the rule], the values of labels that break the rule."""
-    names = rule.labels()
+    names = rule.labels
     if is_small(rule):
         return [{name: int(v) for name, v in zip(names, row, strict=True) if not np.isnan(v)} for row in rows]
     try:
@@ -194,7 +194,7 @@ def _variables(
         inputs: tuple[str, ...] = constraint.given
         mentioned = constraint.variables
     else:
-        mentioned = constraint.labels()
+        mentioned = constraint.labels
         inputs = tuple(dict.fromkeys(n for node in constraint.nodes() if isinstance(node, Leaf) for n in node.given))
         if given is not None and is_named(given):
             inputs = tuple(getattr(given, "columns", given))

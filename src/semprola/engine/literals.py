@@ -43,7 +43,7 @@ class Literals:
         """
         both = torch.maximum(zeros, ones) if maximize else _log_add(zeros, ones)
         default = (ones > zeros).to(ones.dtype) if maximize else torch.exp(ones - _finite(both))
-        suppressed, mentioned = plan.suppressed.to(ones.device), plan.mentioned.to(ones.device)
+        suppressed, mentioned = plan.masks(ones.device)
         both = torch.where(suppressed, zeros, both).masked_fill(mentioned, 0.0)
         default = default.masked_fill(suppressed | mentioned, 0.0)
         # an impossible variable (both scores -inf) keeps its literals at -inf and is counted out by the constant
@@ -62,7 +62,7 @@ class Literals:
             blank = torch.zeros_like(odds)
             return cls(torch.stack([blank, odds], dim=1).flatten(0, 1), zeros.sum(0), blank)
         ones = F.logsigmoid(odds)
-        suppressed, mentioned = plan.suppressed.to(odds.device), plan.mentioned.to(odds.device)
+        suppressed, mentioned = plan.masks(odds.device)
         leaves = torch.stack([zeros.masked_fill(suppressed, 0.0), torch.where(suppressed, odds, ones)], dim=1)
         default = torch.sigmoid(odds).masked_fill(suppressed | mentioned, 0.0)
         return cls(leaves.flatten(0, 1), zeros.masked_fill(~suppressed, 0.0).sum(0), default)

@@ -74,6 +74,7 @@ class Plan:
         self._choice = np.zeros(shape.num_sums, bool) if is_choice is None else is_choice
         self._lay_out()
         self._steps: dict[torch.device, Steps] = {}
+        self._masks: dict[torch.device, tuple[Tensor, Tensor]] = {}
         self.handle, self._first = self._register()
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Plan:
@@ -165,6 +166,17 @@ class Plan:
         if device not in self._steps:
             self._steps[device] = Steps(self, device)
         return self._steps[device]
+
+    def masks(self, device: torch.device) -> tuple[Tensor, Tensor]:
+        """`suppressed` and `mentioned` on a device; copied once, so that later calls need not wait for the host."""
+        if device.type == "cpu":
+            return self.suppressed, self.mentioned
+        if device in self._masks:
+            return self._masks[device]
+        made = self.suppressed.to(device), self.mentioned.to(device)
+        if type(made[0]) is Tensor and not torch.compiler.is_compiling():  # what a tracer makes must not be kept
+            self._masks[device] = made
+        return made
 
     def _register(self) -> tuple[int, Plan | None]:
         """A number by which operators refer to the plan, and an older plan that is equal to this one, if any.

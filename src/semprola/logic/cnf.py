@@ -41,13 +41,13 @@ class Cnf(Leaf):
         >>> cnf = Cnf(3, [[1, -2], [2, 3]])
         >>> cnf
         cnf(3 variables, 2 clauses)
-        >>> cnf.labels()
+        >>> cnf.labels
         ('1', '2', '3')
         >>> cnf.evaluate([[1, 1, 0], [0, 1, 0]])
         array([ True, False])
     """
 
-    __slots__ = ("_digest", "_names", "literals", "num_vars", "offsets", "show", "weights")
+    __slots__ = ("_digest", "literals", "num_vars", "offsets", "show", "weights")
 
     num_vars: int
     literals: NDArray[np.int32]
@@ -55,7 +55,6 @@ class Cnf(Leaf):
     weights: Mapping[int, Fraction]
     show: tuple[int, ...] | None
     _digest: bytes
-    _names: tuple[str, ...] | None
 
     def __init__(
         self,
@@ -130,11 +129,10 @@ class Cnf(Leaf):
         for start, end in pairwise(ends):
             yield Or([Bool(str(v)) if v > 0 else ~Bool(str(-v)) for v in flat[start:end]])
 
-    def labels(self) -> tuple[str, ...]:
-        """Return ("1", ..., "n")."""
-        if self._names is None:
-            self._names = tuple(map(str, range(1, self.num_vars + 1)))
-        return self._names
+    @property
+    def names(self) -> tuple[str, ...]:  # type: ignore[override]
+        """("1", ..., "n")."""
+        return tuple(map(str, range(1, self.num_vars + 1)))
 
     def evaluate_columns(self, columns: Mapping[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
         """Return which rows satisfy every clause."""
@@ -191,7 +189,6 @@ class Cnf(Leaf):
         digest.update(np.ascontiguousarray(offsets, dtype="<i8").tobytes())
         digest.update(np.ascontiguousarray(literals, dtype="<i4").tobytes())
         self._digest = digest.digest()
-        self._names = None
 
 
 def _checked(literal: object, num_vars: int, where: str) -> int:

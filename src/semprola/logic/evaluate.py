@@ -37,7 +37,7 @@ def evaluate(formula: Formula, rows: Any, labels: Sequence[str] | None = None) -
         if labels is not None:
             _column_names(formula, labels)
         found = columns_by_name(rows, "rows")
-        labels = _column_names(formula, [name for name in formula.labels() if name in found])
+        labels = _column_names(formula, [name for name in formula.labels if name in found])
         rows = named_rows({name: found[name] for name in labels}, labels, "rows")
     names = own if labels is None else _column_names(formula, labels)
     ones = _checked_bits(rows, names, labels is None)
@@ -119,7 +119,7 @@ def _evaluate_leaf(leaf: Leaf, columns: Mapping[str, Column], rows: int) -> Colu
 
 
 def _evaluate_table(formula: Formula, table: Column, names: tuple[str, ...]) -> Column:
-    wanted = set(formula.labels())
+    wanted = set(formula.labels)
     positions = [(name, index) for index, name in enumerate(names) if name in wanted]
     nodes = formula.nodes()
     block = max(1, _BLOCK_BYTES // len(nodes))
@@ -132,11 +132,11 @@ def _evaluate_table(formula: Formula, table: Column, names: tuple[str, ...]) -> 
 
 
 def _evaluate_mapping(formula: Formula, assignment: Mapping[str, Any]) -> bool:
-    missing = [name for name in formula.labels() if name not in assignment]
+    missing = [name for name in formula.labels if name not in assignment]
     if missing:
         more = f" (and for {len(missing) - 1} more)" if len(missing) > 1 else ""
         raise LabelError(f"no value for label {missing[0]!r}{more}; the formula mentions it, so give it 0 or 1")
-    columns = {name: np.array([_bit(name, assignment[name])]) for name in formula.labels()}
+    columns = {name: np.array([_bit(name, assignment[name])]) for name in formula.labels}
     return bool(evaluate_columns(formula, columns, 1)[0])
 
 
@@ -151,7 +151,7 @@ def _bit(name: str, value: Any) -> bool:
 
 def _column_names(formula: Formula, labels: Sequence[str] | None) -> tuple[str, ...]:
     if labels is None:
-        return formula.labels()
+        return formula.labels
     if isinstance(labels, str):
         raise LabelError(f"labels must be a list of names, got the string {brief(labels)}")
     names = tuple(labels)
@@ -162,7 +162,7 @@ def _column_names(formula: Formula, labels: Sequence[str] | None) -> tuple[str, 
         if name in position:
             raise LabelError(f"label {name!r} names two columns, {position[name]} and {index}")
         position[name] = index
-    for name in formula.labels():
+    for name in formula.labels:
         if name not in position:
             raise LabelError(f"no column for label {name!r}, which the formula mentions; add it to labels=")
     return names

@@ -15,6 +15,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from semprola.logic.label_names import Labels
+
 
 class Kind(enum.IntEnum):
     """What a node of a formula is."""
@@ -51,7 +53,7 @@ class Formula:
         >>> rule = (cat >> animal) & (dog >> animal)
         >>> rule
         (cat -> animal) & (dog -> animal)
-        >>> rule.labels()
+        >>> rule.labels
         ('cat', 'animal', 'dog')
         >>> rule.evaluate({"cat": 1, "dog": 0, "animal": 0})
         False
@@ -67,7 +69,7 @@ class Formula:
     _name: str
     _bounds: tuple[int, int]
     _group: tuple[str, ...]
-    _labels: tuple[str, ...] | None
+    _labels: Labels | None
 
     def __new__(cls, *args: object, **kwargs: object) -> Formula:
         """Refuse direct construction: nodes are shared, so they come from the constructors."""
@@ -136,13 +138,14 @@ class Formula:
                     order.append(node)
         return order
 
-    def labels(self) -> tuple[str, ...]:
-        """Return the names of the variables in order of first appearance, reading from left to right.
+    @property
+    def labels(self) -> Labels:
+        """The names of the variables in order of first appearance, reading from left to right.
 
         A value of an ``Integer`` or ``Categorical`` brings the labels of all values of its variable.
         """
         if self._labels is None:
-            self._labels = _labels_in_order(self)
+            self._labels = Labels(_labels_in_order(self))
         return self._labels
 
     @overload
@@ -155,7 +158,7 @@ class Formula:
         Args:
             rows: a mapping from names to 0/1 or a data frame (names that the formula does not mention are ignored), or
                 an array, tensor or nested list of 0/1 of shape ``[..., labels]``.
-            labels: the names of the columns; by default the formula's own ``labels()``.
+            labels: the names of the columns; by default the formula's own ``labels``.
 
         Returns:
             A bool for a mapping or a single row; otherwise a bool array of shape ``[...]``, or for a tensor a bool
@@ -199,7 +202,7 @@ class Formula:
     def simplify(self) -> Formula:
         """Return an equivalent formula without constants, repeated operands, double negations and needless nesting.
 
-        A variable that turns out not to matter disappears from ``labels()``.
+        A variable that turns out not to matter disappears from ``labels``.
 
         Example:
             >>> from semprola.logic import parse
@@ -426,7 +429,7 @@ def _labels_in_order(formula: Formula) -> tuple[str, ...]:
         if node._kind is Kind.ATOM:
             names.update(dict.fromkeys(node._group or (node._name,)))
         elif node._kind is Kind.CUSTOM:
-            names.update(dict.fromkeys(node.labels()))
+            names.update(dict.fromkeys(node.labels))
         else:
             pending.extend(reversed(node._args))
     return tuple(names)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from typing import Any
 
 from semprola.errors import LabelError
 from semprola.logic.messages import brief
+
+
+class Labels(tuple[str, ...]):
+    """The names of the labels of a formula. Calling them, as in version 0.1, warns and returns them."""
+
+    def __call__(self) -> Labels:
+        """The old form of `formula.labels`, which goes with the next release."""
+        warnings.warn("labels is a property now: leave out the parentheses", DeprecationWarning, stacklevel=2)
+        return self
 
 
 def checked_names(names: Iterable[Any], what: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semprola.logic.formula import Formula, Kind
+from semprola.logic.label_names import Labels
 
 _Self = TypeVar("_Self", bound="Leaf")
 
@@ -34,16 +35,15 @@ class Reader:
 class Leaf(Formula, ABC):
     """A formula of kind CUSTOM: opaque to logic, but combined with ``& | ~ ^ >>`` like any other.
 
-    A subclass keeps what it needs in its own attributes, set once in ``__init__`` and never changed, and implements
-    the five abstract methods below. Two leaves of the same class with equal ``key()`` are the same formula.
+    A subclass keeps what it needs in its own attributes, set once in ``__init__`` and never changed, among them
+    ``names``, the names of its labels in its own order. It implements the abstract methods below. Two leaves of the
+    same class with equal ``key()`` are the same formula.
 
     Example:
         >>> class Even(Leaf):
         ...     "An even number of the labels is true."
         ...     def __init__(self, *names):
         ...         self.names = names
-        ...     def labels(self):
-        ...         return self.names
         ...     def evaluate_columns(self, columns, rows):
         ...         return sum((columns[name].astype(int) for name in self.names), np.zeros(rows, int)) % 2 == 0
         ...     def to_circuit(self):
@@ -73,13 +73,19 @@ class Leaf(Formula, ABC):
         leaf._labels = None
         return leaf
 
-    @abstractmethod
-    def labels(self) -> tuple[str, ...]:
-        """Return the names of the variables in the family's own order."""
+    names: tuple[str, ...]
+    """The names of the variables in the family's own order."""
+
+    @property
+    def labels(self) -> Labels:
+        """The names of the variables in the family's own order."""
+        if self._labels is None:
+            self._labels = Labels(self.names)
+        return self._labels
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The ``labels()`` that are inputs x by default: variables of the constraint without a probability."""
+        """The ``labels`` that are inputs x by default: variables of the constraint without a probability."""
         return ()
 
     @abstractmethod
@@ -96,7 +102,7 @@ class Leaf(Formula, ABC):
 
     @abstractmethod
     def to_circuit(self) -> object:
-        """Return a ``semprola.circuit.Circuit`` over ``labels()`` whose models are those of the constraint."""
+        """Return a ``semprola.circuit.Circuit`` over ``labels`` whose models are those of the constraint."""
 
     def circuit_within(self, budget: Any) -> object:
         """Return what ``to_circuit`` does, within a ``semprola.compiler.budget.Budget``.
@@ -115,7 +121,7 @@ class Leaf(Formula, ABC):
     def as_clauses(self) -> tuple[tuple[int, ...], ...] | None:
         """Return equivalent clauses, if there are few.
 
-        A literal is the position of a label in ``labels()``, counted from 1; it is negative for a negated label.
+        A literal is the position of a label in ``labels``, counted from 1; it is negative for a negated label.
         """
         return None
 
@@ -123,7 +129,7 @@ class Leaf(Formula, ABC):
         """Return a state machine that reads the labels in this order, if there is a small one.
 
         Args:
-            order: the ``labels()`` in any order.
+            order: the ``labels`` in any order.
         """
         return None
 

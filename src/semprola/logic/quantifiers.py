@@ -128,7 +128,7 @@ def _bound(caller: str, domains: list[Any], rule: Formula, where: Callable[..., 
     if len(domains) != 1 or not isinstance(domains[0], Mapping):
         raise LabelError(f"{caller}: with a formula as the rule, give a mapping from its variables to their domains")
     names = [key.name if isinstance(key, Variable) else str(key) for key in domains[0]]
-    open_atoms = [name for name in rule.labels() if "?" in name]
+    open_atoms = [name for name in rule.labels if "?" in name]
     for atom in open_atoms:
         for name in _OPEN.findall(atom):
             if name not in names:

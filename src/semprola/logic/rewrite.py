@@ -132,7 +132,7 @@ def _replacement(name: str, value: object) -> Formula:
 
 def _untouched(leaf: Leaf, values: Mapping[str, Formula]) -> Formula:
     if values:
-        for name in leaf.labels():
+        for name in leaf.labels:
             if name in values:
                 raise PropertyError(
                     f"cannot substitute label {name!r} inside {brief(leaf)}, which is not built from atoms; "

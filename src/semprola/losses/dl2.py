@@ -44,7 +44,7 @@ class DL2(nn.Module):
 
     Args:
         constraint: a formula, its text or the path of a file. Families in it are expanded through their circuits.
-        labels: the columns of the logits; by default ``constraint.labels()``.
+        labels: the columns of the logits; by default ``constraint.labels``.
         logic: "dl2", "product", "godel" or "lukasiewicz".
         reduction: "mean", "sum" or "none" over the batch.
 
@@ -76,8 +76,8 @@ class DL2(nn.Module):
         if reduction not in _REDUCTIONS:
             raise ValueError(f"reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
         self.constraint, self.logic, self.reduction = formula, logic, reduction
-        self.labels = formula.labels() if labels is None else checked_names(labels, "labels")
-        unknown = [name for name in formula.labels() if name not in set(self.labels)]
+        self.labels = formula.labels if labels is None else checked_names(labels, "labels")
+        unknown = [name for name in formula.labels if name not in set(self.labels)]
         if unknown:
             raise LabelError(f"the constraint mentions {unknown[0]!r}, which is not among the labels")
         self._families = FamilyReader()

@@ -29,8 +29,8 @@ GateLike = Iterable[int] | int | nn.Module | Callable[[int, int], nn.Module]
 _GATES = "a width, a list of widths, a module or a function that makes one"
 
 
-class ConstrainedLayer(nn.Module):
-    """A module that returns a distribution over the label vectors of a constraint; see SPL and ProductSPL.
+class GatedLayer(nn.Module):
+    """A gate and a compiled constraint: what `SPL` and `ProductSPL` have in common.
 
     Args:
         in_features: width of the features z.

@@ -134,7 +134,7 @@ def check_logits(logits: Any, labels: Sequence[str]) -> None:
 def _compiled(constraint: Source, labels: Iterable[str] | None, given: Any) -> Circuit:
     constraint = as_constraint(constraint)
     if isinstance(constraint, Formula) and given is not None and is_named(given):
-        mentioned = set(constraint.labels())
+        mentioned = set(constraint.labels)
         return as_circuit(
             compile(constraint, labels=labels, given=[name for name in _names(given) if name in mentioned])
         )

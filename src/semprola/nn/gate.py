@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from typing import Any
 
 import torch
@@ -42,14 +43,8 @@ class Gate(nn.Module):
     ) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
-        layers: list[nn.Module] = []
-        width = in_features
-        for size in hidden:
-            layers += [nn.Linear(width, size, device=device, dtype=dtype), nn.ReLU()]
-            layers += [nn.Dropout(dropout)] if dropout else []
-            width = size
-        self.hidden = nn.Sequential(*layers)
-        self.output = ColumnLinear(width, out_features, device=device, dtype=dtype)
+        self.hidden = perceptron(in_features, hidden, dropout, device=device, dtype=dtype)
+        self.output = ColumnLinear([in_features, *hidden][-1], out_features, device=device, dtype=dtype)
 
     def reset_parameters(self) -> None:
         """Draw new parameters, as torch's own linear layers do."""
@@ -66,6 +61,27 @@ class Gate(nn.Module):
             raise TypeError(f"features must be floating point, not {z.dtype}: use z.float()")
         parameters: Tensor = self.output(self.hidden(z))
         return parameters
+
+
+def perceptron(
+    in_features: int,
+    hidden: Sequence[int],
+    dropout: float = 0.0,
+    *,
+    device: Any = None,
+    dtype: torch.dtype | None = None,
+) -> nn.Sequential:
+    """The hidden layers of a perceptron: each linear, then ReLU, then dropout if there is any.
+
+    Example:
+        >>> [type(module).__name__ for module in perceptron(4, (8,), dropout=0.1)]
+        ['Linear', 'ReLU', 'Dropout']
+    """
+    layers: list[nn.Module] = []
+    for width, size in pairwise([in_features, *hidden]):
+        layers += [nn.Linear(width, size, device=device, dtype=dtype), nn.ReLU()]
+        layers += [nn.Dropout(dropout)] if dropout else []
+    return nn.Sequential(*layers)
 
 
 class ColumnLinear(nn.Linear):

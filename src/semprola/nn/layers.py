@@ -12,7 +12,7 @@ from semprola.compiler.sources import Source
 from semprola.distributions import ConstrainedDistribution, EncodedStates, MixtureDistribution, SPLDistribution
 from semprola.distributions.ensembles import beside_known_states
 from semprola.engine import CircuitPlans, logits_of
-from semprola.nn.base import ConstrainedLayer, GateLike, as_circuit, one_name
+from semprola.nn.base import GatedLayer, GateLike, as_circuit, one_name
 from semprola.nn.gate import positive, split_columns
 from semprola.nn.known import KnownTable
 from semprola.nn.q import KINDS, Q
@@ -23,7 +23,7 @@ _APART = 0.5
 """Standard deviation of the noise that makes the components and units of a mixture differ at the start."""
 
 
-class SPL(ConstrainedLayer):
+class SPL(GatedLayer):
     """Semantic probabilistic layer with a single circuit (Def. 3.6 of the paper).
 
     Every sum of the constraint's circuit weights its branches by a softmax of the gate's output, so the distribution is
@@ -131,7 +131,7 @@ class SPL(ConstrainedLayer):
         return logits_of(self.plans.layer, branch_weights(self.plans, y, given, weight, smoothing))
 
 
-class ProductSPL(ConstrainedLayer):
+class ProductSPL(GatedLayer):
     """Semantic probabilistic layer with two circuits (Def. 1 of the paper): q(y | z) times the constraint, over Z.
 
     Args:

@@ -17,7 +17,7 @@ from semprola.distributions.numeric import log_sum_exp
 from semprola.distributions.scored import Announced, ScoredDistribution
 from semprola.engine import CircuitPlans, Plan, encode, gate_likelihood, is_binary, uses_few_rows, watched
 from semprola.errors import SemprolaError
-from semprola.nn.base import ConstrainedLayer
+from semprola.nn.base import GatedLayer
 from semprola.nn.gate import ColumnLinear, Gate, split_outputs
 
 _announced: ContextVar[Announced | None] = ContextVar("labels announced to layers", default=None)
@@ -64,7 +64,7 @@ def scoring(y: Any) -> Iterator[None]:
             announced.is_over = True
 
 
-def scored(layer: ConstrainedLayer, z: Tensor) -> ScoredDistribution | None:
+def scored(layer: GatedLayer, z: Tensor) -> ScoredDistribution | None:
     """The distribution for features z, from the gate's rows that the announced labels use; None if this is unsuitable.
 
     Args:
@@ -134,7 +134,7 @@ class _Rows:
         return [(t._version, t.data_ptr()) for t in tensors]
 
 
-def _last_layer(layer: ConstrainedLayer) -> nn.Linear | None:
+def _last_layer(layer: GatedLayer) -> nn.Linear | None:
     """The gate's last linear layer, if its output depends on nothing but its matrix and bias."""
     gate = layer.gate
     last = gate.output if type(gate) is Gate else gate

@@ -161,4 +161,4 @@ def _rules(texts: Any, circuit: Circuit) -> tuple[Formula, ...]:
         rules = tuple(rule.formula for line in lines for rule in parse_lines(str(line)))
     except ParseError:  # the text of a family
         return ()
-    return rules if all(set(rule.labels()) <= set(circuit.labels) for rule in rules) else ()
+    return rules if all(set(rule.labels) <= set(circuit.labels) for rule in rules) else ()

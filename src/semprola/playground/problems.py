@@ -98,7 +98,7 @@ def read_problem(problem: Problem, limits: Limits) -> Constraint:
     if family is not None:
         rules = [(family, _TITLES[problem.structure].format(size=problem.size, last=_last(problem.size))), *rules]
     formula = And([rule for rule, _ in rules]) if len(rules) != 1 else rules[0][0]
-    names = formula.labels()
+    names = formula.labels
     if not names:
         raise LabelError("the rules mention no label: type one, such as cat -> animal")
     if len(names) > limits.labels:

@@ -29,7 +29,7 @@ def counts_in(rule: Formula, tags: Sequence[str]) -> list[Formula]:
     pending, seen = [rule], {rule}
     while pending:
         node = pending.pop()
-        if isinstance(node, Leaf) and known.intersection(node.labels()):
+        if isinstance(node, Leaf) and known.intersection(node.labels):
             raise LabelError(
                 f"a family over tags is unclear for sequences: write {brief(node)} with sp.at_most and others"
             )
@@ -75,7 +75,7 @@ def count_machine(rule: Formula, counts: Sequence[Formula], tags: Sequence[str])
 
 def _counts(node: Formula, tags: set[str]) -> bool:
     """Whether a node counts tags, and not other counts or tags of neighbours."""
-    if node.kind is not Kind.CARDINALITY or not node.args or not tags.issuperset(node.labels()):
+    if node.kind is not Kind.CARDINALITY or not node.args or not tags.issuperset(node.labels):
         return False
     return not any(part.kind is Kind.CARDINALITY for arg in node.args for part in arg.nodes())
 

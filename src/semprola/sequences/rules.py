@@ -101,7 +101,7 @@ def _at_every_position(formula: Formula, tags: Sequence[str]) -> TagMachine:
     this check needs: the tag, and also the tag before it if the formula looks back.
     """
     formula = unstated(formula)  # before the first position, no label of "prev" is on
-    readers = {name: _reader(name, tags) for name in formula.labels()}
+    readers = {name: _reader(name, tags) for name in formula.labels}
     spoken = {place for place, _ in readers.values()}
     looks_back, looks_ahead = bool(spoken & {"prev", "first"}), bool(spoken & {"next", "last"})
     count = len(tags)

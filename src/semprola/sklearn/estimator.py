@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,9 @@ except ImportError:
     raise ImportError("semprola.sklearn needs scikit-learn 1.6 or later: pip install 'semprola[sklearn]'") from None
 from semprola.sklearn.targets import Targets, broken_text, new_targets
 
-_LAYERS = ("single", "product")
+_LAYERS = ("spl", "product-spl")
+_OLD_LAYERS = {"single": "spl", "product": "product-spl"}
+"""Names of version 0.1, which go with the next release."""
 _CHUNK = 2048
 """Number of rows that are predicted at once."""
 _FEWEST = 20
@@ -49,9 +52,9 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             (child, parent) pairs, a compiled circuit, or a file with one of these; None for no rules.
         labels: names of the columns of y. By default those of y, if it is a data frame, else those of the constraint.
         hidden: widths of the network's hidden layers.
+        layer: "product-spl" (`sp.ProductSPL`) or "spl" (`sp.SPL`).
         components: number of mixture components (m of the paper).
-        units: number of units per sum, for layer "single" (k of the paper).
-        layer: "single" (one circuit, `sp.SPL`) or "product" (two circuits, `sp.ProductSPL`).
+        units: number of units per sum, for layer "spl" (k of the paper).
         dropout: probability of dropout after each hidden layer.
         epochs: largest number of passes over the training rows.
         batch_size: rows per gradient step.
@@ -99,9 +102,9 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels: Sequence[str] | None = None,
         *,
         hidden: Sequence[int] = (64,),
+        layer: str = "product-spl",
         components: int = 1,
         units: int = 1,
-        layer: str = "single",
         dropout: float = 0.0,
         epochs: int = 100,
         batch_size: int = 64,
@@ -118,9 +121,9 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.constraint = constraint
         self.labels = labels
         self.hidden = hidden
+        self.layer = layer
         self.components = components
         self.units = units
-        self.layer = layer
         self.dropout = dropout
         self.epochs = epochs
         self.batch_size = batch_size
@@ -335,10 +338,6 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         with torch.no_grad():
             return grow_sets(lambda rows: self.network_(x if rows is None else x[rows]), len(x), threshold)
 
-    def broken_rows(self, y: NDArray[np.float32]) -> NDArray[np.bool_]:
-        """Which rows of y (0, 1 and NaN [rows, labels]) violate the constraint however they are completed [rows]."""
-        return impossible_rows(self.circuit_, y)
-
     def distribution(self, X: Any) -> Any:
         """The distribution over y for all rows, for any query.
 
@@ -373,13 +372,22 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     # inside ---------------------------------------------------------------------------------------------------------
 
     def _check_parameters(self) -> None:
-        if self.layer not in _LAYERS:
+        layer = self._layer()
+        if layer not in _LAYERS:
             raise ValueError(f"layer must be {' or '.join(map(repr, _LAYERS))}, not {self.layer!r}")
         if not 0 <= self.validation_fraction < 1:
             raise ValueError(f"validation_fraction must be from 0 to below 1, not {self.validation_fraction!r}")
-        if self.layer == "product" and self.units != 1:
-            raise ValueError("units= is for layer='single': use components= instead")
+        if layer == "product-spl" and self.units != 1:
+            raise ValueError("units= is for layer='spl': use components= instead")
         _check_device(self.device)
+
+    def _layer(self) -> str:
+        if self.layer not in _OLD_LAYERS:
+            return self.layer
+        new = _OLD_LAYERS[self.layer]
+        text = f"layer={self.layer!r} is now {new!r}; the old name goes with the next release"
+        warnings.warn(text, DeprecationWarning, stacklevel=3)
+        return new
 
     def _rows(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool, classes: Any = None
@@ -402,7 +410,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not counted.any():
             raise ValueError("every row has sample_weight 0")
         rows = torch.from_numpy(table)
-        wrong = self.broken_rows(table) & counted
+        wrong = impossible_rows(self.circuit_, table) & counted
         if wrong.any():
             raise SemprolaError(broken_text(self.circuit_, table, wrong, row_names(y)) + self._assumed_order(y))
         if weight is not None:
@@ -422,7 +430,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _new_network(self, x: Tensor, y: Tensor, weight: Tensor | None) -> nn.Sequential:
         return tabular_network(
-            x, y, weight, self.circuit_, hidden=self.hidden, dropout=self.dropout, layer=self.layer,
+            x, y, weight, self.circuit_, hidden=self.hidden, dropout=self.dropout, layer=self._layer(),
             components=self.components, units=self.units,
         ).to(self.device)  # fmt: skip
 

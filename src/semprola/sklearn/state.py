@@ -65,7 +65,7 @@ def _rules_of(constraint: Any) -> list[str] | None:
 def _has_text(rule: Formula) -> bool:
     """Whether the text of a formula defines it completely; the text of a family does not."""
     try:
-        return set(parse(str(rule)).labels()) == set(rule.labels())
+        return set(parse(str(rule)).labels) == set(rule.labels)
     except SemprolaError:
         return False
 

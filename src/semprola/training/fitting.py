@@ -17,7 +17,7 @@ from semprola.training.data import Batch, as_batch, as_source, mixed
 from semprola.training.naming import by_name
 from semprola.training.objective import Objective
 from semprola.training.parallel import Team, started
-from semprola.training.progress import Progress
+from semprola.training.progress import ProgressBar
 from semprola.training.settings import FitSettings, History, Look
 from semprola.training.starting import start_new_layer
 from semprola.training.validation import evaluate, has_likelihood, violating
@@ -35,7 +35,7 @@ def fit(
     start_at_labels: bool = True,
     checkpoint: str | Path | None = None,
     callbacks: Sequence[Callback] = (),
-    progress: Progress | bool = False,
+    progress: ProgressBar | bool = False,
     **changes: Any,
 ) -> History:
     """Train in place by maximum likelihood; the model ends with the parameters that were best on the validation rows.
@@ -64,7 +64,7 @@ def fit(
             one whose constraint has inputs, and every layer if the rows come from a DataLoader.
         checkpoint: a file to resume from if it exists, and to write at every evaluation.
         callbacks: called with a :class:`Look` after every evaluation; training stops if one returns True.
-        progress: True to show the step, the loss and the throughput, or your own `Progress`.
+        progress: True to show the step, the loss and the throughput, or your own `ProgressBar`.
         **changes: individual settings, by name: ``fit(model, train, valid, epochs=20, lr=1e-2)``.
 
     Returns:
@@ -95,9 +95,9 @@ def fit(
         path = None if checkpoint is None else Path(checkpoint)
         begins = start_at_labels and (path is None or not path.is_file())
         run = _Run(model, train, valid, chosen, seed, team, begins)
-        if isinstance(progress, Progress):
+        if isinstance(progress, ProgressBar):
             return run.go(path, callbacks, progress)
-        with Progress("training", run.steps, quiet=not progress or not team.leads) as shown:
+        with ProgressBar("training", run.steps, quiet=not progress or not team.leads) as shown:
             return run.go(path, callbacks, shown)
 
 
@@ -136,7 +136,7 @@ class _Run:
         self.objective = team.wrap(Objective(model, _label_weight(settings, self.device)))
         self.history, self.best = History(), _copy(model.state_dict())
 
-    def go(self, path: Path | None, callbacks: Sequence[Callback], progress: Progress) -> History:
+    def go(self, path: Path | None, callbacks: Sequence[Callback], progress: ProgressBar) -> History:
         key = _key(self.model, self.settings, self.seed)
         if path is not None and path.is_file():
             self.history, self.best = load_checkpoint(path, key, self.model, self.optimizer)

@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from semprola.circuit import Circuit
 from semprola.nn import SPL, ProductSPL
+from semprola.nn.gate import perceptron
 from semprola.nn.standardize import Standardize
 
 
@@ -33,21 +34,17 @@ def tabular_network(
         circuit: the compiled constraint.
         hidden: widths of the hidden layers.
         dropout: probability of dropout after each hidden layer.
-        layer: "single" (`SPL`) or "product" (`ProductSPL`).
+        layer: "spl" or "product-spl".
         components: number of mixture components.
-        units: number of units per sum, for "single".
+        units: number of units per sum, for "spl".
     """
-    modules: list[nn.Module] = [Standardize(x.shape[1]).measure(x, weight)]
-    width = x.shape[1]
-    for size in hidden:
-        modules += [nn.Linear(width, size), nn.ReLU()]
-        modules += [nn.Dropout(dropout)] if dropout else []
-        width = size
-    if layer == "single":
+    inputs = x.shape[1]
+    backbone, width = perceptron(inputs, hidden, dropout), [inputs, *hidden][-1]
+    if layer == "spl":
         last: Any = SPL(width, circuit, components=components, units=units)
     else:
         last = ProductSPL(width, circuit, components=components)
     complete = ~y.isnan().any(1)
     if bool(complete.any()):
         last.start_at(y[complete], scale=1.0)
-    return nn.Sequential(*modules, last)
+    return nn.Sequential(Standardize(inputs).measure(x, weight), *backbone, last)

@@ -12,7 +12,7 @@ from semprola.training.settings import Look
 _SECONDS_BETWEEN_LINES = 15.0
 
 
-class Progress:
+class ProgressBar:
     """Shows the step, the loss, the exact match on validation rows, the throughput and the time left.
 
     Use it as a context manager.
@@ -30,7 +30,7 @@ class Progress:
         self._last = time.monotonic()
         self._first: tuple[float, int] | None = None
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressBar:
         """Open the bar, if there is a terminal and rich is installed."""
         if not self.quiet and sys.stderr.isatty():
             self._bar = _rich_bar()

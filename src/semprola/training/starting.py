@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
-from semprola.nn.base import ConstrainedLayer
+from semprola.nn.base import GatedLayer
 from semprola.training.data import Batch
 
 _MOST_ROWS = 2**14
@@ -24,7 +24,7 @@ def start_new_layer(model: nn.Module, rows: Batch) -> bool:
     Returns:
         Whether the layer was started.
     """
-    layers = [module for module in model.modules() if isinstance(module, ConstrainedLayer)]
+    layers = [module for module in model.modules() if isinstance(module, GatedLayer)]
     if len(layers) != 1 or layers[0].circuit.given or not layers[0].is_new:
         return False
     counted = ~rows.y.isnan().any(-1)

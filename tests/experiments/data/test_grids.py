@@ -31,7 +31,7 @@ def test_generated_rows_obey_the_constraint() -> None:
     data = generate_grids(graphs=6, seed=2)
     constraint = simple_paths(grid_graph(), endpoints="given")
     rows = np.concatenate([data.y, data.x], axis=1)
-    assert np.asarray(constraint.evaluate(rows.astype(bool), labels=list(constraint.labels()))).all()
+    assert np.asarray(constraint.evaluate(rows.astype(bool), labels=list(constraint.labels))).all()
 
 
 def test_turned_rows_are_the_only_shortest_paths() -> None:
@@ -70,7 +70,7 @@ def test_the_published_file(shared_data: Path) -> None:
     assert len(np.unique(data.groups)) == 50
     constraint = simple_paths(grid_graph(), endpoints="given")
     rows = np.concatenate([data.y, data.x], axis=1)
-    assert np.asarray(constraint.evaluate(rows.astype(bool), labels=list(constraint.labels()))).all()
+    assert np.asarray(constraint.evaluate(rows.astype(bool), labels=list(constraint.labels))).all()
 
 
 def test_edge_numbers_of_the_file(tmp_path: Path) -> None:

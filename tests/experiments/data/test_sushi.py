@@ -44,7 +44,7 @@ def test_the_published_file(shared_data: Path) -> None:
     once, people = load_sushi(path), load_sushi(path, multiplicity=True)
     assert (len(once), len(people)) == (4926, 5000)
     constraint = permutation(4)
-    assert np.asarray(constraint.evaluate(people.y.astype(bool), labels=list(constraint.labels()))).all()
+    assert np.asarray(constraint.evaluate(people.y.astype(bool), labels=list(constraint.labels))).all()
 
 
 def test_generated_rankings() -> None:

@@ -19,6 +19,7 @@ from experiments.hmlc.sets import TWELVE
 from experiments.hmlc.settings import FIGURES, Settings
 from experiments.hmlc.timing import epoch_seconds, standard_cases
 from experiments.hmlc.tuning import ablate, best_on_validation, candidates, chosen_settings, tune
+from experiments.hmlc.variants import known_jobs, work_through
 from semprola.errors import FormatError, SemprolaError
 
 SMALL = {"width": 16, "features": 8, "dropout": 0.1, "epochs": 4, "every": 2, "lr": 1e-2}
@@ -28,7 +29,7 @@ SMALL = {"width": 16, "features": 8, "dropout": 0.1, "epochs": 4, "every": 2, "l
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Published sets replaced by small ones, and settings to match."""
     monkeypatch.setattr(campaign, "load_raw", lambda name, data=None: made_set(name))
-    for module in ("collecting", "tuning"):
+    for module in ("collecting", "tuning", "variants"):
         monkeypatch.setattr(f"experiments.hmlc.{module}.load_raw", lambda name, data=None: made_set(name))
 
     def settings(method: str, name: str) -> Settings:
@@ -50,6 +51,30 @@ def test_order_and_names() -> None:
 def test_the_key_ignores_settings_at_their_usual_value() -> None:
     assert Job("enron", Settings(), 0).key == Job("enron", Settings(dropout=0.7), 0).key
     assert Job("enron", Settings(), 0).key != Job("enron", Settings(dropout=0.5), 0).key
+
+
+@pytest.mark.usefixtures("small")
+def test_variants_have_other_rules_and_an_epoch_of_their_own(tmp_path: Path) -> None:
+    jobs = known_jobs("enron", "hierarchy", range(2), tmp_path)
+    assert jobs == [], "no epoch is chosen yet"
+    runs = work_through(["enron"], "hierarchy", range(2), tmp_path, command="x")
+    assert [(run["method"], run["seed"]) for run in runs] == [(m, s) for m in ("spl", "product-spl") for s in range(2)]
+    chosen = json.loads((tmp_path / "chosen_variants.json").read_text())
+    for run in runs:
+        assert "non-empty" not in run["rule"]
+        assert run["settings"]["options"] is False
+        assert set(run["train_only"]) == set(run["retrained"]) == {"exact"}
+        assert run["epochs"] == {"exact": chosen[f"enron/{run['method']}/hierarchy"]["epoch"]}
+        for column in ("train_only", "retrained"):
+            figures = run[column]["exact"]
+            assert figures["decoder"] == figures["threshold"], "with the hierarchy alone these are one decoder"
+    assert work_through(["enron"], "hierarchy", range(2), tmp_path, command="y") == json.loads(json.dumps(runs))
+    assert all(find_result(job, tmp_path) for job in known_jobs("enron", "hierarchy", range(2), tmp_path))
+    (losses,) = work_through(["enron"], "rules", range(1), tmp_path)
+    assert losses["method"] == "semantic-loss"
+    assert losses["rule"] != runs[0]["rule"]
+    with pytest.raises(SemprolaError, match="no variant 'x': choose from hierarchy, rules"):
+        work_through(["enron"], "x", range(1), tmp_path)
 
 
 @pytest.mark.usefixtures("small")

@@ -40,7 +40,7 @@ def translated(
     roots = []
     for component in components:
         budget.check("choosing a variable order")
-        own = list(dict.fromkeys(name for conjunct in component for name in conjunct.labels()))
+        own = list(dict.fromkeys(name for conjunct in component for name in conjunct.labels))
         circuits = leaf_circuits(component, budget)
         solvable = {leaf: circuit for leaf, circuit in circuits.items() if circuit is not None}
         vtree = choose_vtree(component, own, solvable, lambda: budget.check("choosing a variable order"))
@@ -133,7 +133,7 @@ class _Translation:
             if missing:
                 stack.extend(missing)
                 continue
-            names = (node.name,) if node.kind is Kind.ATOM else node.labels() if node.kind is Kind.CUSTOM else ()
+            names = (node.name,) if node.kind is Kind.ATOM else node.labels if node.kind is Kind.CUSTOM else ()
             places = [self.position[self.index[name]] for name in names]
             ends = [self.spans[arg] for arg in node.args]
             first = min([*places, *(end[0] for end in ends)], default=len(self.position) - 1)

@@ -109,9 +109,6 @@ class Hierarchy(Family):
         groups: list[tuple[int | None, list[int]]] = [(v, below) for v, below in enumerate(self.children_of) if below]
         return [*groups, (None, [v for v, parents in enumerate(self.parents_of) if not parents])]
 
-    def labels(self) -> tuple[str, ...]:
-        return self.names
-
     def key(self) -> Hashable:
         return self.names, self.pairs, self.nonempty, self.mandatory_leaf, self.exclusive_siblings
 

@@ -13,9 +13,10 @@ from torch.autograd import forward_ad
 from semprola.engine.backends.base import Backend
 from semprola.engine.backends.native import NativeBackend
 from semprola.engine.backends.torch import TorchBackend
+from semprola.engine.backends.triton import TritonBackend
 from semprola.errors import SemprolaError
 
-BACKENDS: list[Backend] = [NativeBackend(), TorchBackend()]
+BACKENDS: list[Backend] = [NativeBackend(), TritonBackend(), TorchBackend()]
 """All back ends, fastest first; the last one takes any tensors. To add a back end, add an entry."""
 
 
@@ -26,11 +27,11 @@ def set_engine(name: str) -> None:
 
     Args:
         name: "torch" works on every device; "native" uses compiled kernels for float32 and float64 tensors on CPU, and
-            torch for all others; "auto" is "native" if the native module was built, else "torch".
+            "triton" kernels for those on a GPU, each with torch for all others; "auto" uses whatever is there.
 
     Raises:
         ValueError: if the name is unknown.
-        SemprolaError: if the name is "native" and there is no native module.
+        SemprolaError: if this engine cannot be used here.
 
     Example:
         >>> import semprola as sp
@@ -45,7 +46,7 @@ def set_engine(name: str) -> None:
 
 
 def get_engine() -> str:
-    """The current choice, made by :func:`using` or :func:`set_engine`: "auto", "native" or "torch"."""
+    """The current choice, made by :func:`using` or :func:`set_engine`."""
     return _here.get() or _everywhere
 
 
@@ -60,7 +61,7 @@ def using(name: str) -> Iterator[None]:
 
     Raises:
         ValueError: if the name is unknown.
-        SemprolaError: if the name is "native" and there is no native module.
+        SemprolaError: if this engine cannot be used here.
 
     Example:
         >>> import semprola as sp
@@ -104,7 +105,7 @@ def _check(name: str) -> None:
         names = ", ".join(map(repr, ["auto", *known]))
         raise ValueError(f"the engine must be one of {names}, not {name!r}")
     if name != "auto" and not known[name].is_present():
-        raise SemprolaError(f"the {name} module is missing: reinstall semprola with a C++17 compiler available")
+        raise SemprolaError(f"the {name} engine cannot be used here: {known[name].remedy}")
 
 
 _here: ContextVar[str | None] = ContextVar("semprola engine", default=None)

@@ -23,6 +23,8 @@ class Backend:
 
     name: str
     """Its name for :func:`semprola.engine.set_engine`."""
+    remedy: str = ""
+    """What to do where it is missing."""
     few_rows: float = 0.01
     """If states use at most this share of the logits, `gate` is faster than `likelihood` on all of them."""
 

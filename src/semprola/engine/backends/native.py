@@ -40,6 +40,7 @@ class NativeBackend(Backend):
     """Takes dense tensors on CPU, all float32 or all float64; see :class:`Backend` for what the functions do."""
 
     name = "native"
+    remedy = "reinstall semprola with a C++17 compiler available"
     few_rows = 0.04
 
     def is_present(self) -> bool:

@@ -39,7 +39,7 @@ class TorchBackend(Backend):
         def value_and_flows(leaves: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
             value, shares = _shares(plan, weights, leaves, passes.total)
             edge_flows, leaf_flows = passes.downward(plan, shares, value > _NEGATIVE_INFINITY)
-            return value, _weighted(plan, weights, edge_flows), leaf_flows
+            return value, weighted(plan, weights, edge_flows), leaf_flows
 
         if not flows:
             return by_columns(plan, value_alone, leaves, weights), None, None
@@ -56,7 +56,7 @@ class TorchBackend(Backend):
             root = (value > _NEGATIVE_INFINITY).to(shares.dtype)
             flows, _ = passes.downward(plan, shares.clone(), root)
             d_flows, d_leaf_flows = passes.tangent(plan, shares, flows, d_weights, d_leaves, root)
-            return _weighted(plan, weights, d_flows), d_leaf_flows
+            return weighted(plan, weights, d_flows), d_leaf_flows
 
         edges, literals = by_columns(plan, part, leaves, weights, d_leaves, d_weights)
         return None if weights is None else edges, literals
@@ -82,7 +82,7 @@ class TorchBackend(Backend):
             wanted = torch.nonzero((column >= first) & (column < first + step))[:, 0]
             for part in wanted.split(step):
                 leaf_flows[:, part] = _draw(plan, shares, column[part] - first, generator)
-        return _fill(leaf_flows, literals, column, generator)
+        return fill(leaf_flows, literals, column, generator)
 
     def rank(self, plan: Plan, weights: Tensor | None, leaves: Tensor, k: int) -> tuple[Tensor, Tensor]:
         return merge_lists(plan, weights, leaves, k)
@@ -221,7 +221,7 @@ def _shares(plan: Plan, weights: Tensor | None, leaves: Tensor, rule: passes.Rul
     return values[plan.root_row].clone(), shares
 
 
-def _weighted(plan: Plan, weights: Tensor | None, flows: Tensor) -> Tensor:
+def weighted(plan: Plan, weights: Tensor | None, flows: Tensor) -> Tensor:
     if weights is None:
         return torch.empty_like(flows[:0])
     # an operator's result must own its memory, so a slice of another tensor is copied
@@ -239,7 +239,7 @@ def _draw(plan: Plan, shares: Tensor, column: Tensor, generator: Generator | Non
     return passes.downward(plan, drawn)[1]
 
 
-def _fill(leaf_flows: Tensor, literals: Literals, column: Tensor, generator: Generator | None) -> Tensor:
+def fill(leaf_flows: Tensor, literals: Literals, column: Tensor, generator: Generator | None) -> Tensor:
     """States [variables, samples] from their literals, with values drawn for the labels that are missing."""
     zero, one = leaf_flows[0::2], leaf_flows[1::2]
     absent = (zero + one) < 0.5

@@ -66,9 +66,9 @@ class Line:
     def __init__(self, conjuncts: Sequence[Formula], budget: Budget, inputs: Collection[str] = ()) -> None:
         self.budget, self.inputs = budget, frozenset(inputs)
         self.rules = list(dict.fromkeys(conjuncts))
-        self.names = tuple(dict.fromkeys(name for rule in self.rules for name in rule.labels()))
+        self.names = tuple(dict.fromkeys(name for rule in self.rules for name in rule.labels))
         self.index = {name: v for v, name in enumerate(self.names)}
-        self.scopes = [scope_of(rule, [self.index[name] for name in rule.labels()]) for rule in self.rules]
+        self.scopes = [scope_of(rule, [self.index[name] for name in rule.labels]) for rule in self.rules]
         self._circuits: dict[Formula, Circuit | None] = {}
         self._orders: list[tuple[float, list[int]]] | None = None
         self._products: dict[int, Product] = {}

@@ -77,7 +77,7 @@ class Machines:
         """The machine of a rule, if it can be made without those of its parts; otherwise a text."""
         if rule.kind in (Kind.TRUE, Kind.FALSE):
             return TRUE if rule.kind is Kind.TRUE else None
-        names = self.ordered(rule.labels())
+        names = self.ordered(rule.labels)
         if len(names) <= _FEW:
             return self._tabulated(rule, names)
         literals = _clause(rule)

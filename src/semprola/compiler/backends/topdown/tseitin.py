@@ -70,7 +70,7 @@ def encode_clauses(
         >>> encode_clauses([parse("a & b -> c"), parse("a <-> ~c")]).clauses
         [(-1, -2, 3), (-1, -3), (1, 3)]
     """
-    names = tuple(dict.fromkeys(name for conjunct in conjuncts for name in conjunct.labels()))
+    names = tuple(dict.fromkeys(name for conjunct in conjuncts for name in conjunct.labels))
     encoder = _Encoder(names, circuits or {}, budget or Budget())
     for conjunct in conjuncts:
         encoder.require(conjunct)
@@ -87,7 +87,7 @@ def encode_apart(
         circuits: as for `encode_clauses`.
         budget: what may be used.
     """
-    names = tuple(dict.fromkeys(name for rule in rules for name in rule.labels()))
+    names = tuple(dict.fromkeys(name for rule in rules for name in rule.labels))
     encoder = _Encoder(names, circuits, budget)
     asserted = [encoder.assertion(rule) for rule in rules]
     return Encoding(names, encoder.num_vars, encoder.clauses), asserted
@@ -120,7 +120,7 @@ class _Encoder:
             return [] if clause is None else [clause]
         short = formula.as_clauses() if isinstance(formula, Leaf) else None
         if short is not None:
-            own = [self.index[name] for name in formula.labels()]
+            own = [self.index[name] for name in formula.labels]
             return [tuple(own[v - 1] if v > 0 else -own[-v - 1] for v in literals) for literals in short]
         if formula.kind is Kind.CARDINALITY:
             plain = self._literals([(arg, True) for arg in formula.args])

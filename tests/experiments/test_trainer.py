@@ -15,8 +15,8 @@ import torch
 
 import semprola as sp
 from experiments.methods import METHODS, STARTS, Model, ModelSettings, perceptron
+from experiments.trainer import Rows, TrainSettings, train
 from semprola.errors import FormatError, SemprolaError
-from semprola.training.trainer import Rows, TrainSettings, train
 
 _SETTINGS = TrainSettings(steps=60, lr=1e-2, batch_size=16, evaluate_every=5)
 _MODEL = ModelSettings(hidden=(8,), activation="relu", dropout=0.2)

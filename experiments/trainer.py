@@ -12,7 +12,7 @@ from torch import Tensor
 
 from semprola.errors import SemprolaError
 from semprola.training.fitting import fit
-from semprola.training.progress import Progress
+from semprola.training.progress import ProgressBar
 from semprola.training.settings import CHOICES, FitSettings, History
 
 __all__ = ["CHOICES", "History", "Rows", "TrainSettings", "Trainable", "train"]
@@ -75,7 +75,7 @@ def train(
     *,
     seed: int = 0,
     checkpoint: str | Path | None = None,
-    progress: Progress | None = None,
+    progress: ProgressBar | None = None,
     stop: Callable[[int], bool] | None = None,
 ) -> History:
     """Train in place with :func:`semprola.training.fit`, on one thread.
