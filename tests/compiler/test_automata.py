@@ -13,7 +13,7 @@ import pytest
 from zoo import _nested, names
 
 import semprola as sp
-from semprola.compiler.backends.automata.backend import Line, absorbed
+from semprola.compiler.backends.automata.backend import Joint, absorbed
 from semprola.compiler.backends.automata.machine import Machine, Product, complement, conjoined
 from semprola.compiler.backends.automata.order import candidate_orders, scope_of
 from semprola.compiler.backends.automata.rules import Machines
@@ -177,7 +177,7 @@ def test_a_roster_with_four_kinds_of_rules(major: str) -> None:
     circuit = sp.compile(And(rules), labels=order_of(major), cache=False)
     assert circuit.model_count() == counted({0: 3, 1: 3, 2: 3}, weights, 3, 6)
     assert circuit.num_nodes <= 60_000
-    assert circuit.info["backend"] == "line"
+    assert circuit.info["backend"] == "automata"
     assert circuit.is_structured
     assert circuit.is_deterministic
 
@@ -200,8 +200,8 @@ def test_rules_added_to_a_roster(name: str) -> None:
 
 
 def test_goes_on_where_it_stopped() -> None:
-    line = Line([*roster(), *(sp.at_most(3, of_nurse(n)) for n in range(5))], Budget())
+    line = Joint([*roster(), *(sp.at_most(3, of_nurse(n)) for n in range(5))], Budget())
     with pytest.raises(sp.CompilationBudgetError) as caught:
         line.compile(50)
     assert caught.value.resource == "nodes"
-    assert line.compile(None) == Line(line.rules, Budget()).compile(None)
+    assert line.compile(None) == Joint(line.rules, Budget()).compile(None)

@@ -16,7 +16,7 @@ import networkx as nx
 import pytest
 
 import semprola as sp
-from semprola.compiler import cache
+from semprola.compiler import cache, truth_table
 from semprola.compiler.digest import _stable, formula_digest
 
 COUNT = "import semprola as sp; c = sp.compile({}); print(c.model_count(), c.info.get('cached', 'fresh'))"
@@ -29,6 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("SEMPROLA_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(cache, "memory", cache.Memory())
     monkeypatch.setattr(cache, "WORTH_SECONDS", 0.0)
+    monkeypatch.setattr(truth_table, "_MOST_LABELS", 0)  # small formulas are never worth a file
     return tmp_path / "cache"
 
 

@@ -65,7 +65,7 @@ def test_against_brute_force(seed: int) -> None:
         assert repr(found[0])[:20] in str(caught.value)
 
 
-@pytest.mark.parametrize("backend", ["auto", "sdd", "topdown", "line"])
+@pytest.mark.parametrize("backend", ["auto", "sdd", "topdown", "automata"])
 def test_every_back_end_says_so(backend: str) -> None:
     rules = "(cat -> animal) & (dog | cat) & ~animal & ~dog & (fish | bird)"
     with pytest.raises(sp.UnsatisfiableError) as caught:

@@ -29,8 +29,6 @@ work = [
     ("auto", C.linear({f"x{i}": rng.randint(1, 10**9) for i in range(80)}, "<=", 2 * 10**10)),
     ("auto", C.spanning_trees(grid)),
 ]
-if importlib.util.find_spec("oxidd"):
-    work.append(("zdd", hard))
 sent = [0.0]
 
 

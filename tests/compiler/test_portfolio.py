@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import importlib.util
+import dataclasses
 import itertools
 import random
 import subprocess
@@ -88,15 +88,15 @@ class TestAgainstBruteForce:
 
 class TestChoice:
     def test_small_formulas_are_structured(self) -> None:
-        circuit = sp.compile(random_cnf(0, 12, 30), cache=False)
-        assert circuit.info["backend"] in ("line", "sdd")
-        assert "12 variables, few" in circuit.info["reason"]
+        circuit = sp.compile(random_cnf(0, 14, 36), cache=False)
+        assert circuit.info["backend"] in ("automata", "sdd")
+        assert "14 variables, few" in circuit.info["reason"]
         assert circuit.is_structured
 
     def test_narrow_ones_too(self) -> None:
         steps = [Bool(f"x{i}") >> (Bool(f"x{i + 1}") | Bool(f"x{i + 2}")) for i in range(300)]
         circuit = sp.compile(And(steps), cache=False)
-        assert circuit.info["backend"] in ("line", "sdd")
+        assert circuit.info["backend"] in ("automata", "sdd")
         assert circuit.is_structured
 
     @native
@@ -111,7 +111,7 @@ class TestChoice:
     @native
     def test_parts_are_chosen_for_one_by_one(self) -> None:
         circuit = sp.compile(wide() & (Bool("p") | Bool("q")), cache=False)
-        assert circuit.info["backend"] == "line+topdown"
+        assert circuit.info["backend"] == "automata+topdown"
         assert circuit.model_count() == 3 * sp.compile(wide(), cache=False).model_count()
 
     @native
@@ -126,14 +126,14 @@ class TestChoice:
     @native
     @pytest.mark.parametrize("stage", [20, 60, 2000])
     def test_stages_end_in_a_circuit(self, stage: int, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(portfolio, "_STAGES", (stage, 10 * stage))
+        monkeypatch.setattr(portfolio, "TUNING", dataclasses.replace(portfolio.TUNING, stages=(stage, 10 * stage)))
         check(random_cnf(0, 14, 30), "auto", names(14))
-        check(random_dnf(0, 12, 9), "auto", names(12))
+        check(random_dnf(0, 13, 9), "auto", names(13))
 
     def test_long_counts(self) -> None:
         labels = [f"x{i}" for i in range(120)]
         circuit = sp.compile(exactly(30, labels) & (Bool("x0") | Bool("x119")), cache=False)
-        assert circuit.info["backend"] == "line"
+        assert circuit.info["backend"] == "automata"
 
     def test_without_the_native_module(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(portfolio, "native_library", lambda: None)
@@ -141,7 +141,7 @@ class TestChoice:
         rest = [~(Bool(f"q{i}{j}") & Bool(f"q{a}{j}")) for j in range(6) for i in range(6) for a in range(i)]
         circuit = sp.compile(And([queens, *rest]), cache=False)
         assert circuit.model_count() == 720
-        assert circuit.info["backend"] in ("line", "sdd")
+        assert circuit.info["backend"] in ("automata", "sdd")
 
     def test_a_structured_q_restructures(self) -> None:
         circuit = sp.compile(random_cnf(2, 8, 16), backend="topdown", cache=False)
@@ -156,10 +156,11 @@ class TestChoice:
         with pytest.raises(ValueError, match="unknown backend"):
             sp.compile("a", backend=name)
 
-    def test_oxidd_missing(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-        with pytest.raises(sp.SemprolaError, match=r"pip install 'semprola\[bdd\]'"):
-            sp.compile("a | b", backend="bdd", cache=False)
+    @pytest.mark.parametrize("name", ["line", "bdd", "zdd"])
+    def test_old_names(self, name: str) -> None:
+        with pytest.warns(DeprecationWarning, match=f"backend='{name}' is now backend='automata'"):
+            circuit = sp.compile("a | b", backend=name, cache=False)
+        assert circuit.info["backend"] == "automata"
 
 
 class TestBudgets:

@@ -18,9 +18,9 @@ import numpy as np
 import pytest
 
 from semprola.circuit import Circuit, CircuitBuilder, Vtree
-from semprola.compiler.backends.program import Program
 from semprola.compiler.backends.sdd import process as sdd_process
 from semprola.compiler.backends.sdd.diagrams import run
+from semprola.compiler.backends.sdd.program import Program
 from semprola.compiler.budget import Budget, Progress
 from semprola.errors import CompilationBudgetError, SemprolaError, UnsatisfiableError
 

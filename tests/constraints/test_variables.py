@@ -105,9 +105,11 @@ def test_the_rule_of_a_variable_comes_along(make, count):
     formula = make(Integer("n", 0, 3), Integer("m", 0, 1))
     circuit = sp.compile(formula)
     assert circuit.model_count() == count
+    assert circuit.labels == formula.labels
     assert formula.evaluate(circuit.enumerate()).all()
     rows = np.array(list(itertools.product([0, 1], repeat=len(formula.labels))))
     assert formula.evaluate(rows).sum() == count
+    assert (formula.evaluate(rows) == formula.evaluate(rows, labels=formula.labels)).all()
     assert sp.compile(sp.parse(str(formula)), labels=circuit.labels) == circuit
     assert pickle.loads(pickle.dumps(formula)) is formula
 

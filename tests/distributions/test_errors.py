@@ -260,7 +260,7 @@ CASES = {
     "hmm without an order": (
         lambda: CompatiblePlans(_balanced(), 2, "hmm"),
         sp.errors.PropertyError,
-        "q='hmm' needs a circuit over a linear variable order: compile it with backend='bdd', or use q='vtree'",
+        "q='hmm' needs a circuit over a linear variable order: compile it with backend='automata', or use q='vtree'",
     ),
     "vtree without one": (
         lambda: CompatiblePlans(_unstructured(), 2, "vtree"),

@@ -88,7 +88,7 @@ def draw_case(rng: random.Random, names: tuple[str, ...] | None = None) -> Case:
         text = draw.constraint()
         formula = eval(text, {"sp": sp, **TOOLS})
         inputs = declared(formula)
-        variables = list(formula.labels())
+        variables = list(formula.labels)
         extra = [name for name in draw.names if name not in variables][: rng.choice([0, 0, 0, 0, 0, 1, 2])]
         given: list[str] | None = None
         if rng.random() < 0.25 or (inputs and rng.random() < 0.3):
@@ -158,7 +158,7 @@ class Compiled:
         self.source = case
         self.formula = eval(case.constraint, {"sp": sp, **TOOLS})
         self.given = tuple(declared(self.formula) if case.given is None else case.given)
-        own = tuple(name for name in self.formula.labels() if name not in self.given)
+        own = tuple(name for name in self.formula.labels if name not in self.given)
         self.columns = own if case.labels is None else case.labels
         self.meant = Meant(case.constraint, [*self.columns, *self.given])
 

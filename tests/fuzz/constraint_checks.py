@@ -41,7 +41,7 @@ def _expected(c: Compiled) -> set[tuple[int, ...]]:
 def _evaluate(c: Compiled) -> None:
     found = torch.as_tensor(c.formula.evaluate(_states(c), labels=[*c.columns, *c.given]))
     assert torch.equal(found, c.meant.table)
-    own = c.formula.labels()
+    own = c.formula.labels
     if set(own) == {*c.columns, *c.given}:
         rows = _states(c)
         ordered = rows[:, [[*c.columns, *c.given].index(name) for name in own]]
@@ -49,7 +49,7 @@ def _evaluate(c: Compiled) -> None:
 
 
 def _count(c: Compiled) -> None:
-    names, total = set(c.formula.labels()), int(c.meant.table.sum())
+    names, total = set(c.formula.labels), int(c.meant.table.sum())
     free = len({*c.columns, *c.given} - names)
     assert c.circuit.model_count() == total
     assert sp.rules.model_count(c.formula) * 2**free == total
@@ -106,10 +106,10 @@ def _as_rules(c: Compiled) -> None:
     for node in c.formula.nodes():
         rules = getattr(node, "as_rules", tuple)()
         if rules:
-            states = oracle.all_states(len(node.labels()))
-            whole = sp.And(rules).evaluate(states, labels=list(node.labels()))
-            assert set(node.labels()) <= set(names)
-            assert np.array_equal(np.asarray(whole), np.asarray(node.evaluate(states, labels=list(node.labels()))))
+            states = oracle.all_states(len(node.labels))
+            whole = sp.And(rules).evaluate(states, labels=list(node.labels))
+            assert set(node.labels) <= set(names)
+            assert np.array_equal(np.asarray(whole), np.asarray(node.evaluate(states, labels=list(node.labels))))
 
 
 def _violations(c: Compiled) -> None:
@@ -144,7 +144,7 @@ def _same_text(c: Compiled) -> None:
     if "sp.constraints.Categorical" in c.source.constraint or "sp.from_dimacs" in c.source.constraint:
         return
     again = sp.parse(str(c.formula))
-    assert set(again.labels()) <= {*c.columns, *c.given}
+    assert set(again.labels) <= {*c.columns, *c.given}
     found = again.evaluate(_states(c), labels=[*c.columns, *c.given])
     assert torch.equal(torch.as_tensor(found).expand(len(c.meant.table)), c.meant.table)
     assert str(again) == str(c.formula)
@@ -188,7 +188,7 @@ def _files(c: Compiled) -> None:
 def _pickled_formula(c: Compiled) -> None:
     again = pickle.loads(pickle.dumps(c.formula))
     assert again == c.formula
-    assert again.labels() == c.formula.labels()
+    assert again.labels == c.formula.labels
 
 
 def _dimacs(c: Compiled) -> None:

@@ -114,7 +114,7 @@ def obeys(rule: str, y: tuple[str, ...]) -> bool:
     made = eval(rule, {"sp": sp})
     if isinstance(made, str):
         return (0, len(y)) in _spans(tuple(re.findall(r"[A-Z.]|[()|&!*+?]", made)), y)
-    names = set(made.labels())
+    names = set(made.labels)
     if names <= set(TAGS) and ("sp.at" in rule or "sp.exactly" in rule):
         ones = {tag: y.count(tag) for tag in TAGS}
         return bool(eval(rule, {"sp": _Counts(ones)}))

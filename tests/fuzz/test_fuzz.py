@@ -109,8 +109,8 @@ def _contradictions_forget_labels(monkeypatch: pytest.MonkeyPatch) -> tuple[str,
 
     def explained(constraint: Any, budget: Any) -> Any:
         first, *others = contradiction.written_rules(constraint)
-        known = {name: 0 for rule in others for name in rule.labels()}
-        return real(constraint, budget) if [known[name] for name in first.labels()] else None
+        known = {name: 0 for rule in others for name in rule.labels}
+        return real(constraint, budget) if [known[name] for name in first.labels] else None
 
     monkeypatch.setattr(pipeline, "explained", explained)
     return "compile", "sp.constraints"

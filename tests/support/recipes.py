@@ -6,7 +6,7 @@ Whatever is called wrong has a mistake that has to be found.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from torch import Tensor
 
 from semprola.circuit import Circuit
 from semprola.compiler import portfolio
+from semprola.compiler.backends import Components
 from semprola.compiler.budget import Budget
 from semprola.compiler.diagram import decision_diagram
 from semprola.constraints.family import Family, label_names
@@ -26,7 +27,7 @@ from semprola.distributions.domain import Domain
 from semprola.engine import CircuitPlans, Plan
 from semprola.engine.backends import BACKENDS
 from semprola.engine.backends.torch import TorchBackend
-from semprola.logic import And, Formula
+from semprola.logic import And
 from semprola.nn import Q
 
 # a constraint family --------------------------------------------------------------------------------------------------
@@ -67,7 +68,7 @@ class WrongOdd(Odd):
 # a compiler back end --------------------------------------------------------------------------------------------------
 
 
-def compile_states(components: Sequence[Sequence[Formula]], budget: Budget) -> Circuit:
+def compile_states(components: Components, budget: Budget, given: Collection[str] = ()) -> Circuit:
     """A diagram of all assignments, before its reduction."""
     whole = And([rule for component in components for rule in component])
     names = whole.labels
@@ -75,12 +76,14 @@ def compile_states(components: Sequence[Sequence[Formula]], budget: Budget) -> C
     def accept(bits: tuple[int, ...]) -> bool:
         return bool(whole.evaluate(dict(zip(names, bits, strict=True))))
 
-    return decision_diagram(names, (), lambda bits, _, value: (*bits, value), accept, budget=budget)
+    return decision_diagram(
+        names, (), lambda bits, _, value: (*bits, value), accept, zero_suppressed=False, budget=budget
+    )
 
 
-def compile_wrong(components: Sequence[Sequence[Formula]], budget: Budget) -> Circuit:
+def compile_wrong(components: Components, budget: Budget, given: Collection[str] = ()) -> Circuit:
     """Forgets rules."""
-    return compile_states([component[:1] for component in components], budget)
+    return compile_states([component[:1] for component in components], budget, given)
 
 
 # an engine back end ---------------------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from semprola.circuit import Circuit
-from semprola.cli.frames import read_labels
+from semprola.cli.tables import read_labels
 from semprola.errors import FormatError
 
 _MOST_SHOWN = 5
@@ -22,23 +22,23 @@ def row_report(circuit: Circuit, path: Path) -> dict[str, Any]:
             or an input is not 0 or 1.
         OSError: the file cannot be read.
     """
-    frame, table = read_labels(path, circuit.variables)
-    empty = np.argwhere(np.isnan(table))
+    table, values = read_labels(path, circuit.variables)
+    empty = np.argwhere(np.isnan(values))
     unknown = empty[empty[:, 1] >= circuit.num_labels]
     if len(unknown):
         row, column = unknown[0].tolist()
-        raise FormatError(f"{frame.place(row)}: input {circuit.variables[column]!r} is empty, but inputs must be known")
-    y, x = np.split(table, [circuit.num_labels], axis=1)
+        raise FormatError(f"{table.place(row)}: input {circuit.variables[column]!r} is empty, but inputs must be known")
+    y, x = np.split(values, [circuit.num_labels], axis=1)
     if len(empty):
         from semprola.distributions.conflicts import impossible_rows
 
-        wrong = impossible_rows(circuit, table)
+        wrong = impossible_rows(circuit, values)
     else:
         wrong = ~np.asarray(circuit.satisfied(y.astype(np.uint8), x.astype(np.uint8) if circuit.given else None), bool)
     first = np.flatnonzero(wrong)[:_MOST_SHOWN].tolist()
-    report = {"rows": len(frame), "broken": int(wrong.sum()), "first broken": [frame.places[row] for row in first]}
+    report = {"rows": len(table), "broken": int(wrong.sum()), "first broken": [table.places[row] for row in first]}
     if first:
-        from semprola.cli.breaking import reasons
+        from semprola.cli.inconsistent import reasons
 
-        report["why"] = reasons(frame, first, y, circuit.labels, circuit, x if circuit.given else None)
+        report["why"] = reasons(table, first, y, circuit.labels, circuit, x if circuit.given else None)
     return report

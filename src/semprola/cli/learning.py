@@ -46,7 +46,7 @@ def train_command(
 
     Example: semprola train animals.csv --labels cat,dog,animal --rules rules.txt --out model
     """
-    from semprola.cli.train_work import TrainRequest, train_model
+    from semprola.cli.training import TrainRequest, train_model
 
     checkpoint = out.with_name(f"{out.name}.checkpoint")
     keep(f"training can continue from {checkpoint} with --resume, if the first epoch was finished")
@@ -94,7 +94,7 @@ def predict_command(
 
     Example: semprola predict model new.csv --out predictions.csv
     """
-    from semprola.cli.predict_work import predict_rows
+    from semprola.cli.predicting import predict_rows
 
     known = tuple(name.strip() for name in evidence.split(",") if name.strip())
     predict_rows(model, data, out, known, explain, skip_inconsistent, as_json)

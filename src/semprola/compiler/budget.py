@@ -225,7 +225,7 @@ class Budget:
             return f", or {self._advice}"
         if self._is_part:
             return ""
-        others = [name for name in ("line", "topdown", "sdd", "bdd") if not any(name in used for used in self.tried)]
+        others = [name for name in ("automata", "topdown", "sdd") if not any(name in used for used in self.tried)]
         backends = " or ".join(f"backend={name!r}" for name in others)
         tried = f" (tried: {', '.join(dict.fromkeys(self.tried))})" if self.tried else ""
         return f", try {backends}{tried}, or list labels that share rules side by side" if backends else tried

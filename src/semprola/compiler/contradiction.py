@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from semprola.compiler.backends.automata.backend import Line
+from semprola.compiler.backends.automata.backend import Joint
 from semprola.compiler.backends.topdown.backend import assertions
 from semprola.compiler.backends.topdown.search import compile_cnf
 from semprola.compiler.budget import Budget
@@ -152,7 +152,7 @@ class _Search:
         answer = self._by_clauses(chosen)
         if answer is None and len(self.rules) <= _MOST_FOLLOWED:
             parts = [part for i in chosen for part in self._spelled[i]]
-            answer = self._line.has_no_model(parts, _MOST_STATES)
+            answer = self._joint.has_no_model(parts, _MOST_STATES)
         return answer is True
 
     def _by_clauses(self, chosen: Sequence[int]) -> bool | None:
@@ -182,5 +182,5 @@ class _Search:
         return [(rule,) if parts is None else parts for rule, parts in zip(self.rules, spelled, strict=True)]
 
     @functools.cached_property
-    def _line(self) -> Line:
-        return Line([part for parts in self._spelled for part in parts], self.budget)
+    def _joint(self) -> Joint:
+        return Joint([part for parts in self._spelled for part in parts], self.budget)

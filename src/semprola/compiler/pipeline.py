@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 from collections.abc import Callable, Iterable
 
@@ -15,8 +14,9 @@ from semprola.compiler.contradiction import explained, refuted_early
 from semprola.compiler.digest import formula_digest
 from semprola.compiler.join import join_circuits
 from semprola.compiler.parts import conjuncts_of, split
-from semprola.compiler.portfolio import check_backend, compile_components, prefers_clauses
+from semprola.compiler.portfolio import checked_backend, compile_components, prefers_clauses
 from semprola.compiler.sources import Source, as_constraint
+from semprola.compiler.truth_table import is_small, table_circuit
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
 from semprola.logic import Cnf, Formula, Leaf
 from semprola.logic.label_names import checked_names
@@ -25,8 +25,6 @@ from semprola.logic.simplify import simplify
 
 _MOST_LITERALS = 200_000
 """Longer clause lists are not searched for definitions after the budget has run out."""
-_QUICK = 40
-"""A formula of at most this many nodes is compiled without checking whether another process does the same."""
 
 
 def compile(
@@ -51,9 +49,9 @@ def compile(
             the circuit exponentially smaller.
         given: names of the input variables x; by default those that the families in the constraint, or the circuit,
             declare as inputs.
-        backend: "auto" (families directly, the rest by the best of the next three), "line" (follows all rules together
-            along one variable order), "topdown" (our own compiler of clauses; its circuits have no vtree), "sdd"
-            (PySDD), "bdd" or "zdd" (oxidd, the extra ``bdd``), or the path of your own compiler, such as
+        backend: "auto" (small rules by their truth table, families directly, the rest by the best of the next three),
+            "automata" (follows all rules together along one variable order), "topdown" (our own compiler of clauses;
+            its circuits have no vtree), "sdd" (PySDD), or the path of your own compiler, such as
             "d4:/usr/local/bin/d4", whose results are checked.
         timeout: the most seconds that it may take.
         max_nodes: the most nodes that the circuit, and the compiler at any time, may have.
@@ -82,15 +80,19 @@ def compile(
     """
     budget = Budget(timeout, max_nodes, memory, progress)
     constraint = as_constraint(constraint)
-    check_backend(backend)
-    names = _resolve(constraint, labels, given)  # in the order of the labels before rules of variables join in
+    if backend != "auto":
+        backend = checked_backend(backend)
+    names = _resolve(constraint, labels, given)
     if isinstance(constraint, Formula):
         constraint = stated_in_place(constraint)
     key = (constraint, *names, backend)
     circuit = store.memory.find(key) if cache else None
     try:
         if circuit is None:
-            circuit = (_through_disk if cache else _compile)(constraint, *names, backend, budget)
+            if isinstance(constraint, Formula) and backend == "auto" and is_small(constraint):
+                circuit = table_circuit(constraint, *names, budget)
+            else:
+                circuit = (_through_disk if cache else _compile)(constraint, *names, backend, budget)
             source = constraint.source if isinstance(constraint, Circuit) else constraint
             circuit = circuit.with_source(None if _unlisted(constraint, *names) else source)
             if cache:
@@ -118,11 +120,8 @@ def _through_disk(
     circuit = entry.load()
     if circuit is not None:
         return circuit
-    with contextlib.ExitStack() as held:
-        nodes = constraint.nodes()
-        if len(nodes) > _QUICK or any(isinstance(node, Leaf) for node in nodes):
-            held.enter_context(entry.lock(lambda: budget.check("waiting for another process")))
-            circuit = entry.load()
+    with entry.lock(lambda: budget.check("waiting for another process")):
+        circuit = entry.load()
         if circuit is None:
             began = budget.seconds
             circuit = _compile(constraint, labels, given, backend, budget)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from semprola.circuit import Circuit, Vtree
-from semprola.compiler.backends.program import Program
 from semprola.compiler.backends.sdd.diagrams import run
+from semprola.compiler.backends.sdd.program import Program
 from semprola.compiler.budget import Budget
 from semprola.compiler.join import join_circuits
 from semprola.errors import CompilationBudgetError, PropertyError

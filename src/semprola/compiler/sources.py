@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from semprola._guessing import read_text
+from semprola._file_kinds import read_text
 from semprola.circuit import Circuit
 from semprola.circuit.nnf_files import read_nnf
 from semprola.circuit.sdd_files import read_sdd

@@ -8,7 +8,7 @@ the graph as a path instead of a clique.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from itertools import accumulate, pairwise
+from itertools import pairwise
 
 from semprola.circuit import Circuit, Vtree
 from semprola.circuit.builder import watched
@@ -52,32 +52,6 @@ def choose_vtree(
     if has_long_count(conjuncts):
         return Vtree.right_linear(reversed(order))
     return Vtree.from_forest(bucket_tree(order, cliques, check).tolist())
-
-
-def narrow_line(conjuncts: Sequence[Formula], names: Sequence[str], found: Sequence[int]) -> list[int]:
-    """The better of two variable orders: the one found, or that of the names.
-
-    Args:
-        conjuncts: formulas that must all hold.
-        names: all their variables.
-        found: an order, as indices of names.
-
-    Returns:
-        The order whose worst position is crossed by fewer parts of the conjuncts.
-    """
-    index = {name: v for v, name in enumerate(names)}
-    cliques = [[index[name] for name in clique] for clique in primal_cliques(conjuncts)]
-
-    def crossed(order: Sequence[int]) -> int:
-        place = {v: position for position, v in enumerate(order)}
-        change = [0] * (len(order) + 1)
-        for clique in cliques:
-            places = [place[v] for v in clique]
-            change[min(places)] += 1
-            change[max(places)] -= 1
-        return max(accumulate(change))
-
-    return min([list(range(len(names))), list(found)], key=crossed)
 
 
 def has_long_count(conjuncts: Iterable[Formula]) -> bool:

@@ -47,7 +47,8 @@ class CompatiblePlans(CircuitPlans):
         assert vtree is not None
         if kind == "hmm" and not vtree.is_right_linear:
             raise PropertyError(
-                "q='hmm' needs a circuit over a linear variable order: compile it with backend='bdd', or use q='vtree'"
+                "q='hmm' needs a circuit over a linear variable order: compile it with backend='automata', or use "
+                "q='vtree'"
             )
         self.vtree: Vtree = vtree
         self.parameter_blocks = self._blocks()

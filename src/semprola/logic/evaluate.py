@@ -26,7 +26,7 @@ _BLOCK_BYTES = 1 << 26
 
 def evaluate(formula: Formula, rows: Any, labels: Sequence[str] | None = None) -> Any:
     """Return whether an assignment, or each row of an array, satisfies the formula; see ``Formula.evaluate``."""
-    own = formula.labels()  # the rules of variables come last in the stated formula, which may change the order
+    own = formula.labels  # the rules of variables mention the same labels, but in another order
     formula = stated(formula)
     if isinstance(rows, Mapping):
         if labels is not None:

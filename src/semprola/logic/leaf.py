@@ -88,6 +88,14 @@ class Leaf(Formula, ABC):
         """The ``labels`` that are inputs x by default: variables of the constraint without a probability."""
         return ()
 
+    @property
+    def whole(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of ``labels`` of which exactly one is on in every model of a constraint that contains the leaf.
+
+        They are the values of variables; the leaf itself must imply this, too.
+        """
+        return ()
+
     @abstractmethod
     def evaluate_columns(self, columns: Mapping[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
         """Return which rows satisfy the constraint, without using any circuit.

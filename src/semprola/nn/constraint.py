@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -13,7 +13,9 @@ from semprola.circuit import Circuit
 from semprola.compiler import compile
 from semprola.compiler.sources import Source, as_constraint
 from semprola.distributions import ProductDistribution
+from semprola.distributions.base import ConstrainedDistribution
 from semprola.distributions.cached import plans_of
+from semprola.distributions.heads import HeadsDistribution
 from semprola.engine import CircuitPlans
 from semprola.errors import FormatError, LabelError
 from semprola.logic import Formula
@@ -22,19 +24,20 @@ from semprola.nn.base import as_circuit
 
 
 def constrain(
-    logits: Tensor,
+    logits: Tensor | Mapping[str, Tensor],
     constraint: Source,
     given: Any = None,
     *,
     labels: Iterable[str] | None = None,
-) -> ProductDistribution:
+) -> ConstrainedDistribution:
     """The distribution of independent labels with these log-odds, given that they satisfy the constraint.
 
     p(y) ∝ Π_j σ(±logits_j) for every y that satisfies the constraint, 0 for all others. It needs no training: pass the
     logits of any multi-label network. Later calls with the same constraint reuse its circuit and plans.
 
     Args:
-        logits: log-odds of the labels [*batch, labels], before any sigmoid.
+        logits: log-odds of the labels [*batch, labels], before any sigmoid; or one softmax head per variable, as in
+            ``{"n": logits [*batch, values]}``, see :class:`ConstraintLayer`.
         constraint: a formula, its text, a family, a compiled circuit, or the path of a file.
         given: values of the input variables [*batch, given], or by name. If the constraint is a formula, the variables
             that `given` names are its inputs.
@@ -52,12 +55,19 @@ def constrain(
         >>> p.to_dict()
         {'cat': 1, 'animal': 1}
     """
+    if isinstance(logits, Mapping) and labels is not None:
+        raise LabelError("labels= names the columns of one tensor: logits by variable carry their own names")
     circuit = _compiled(constraint, labels, given)
     return _distribution(plans_of(circuit), logits, given)
 
 
 class ConstraintLayer(nn.Module):
     """A last layer without parameters, for a network that already returns one logit per label.
+
+    A network with one softmax per variable passes one tensor [*batch, values] per variable, by name (and a tensor
+    [*batch] for a label that is not a value of a variable). The distribution is that of the softmaxes, given that the
+    rules hold. Variables of the rules without logits are derived: the rules must determine them from the others.
+    ``p.log_prob_of({"sum": sums})`` is the log-likelihood of observed sums.
 
     Args:
         constraint: a formula, its text, a family, a compiled circuit, or the path of a file.
@@ -72,6 +82,11 @@ class ConstraintLayer(nn.Module):
         >>> net = torch.nn.Sequential(torch.nn.Linear(8, 2), sp.ConstraintLayer("cat -> animal"))
         >>> net(torch.randn(5, 8)).mode.shape
         torch.Size([5, 2])
+        >>> a, b, total = sp.Integer("a", 0, 9), sp.Integer("b", 0, 9), sp.Integer("sum", 0, 18)
+        >>> layer = sp.ConstraintLayer(a + b == total)
+        >>> p = layer({"a": torch.zeros(10), "b": torch.zeros(10)})
+        >>> round(p.log_prob_of({"sum": 17}).exp().item(), 4), p.condition({"sum": 18}).to_dict()
+        (0.02, {'a': 9, 'b': 9, 'sum': 18})
     """
 
     def __init__(
@@ -98,8 +113,13 @@ class ConstraintLayer(nn.Module):
         """Names of the columns of the logits and of y."""
         return self.circuit.labels
 
-    def forward(self, logits: Tensor, given: Any = None) -> ProductDistribution:
-        """The distribution over y for logits [*batch, labels] (and inputs [*batch, given], or by name)."""
+    def forward(self, logits: Tensor | Mapping[str, Tensor], given: Any = None) -> ConstrainedDistribution:
+        """The distribution over y.
+
+        Args:
+            logits: [*batch, labels]; or by variable, [*batch, values] each.
+            given: values of the input variables [*batch, given], or by name.
+        """
         return _distribution(self.plans, logits, given)
 
     def get_extra_state(self) -> Tensor:
@@ -146,7 +166,9 @@ def _names(given: Any) -> list[str]:
     return [str(name) for name in (given if names is None else names)]
 
 
-def _distribution(plans: CircuitPlans, logits: Tensor, given: Any) -> ProductDistribution:
+def _distribution(plans: CircuitPlans, logits: Tensor | Mapping[str, Tensor], given: Any) -> ConstrainedDistribution:
+    if isinstance(logits, Mapping):
+        return HeadsDistribution(plans, logits, given)
     check_logits(logits, plans.circuit.labels)
     # a distribution is a value: later changes of the caller's tensor must not affect it
     return ProductDistribution(plans, logits.unsqueeze(-2).clone(), given=given)

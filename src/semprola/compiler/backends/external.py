@@ -21,11 +21,11 @@ from semprola.circuit import Circuit, CircuitBuilder
 from semprola.circuit.fold import fold
 from semprola.circuit.nnf_files import read_nnf
 from semprola.circuit.transforms import smooth
+from semprola.compiler.backends import Components
 from semprola.compiler.backends.topdown.backend import compile_clauses, encoded
 from semprola.compiler.backends.topdown.tseitin import Encoding
 from semprola.compiler.budget import Budget
 from semprola.errors import FormatError, SemprolaError, UnsatisfiableError
-from semprola.logic import Formula
 from semprola.logic.cnf import Cnf
 from semprola.logic.dimacs import write_dimacs
 
@@ -47,7 +47,7 @@ def is_external(backend: str) -> bool:
     return bool(colon and path) and name in _COMMANDS
 
 
-def compile_external(components: Sequence[Sequence[Formula]], backend: str, budget: Budget) -> Circuit:
+def compile_external(components: Components, backend: str, budget: Budget) -> Circuit:
     """A circuit made by an external compiler and checked here.
 
     Args:

@@ -7,6 +7,7 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from semprola.circuit import Circuit
+from semprola.compiler.backends import Components
 from semprola.compiler.backends.automata.machine import Levels, Machine, Product, TooWideError, conjoined, growing
 from semprola.compiler.backends.automata.order import candidate_orders, scope_of
 from semprola.compiler.backends.automata.rules import Machines
@@ -34,37 +35,27 @@ _MARGIN = 6.0
 """Orders whose cost (a logarithm to base 2) exceeds the best by more than this are not tried."""
 
 
-def compile_line(components: Sequence[Sequence[Formula]], budget: Budget, inputs: Collection[str] = ()) -> Circuit:
-    """A circuit that is a decision diagram, binary or zero-suppressed, whichever is smaller.
+def compile_automata(components: Components, budget: Budget, given: Collection[str] = ()) -> Circuit:
+    """A circuit that is a decision diagram, binary or zero-suppressed, whichever is smaller; see `Backend`.
 
-    Args:
-        components: groups of conjuncts; no two groups share a variable.
-        budget: what may be used.
-        inputs: variables that are given and hence never zero-suppressed.
-
-    Returns:
-        A circuit structured by a variable order, without the variables that do not matter.
-
-    Raises:
-        UnsatisfiableError: there is no model.
-        CompilationBudgetError: the budget ran out.
+    It is structured by a variable order, without the variables that do not matter.
     """
-    parts = [Line(component, budget, inputs).compile(budget.max_nodes) for component in components]
+    parts = [Joint(component, budget, given).compile(budget.max_nodes) for component in components]
     names = tuple(dict.fromkeys(name for part in parts for name in part.variables))
     return parts[0] if len(parts) == 1 else join_circuits(parts, {}, names)
 
 
-class Line:
+class Joint:
     """One group of rules that share variables.
 
     Args:
         conjuncts: the rules.
         budget: what may be used.
-        inputs: variables that are given and hence never zero-suppressed.
+        given: variables that are given and hence never zero-suppressed.
     """
 
-    def __init__(self, conjuncts: Sequence[Formula], budget: Budget, inputs: Collection[str] = ()) -> None:
-        self.budget, self.inputs = budget, frozenset(inputs)
+    def __init__(self, conjuncts: Sequence[Formula], budget: Budget, given: Collection[str] = ()) -> None:
+        self.budget, self.given = budget, frozenset(given)
         self.rules = list(dict.fromkeys(conjuncts))
         self.names = tuple(dict.fromkeys(name for rule in self.rules for name in rule.labels))
         self.index = {name: v for v, name in enumerate(self.names)}
@@ -154,7 +145,7 @@ class Line:
         if not rows:
             raise UnsatisfiableError("the constraint has no model")
         names = [self.names[v] for v in levels.variables]
-        return smallest_diagram(ends, names, self.budget.part("the diagram of all rules", most=None), self.inputs)
+        return smallest_diagram(ends, names, self.budget.part("the diagram of all rules", most=None), self.given)
 
     def _reader(self, order: list[int]) -> Machines:
         place = [0] * len(order)

@@ -19,8 +19,8 @@ from semprola.compiler.backends.automata.machine import (
     minimal,
     read,
 )
-from semprola.compiler.backends.program import Program
 from semprola.compiler.backends.sdd.diagrams import decisions
+from semprola.compiler.backends.sdd.program import Program
 from semprola.compiler.budget import Budget
 from semprola.compiler.counting import counted_literals
 from semprola.compiler.leaves import leaf_circuit

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection
 
 from semprola.circuit import Circuit
+from semprola.compiler.backends import Components
 from semprola.compiler.backends.sdd.diagrams import run
-from semprola.compiler.backends.translation import translated
+from semprola.compiler.backends.sdd.translation import translated
 from semprola.compiler.budget import Budget
-from semprola.logic import Formula
 
 
-def compile_sdd(components: Sequence[Sequence[Formula]], budget: Budget) -> Circuit:
-    """A circuit structured by a vtree; arguments, result and errors are those of `compile_topdown`."""
+def compile_sdd(components: Components, budget: Budget, given: Collection[str] = ()) -> Circuit:
+    """A circuit structured by a vtree; see `Backend`."""
     return run(*translated(components, budget), budget)

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from semprola.circuit import LITERAL, PRODUCT, SUM, Circuit, Vtree
-from semprola.compiler.backends.program import Program, request_arrays
 from semprola.compiler.backends.sdd.process import request
+from semprola.compiler.backends.sdd.program import Program, request_arrays
 from semprola.compiler.budget import Budget
 from semprola.errors import UnsatisfiableError
 

@@ -1,4 +1,4 @@
-"""The child process for PySDD and oxidd: started when first needed, given one request at a time, killed on demand."""
+"""The child process for PySDD: started when first needed, given one request at a time, killed on demand."""
 
 from __future__ import annotations
 
@@ -256,7 +256,7 @@ def _explained(library: str, status: int, out_of_memory: Resource, budget: Budge
             f"the {library} process was ended from outside by {killed[status]} (did the machine run out of memory?): "
             "try again, or set memory="
         )
-    # if an allocation fails, libsdd exits with status 1 and oxidd aborts
+    # if an allocation fails, libsdd exits with status 1
     if status in (1, -getattr(signal, "SIGABRT", 0)) or (status < 0 and out_of_memory == "nodes"):
         return budget.error(out_of_memory)
     if status < 0:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import importlib.util
 import json
 import os
 import select
@@ -157,14 +156,6 @@ def _answer(
     header: dict[str, Any], arrays: dict[str, array[int]], outgoing: BinaryIO
 ) -> tuple[dict[str, Any], dict[str, array[int]]]:
     try:
-        if header.get("engine"):
-            found, result = _diagrams().answer(
-                header,
-                arrays,
-                _last_uses(*(arrays[name] for name in ("op", "a", "b", "c", "roots"))),
-                lambda nodes: write_message(outgoing, {"progress": nodes}),
-            )
-            return {**found, "largest": _largest()}, result
         from pysdd import sdd
 
         manager = sdd.SddManager.from_vtree(_vtree(sdd, arrays))
@@ -182,18 +173,6 @@ def _answer(
         return {"exceeded": "memory", "largest": 1 << 62}, {}
     except Exception as error:  # the other process reports whatever goes wrong here
         return {"error": f"{type(error).__name__}: {error}", "largest": 1 << 62}, {}
-
-
-def _diagrams() -> Any:
-    """The module for oxidd, loaded by its path, because this process does not import semprola."""
-    if "dd_worker" not in sys.modules:
-        path = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "bdd", "worker.py")
-        spec = importlib.util.spec_from_file_location("dd_worker", path)
-        if spec is None or spec.loader is None:
-            raise ImportError(path)
-        sys.modules["dd_worker"] = module = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
-    return sys.modules["dd_worker"]
 
 
 def _largest() -> int:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from semprola.circuit import Circuit
+from semprola.compiler.backends import Components
 from semprola.compiler.backends.topdown.definitions import defined_variables, without
 from semprola.compiler.backends.topdown.search import Clauses, Ddnnf, compile_cnf
 from semprola.compiler.backends.topdown.tseitin import Encoding, encode_apart, encode_clauses
@@ -17,26 +18,14 @@ from semprola.compiler.leaves import leaf_circuits
 from semprola.logic import And, Cnf, Formula, Leaf
 
 
-def compile_topdown(components: Sequence[Sequence[Formula]], budget: Budget) -> Circuit:
-    """A decomposable, deterministic circuit, without a vtree, for a conjunction.
-
-    Args:
-        components: groups of conjuncts; no two groups share a variable.
-        budget: what may be used.
-
-    Returns:
-        A circuit whose labels are the variables of the conjuncts.
-
-    Raises:
-        UnsatisfiableError: there is no model.
-        CompilationBudgetError: the budget ran out.
-    """
+def compile_topdown(components: Components, budget: Budget, given: Collection[str] = ()) -> Circuit:
+    """A decomposable, deterministic circuit, without a vtree, for a conjunction; see `Backend`."""
     encoding = encoded(components, budget)
     made = compile_clauses(encoding.num_vars, encoding.clauses, budget, projected_out=encoding.auxiliary)
     return circuit_of(made, encoding.names)
 
 
-def encoded(components: Sequence[Sequence[Formula]], budget: Budget) -> Encoding:
+def encoded(components: Components, budget: Budget) -> Encoding:
     """The clauses of a conjunction."""
     conjuncts = [conjunct for component in components for conjunct in component]
     budget.check("writing clauses")
@@ -49,7 +38,7 @@ def assertions(rules: Sequence[Formula], budget: Budget) -> tuple[Encoding, list
     return encode_apart(spelled, _needed_circuits(spelled, budget), budget)
 
 
-def refute(components: Sequence[Sequence[Formula]], budget: Budget) -> None:
+def refute(components: Components, budget: Budget) -> None:
     """Check whether a conjunction has a model at all, which is far easier than compiling it.
 
     Raises:

@@ -1,18 +1,18 @@
-"""Translates formulas to straight-line programs over a vtree chosen for them, for the SDD and BDD back ends."""
+"""Translates formulas to straight-line programs over a vtree chosen for them, for PySDD."""
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from semprola.circuit import Circuit, Vtree
-from semprola.compiler.backends.program import Program
+from semprola.compiler.backends import Components
+from semprola.compiler.backends.sdd.program import Program
 from semprola.compiler.budget import Budget
 from semprola.compiler.join import join_vtrees
 from semprola.compiler.leaves import leaf_circuits
-from semprola.compiler.vtree_choice import choose_vtree, narrow_line
+from semprola.compiler.vtree_choice import choose_vtree
 from semprola.errors import UnsatisfiableError
 from semprola.logic import Cnf, Formula, Kind
 from semprola.logic.rules import literal_of
@@ -21,15 +21,12 @@ _CHECK_EVERY = 2048
 _SIDE_BY_SIDE = 8
 
 
-def translated(
-    components: Sequence[Sequence[Formula]], budget: Budget, linear: bool = False
-) -> tuple[Program, list[int], Vtree, tuple[str, ...]]:
+def translated(components: Components, budget: Budget) -> tuple[Program, list[int], Vtree, tuple[str, ...]]:
     """A conjunction as a program.
 
     Args:
         components: groups of conjuncts; no two groups share a variable.
         budget: what may be used.
-        linear: whether the vtree must be a variable order; in this case the only root is the conjunction of all groups.
 
     Returns:
         The program, the steps of the groups, a vtree over all variables, and their names.
@@ -44,8 +41,6 @@ def translated(
         circuits = leaf_circuits(component, budget)
         solvable = {leaf: circuit for leaf, circuit in circuits.items() if circuit is not None}
         vtree = choose_vtree(component, own, solvable, lambda: budget.check("choosing a variable order"))
-        if linear:
-            vtree = Vtree.right_linear(narrow_line(component, own, vtree.order.tolist()))
         translation = _Translation(
             program, {name: v for v, name in enumerate(own)}, len(names), vtree, circuits, budget
         )
@@ -55,10 +50,6 @@ def translated(
     whole = join_vtrees(vtrees, ())
     if whole is None:
         raise UnsatisfiableError("the constraint has no model")
-    if linear:
-        whole = Vtree.right_linear(whole.order)
-        # the last group first: then each group is joined to the groups below it in the order
-        roots = [functools.reduce(program.conjoin, reversed(roots))]
     return program, roots, whole, tuple(names)
 
 

@@ -1,4 +1,4 @@
-"""Straight-line programs over Boolean functions, which PySDD and oxidd run."""
+"""Straight-line programs over Boolean functions, which PySDD runs."""
 
 from __future__ import annotations
 
