@@ -139,7 +139,7 @@ def _more_rules(c: Compiled) -> None:
 
 def _same_text(c: Compiled) -> None:
     """The text of a formula is the formula."""
-    if any(isinstance(node, Leaf) for node in c.formula.nodes()) or "sp.Int" in c.source.constraint:
+    if any(isinstance(node, Leaf) for node in c.formula.nodes()) or "sp.Integer" in c.source.constraint:
         return
     if "sp.constraints.Categorical" in c.source.constraint or "sp.from_dimacs" in c.source.constraint:
         return

@@ -23,6 +23,9 @@ class Draw:
 
     def __init__(self, rng: random.Random, names: Sequence[str]) -> None:
         self.rng, self.names = rng, list(names)
+        low = rng.randint(-1, 1)
+        self.range = (low, low + rng.randint(1, 2))
+        self.n, self.m = f"sp.Integer('n', {low}, {self.range[1]})", "sp.Integer('m', 0, 2)"
 
     # formulas ---------------------------------------------------------------------------------------------------------
 
@@ -35,6 +38,8 @@ class Draw:
             return self.family()
         if chance < 0.7:
             return self.dimacs()
+        if chance < 0.78:
+            return self.number()
         return self._joined([self.family(), self.rng.choice([self.formula, lambda _: self.family()])(1)])
 
     def formula(self, depth: int) -> str:
@@ -66,18 +71,43 @@ class Draw:
         return self.number()
 
     def number(self) -> str:
-        """A comparison of variables with several values."""
-        low, a, b = self.rng.randint(-1, 1), *(f"sp.Integer({name!r}, " for name in ("n", "m"))
-        high = low + self.rng.randint(1, 2)
-        value, sign = self.rng.randint(low, high), self.rng.choice(["==", "!=", "<", "<=", ">", ">="])
-        n = f"{a}{low}, {high})"
-        colours = ["red", "green", "blue"][: self.rng.randint(2, 3)]
+        """A comparison of variables with several values, or of expressions of them."""
+        sign = self.rng.choice(["==", "!=", "<", "<=", ">", ">="])
+        value = self.rng.randint(*self.range)
+        colours = "sp.constraints.Categorical('colour', ['red', 'green', 'blue'])"
+        pairs = [[self.rng.randint(*self.range), self.rng.randint(0, 2)] for _ in range(3)]
         return self.rng.choice(
             [
-                f"({n} {sign} {value})",
-                f"({n} {sign} {b}0, {self.rng.randint(1, 2)}))",
-                f"{n}.isin({[v for v in range(low, high + 1) if self.rng.random() < 0.5]})",
-                f"(sp.constraints.Categorical('colour', {colours}) {self.rng.choice(['==', '!='])} 'red')",
+                f"({self.n} {sign} {value})",
+                f"({self.expression()} {sign} {self.rng.randint(-1, 4)})",
+                f"({self.expression()} {sign} {self.expression()})",
+                f"{self.n}.isin({[v for v in range(*self.range) if self.rng.random() < 0.5]})",
+                f"({colours} {self.rng.choice(['==', '!='])} 'red')",
+                f"sp.constraints.all_different([{self.n}, {self.m}])",
+                f"sp.constraints.table({pairs}, variables=[{self.n}, {self.m}])",
+                f"sp.parse('{self.rng.randint(1, 3)} * n - m {sign} {value}', variables=[{self.n}, {self.m}])",
+            ]
+        )
+
+    def expression(self) -> str:
+        n, m, c = self.n, self.m, self.rng.randint(1, 3)
+        return self.rng.choice(
+            [
+                *(
+                    f"({n} + {m})",
+                    f"({c} * {n} - {m})",
+                    f"({c} - {m})",
+                    f"abs({n} - {m})",
+                    f"(({n} + {c}) // 2)",
+                    f"({n} + {c})",
+                ),
+                *(
+                    f"(({n} + {m}) % 2)",
+                    f"-{m}",
+                    f"sp.constraints.minimum({n}, {m})",
+                    f"sp.constraints.maximum({n}, {c})",
+                ),
+                *(f"sp.constraints.element([3, 1, {c}], {m})", f"sp.constraints.number([{m}, {n}], base=3)"),
             ]
         )
 

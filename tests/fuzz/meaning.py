@@ -6,6 +6,8 @@ Families are asked for their definition, ``evaluate_columns``.
 
 from __future__ import annotations
 
+import itertools
+import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial, reduce
@@ -54,42 +56,63 @@ class Truth:
 
 
 class Number:
-    """A variable with several values; in each row the value whose label is on."""
+    """The value of a variable, or of an expression, in each row."""
 
-    def __init__(self, columns: list[Any], values: Sequence[Any]) -> None:
-        self.columns, self.values = columns, list(values)
+    def __init__(self, values: Any, name: str = "") -> None:
+        self.values, self.name = np.asarray(values), name
 
-    def _where(self, other: Any, holds: Callable[[Any, Any], bool]) -> Truth:
-        if not isinstance(other, Number):
-            other = Number([np.ones_like(self.columns[0])], [other])
-        pairs = [
-            a & b
-            for a, v in zip(self.columns, self.values, strict=True)
-            for b, u in zip(other.columns, other.values, strict=True)
-            if holds(v, u)
-        ]
-        return Truth(reduce(np.logical_or, pairs, np.zeros_like(self.columns[0])))
+    def _computed(self, other: Any, of: Callable[[Any, Any], Any]) -> Number:
+        return Number(of(self.values, other.values if isinstance(other, Number) else other))
+
+    def _compared(self, other: Any, of: Callable[[Any, Any], Any]) -> Truth:
+        return Truth(of(self.values, other.values if isinstance(other, Number) else other))
+
+    def __add__(self, other: Any) -> Number:
+        return self._computed(other, operator.add)
+
+    def __sub__(self, other: Any) -> Number:
+        return self._computed(other, operator.sub)
+
+    def __mul__(self, other: Any) -> Number:
+        return self._computed(other, operator.mul)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __rsub__(self, other: Any) -> Number:
+        return Number(other - self.values)
+
+    def __floordiv__(self, other: Any) -> Number:
+        return self._computed(other, operator.floordiv)
+
+    def __mod__(self, other: Any) -> Number:
+        return self._computed(other, operator.mod)
+
+    def __neg__(self) -> Number:
+        return Number(-self.values)
+
+    def __abs__(self) -> Number:
+        return Number(abs(self.values))
 
     def __eq__(self, other: object) -> Any:
-        return self._where(other, lambda a, b: a == b)
+        return self._compared(other, operator.eq)
 
     def __ne__(self, other: object) -> Any:
-        return self._where(other, lambda a, b: a != b)
+        return self._compared(other, operator.ne)
 
     def __lt__(self, other: Any) -> Truth:
-        return self._where(other, lambda a, b: a < b)
+        return self._compared(other, operator.lt)
 
     def __le__(self, other: Any) -> Truth:
-        return self._where(other, lambda a, b: a <= b)
+        return self._compared(other, operator.le)
 
     def __gt__(self, other: Any) -> Truth:
-        return self._where(other, lambda a, b: a > b)
+        return self._compared(other, operator.gt)
 
     def __ge__(self, other: Any) -> Truth:
-        return self._where(other, lambda a, b: a >= b)
+        return self._compared(other, operator.ge)
 
     def isin(self, values: Iterable[Any]) -> Truth:
-        return reduce(Truth.__or__, [self == v for v in values], Truth(np.zeros_like(self.columns[0])))
+        return reduce(Truth.__or__, [self == v for v in values], Truth(np.zeros(self.values.shape)))
 
 
 class Meaning:
@@ -138,15 +161,17 @@ class Meaning:
     def Categorical(self, name: str, values: Sequence[Any]) -> Number:
         columns = [self.columns.get(f"{name}={value}") for value in values]
         if any(column is None for column in columns):  # simplified away: then its rule is gone as well
-            return Number([np.ones(self.rows, bool), *[np.zeros(self.rows, bool)] * (len(values) - 1)], values)
+            return Number(np.full(self.rows, values[0]), name)
         self.rules.append(Truth(sum(column.astype(int) for column in columns) == 1))
-        return Number(columns, values)
+        return Number(np.asarray(values)[np.argmax(columns, axis=0)], name)
 
     def Integer(self, name: str, low: int, high: int) -> Number:
         return self.Categorical(name, range(low, high + 1))
 
-    def parse(self, text: str) -> Truth:
-        """Text in which everything is in parentheses, and counts are written as calls."""
+    def parse(self, text: str, variables: Sequence[Number] = ()) -> Truth:
+        """Text in which everything is in parentheses and counts are written as calls; or a comparison of numbers."""
+        if variables:
+            return eval(text, {variable.name: variable for variable in variables})
         lines = [_python(line) for line in text.split("\n")]
         scope = {"name": lambda name: {"true": self.TRUE, "false": self.FALSE}.get(name) or self.Bool(name)}
         counts = {f"_{name}": partial(self._counted, name) for name in _COUNTS}
@@ -172,14 +197,35 @@ class Meaning:
 
 
 class _Families:
+    """Stands for `semprola.constraints`; what is not a family is spelled out."""
+
     def __init__(self, meaning: Meaning) -> None:
-        self._meaning = meaning
+        self._meaning, self.Categorical = meaning, meaning.Categorical
 
     def __getattr__(self, name: str) -> Any:
-        if name == "Categorical":
-            return self._meaning.Categorical
         made = getattr(sp.constraints, name)
         return lambda *args, **options: self._meaning.family(made(*args, **options))
+
+    def table(self, rows: Any, labels: Any = None, variables: Sequence[Number] = ()) -> Truth:
+        if labels is not None:
+            return self._meaning.family(sp.constraints.table(rows, labels=labels))
+        each = [[v == x for v, x in zip(variables, row, strict=True)] for row in rows]
+        return self._meaning.Or([self._meaning.And(parts) for parts in each])
+
+    def all_different(self, variables: Sequence[Number]) -> Truth:
+        return self._meaning.And([a != b for a, b in itertools.combinations(variables, 2)])
+
+    def minimum(self, *values: Any) -> Number:
+        return reduce(lambda a, b: a._computed(b, np.minimum), values)
+
+    def maximum(self, *values: Any) -> Number:
+        return reduce(lambda a, b: a._computed(b, np.maximum), values)
+
+    def element(self, items: Sequence[int], place: Number) -> Number:
+        return Number(np.asarray(items)[np.clip(place.values, 0, len(items) - 1)])
+
+    def number(self, digits: Sequence[Number], base: int = 10) -> Number:
+        return reduce(lambda high, low: high * base + low, digits)
 
 
 class Meant:

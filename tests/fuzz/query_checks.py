@@ -11,6 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import oracle
 import torch
 from oracle import INF, Table
@@ -106,12 +107,54 @@ def _rescore(w: FuzzWorld) -> None:
 
 
 def _by_name(w: FuzzWorld) -> None:
+    if any("=" in name for name in w.case.columns):
+        return  # labels of a variable have one entry: see _values_of_variables
     mode, marginals = w.p.to_dict(), w.p.to_dict("marginals")
     assert list(mode) == list(w.case.columns)
     found = torch.tensor([marginals[name] for name in w.case.columns], dtype=torch.float64)
     w.close(found.movedim(0, -1), w.table.mean)
     assert torch.equal(torch.tensor(list(mode.values())).movedim(0, -1).to(w.dtype), w.p.mode)
     w.close(w.p.log_prob(mode), w.table.log_prob(w.p.mode))
+
+
+def _variables(w: FuzzWorld) -> dict[str, list[str]]:
+    """The labels of the integers of the constraint, by value."""
+    found: dict[str, list[str]] = {}
+    for group in dict.fromkeys(node.group for node in w.compiled.formula.nodes() if node.group):
+        found[group[0].split("=")[0]] = list(group)
+    return found
+
+
+def _values_of_variables(w: FuzzWorld) -> None:
+    """Variables by value: in evidence, in y, in results, and as softmax heads."""
+    groups = _variables(w)
+    if not groups or not {label for group in groups.values() for label in group} <= set(w.case.columns):
+        return
+    columns = {name: [w.case.columns.index(label) for label in group] for name, group in groups.items()}
+    model = w.some_models(1)[0]
+    name, places = next(iter(columns.items()))
+    value = groups[name][int(model.reshape(-1, w.labels)[0, places].argmax())].split("=")[1]
+    number = value if name == "colour" else int(value)
+    label = f"{name}={value}"
+    try:
+        found = w.p.condition({name: number})
+    except sp.UnsatisfiableError:  # in another row, where inputs differ
+        assert w.x is not None
+        return
+    w.close(oracle.log_probs_of_all(found), oracle.log_probs_of_all(w.p.condition({label: 1})))
+    mode = w.p.to_dict()[name]
+    shown = [groups[name][i].split("=")[1] for i in w.p.mode[..., places].argmax(-1).reshape(-1).tolist()]
+    assert list(map(str, np.asarray(mode, dtype=object).reshape(-1))) == shown
+    if set(w.case.columns) == {label for group in groups.values() for label in group} and not w.case.given:
+        heads = {name: torch.randn(*w.batch, len(group), dtype=w.dtype) for name, group in groups.items()}
+        states = oracle.all_states(w.labels)
+        scores = [h.log_softmax(-1).double() @ states[:, columns[name]].T for name, h in heads.items()]
+        allowed = oracle.allowed(w.case)
+        expected = Table(torch.stack(scores).sum(0).masked_fill(~allowed, -INF))
+        p = sp.constrain(heads, w.compiled.formula)
+        order = [w.case.columns.index(label) for label in p.labels]
+        w.close(p.mean, expected.mean[..., order])
+        w.close(p.log_partition, expected.log_partition)
 
 
 def _encoded(w: FuzzWorld) -> None:
@@ -264,6 +307,7 @@ CHECKS = (
     _log_prob_of_violations,
     _rescore,
     _by_name,
+    _values_of_variables,
     _encoded,
     _divergence,
     _prediction_sets,

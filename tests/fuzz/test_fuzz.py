@@ -5,8 +5,10 @@ from __future__ import annotations
 import inspect
 import itertools
 import random
+import re
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -49,11 +51,14 @@ def test_a_case_is_a_function_of_its_seed() -> None:
 def test_every_family_is_drawn_with_every_option() -> None:
     public = {name: getattr(sp.constraints, name) for name in sp.constraints.__all__}
     functions = {name for name, found in public.items() if inspect.isfunction(found)}
-    assert functions - NOT_CONSTRAINTS == set(FAMILIES)
+    numbers = {"all_different", "element", "maximum", "minimum", "number"}
+    assert functions - NOT_CONSTRAINTS - numbers == set(FAMILIES)
+    texts = " ".join(Draw(random.Random(i), PLAIN).number() for i in range(400))
+    assert [name for name in (*numbers, "table") if f"sp.constraints.{name}(" not in texts] == []
     for name in FAMILIES:
         drawn = [", ".join(FAMILIES[name](Draw(random.Random(i), PLAIN))) for i in range(200)]
         options = [p.name for p in inspect.signature(public[name]).parameters.values() if p.kind is p.KEYWORD_ONLY]
-        assert [o for o in options if not any(f"{o}=" in text for text in drawn)] == [], name
+        assert [o for o in options if not any(f"{o}=" in text for text in [*drawn, texts])] == [], name
 
 
 def test_every_layer_is_drawn_with_every_option() -> None:
@@ -76,7 +81,7 @@ def test_every_engine_type_and_family_of_the_zoo_is_drawn() -> None:
     assert len({name for name in small if any(f"'{name}'" in case.constraint for case in labels)}) > len(small) // 2
 
 
-def _dead_sums_count(monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+def _dead_sums_count(monkeypatch: pytest.MonkeyPatch) -> str:
     """Fault 1 of the issue that asked for the fuzzer: its probabilities sum to 0.71."""
 
     def arriving(plan: Any, flows: Any, step: Any, root: Any = None) -> Any:
@@ -88,10 +93,10 @@ def _dead_sums_count(monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
     monkeypatch.setattr(torch_passes, "_arriving", arriving)
     monkeypatch.setattr(emission, "pruned", lambda *arrays: arrays)
     monkeypatch.setattr(Circuit, "_check", lambda circuit: None)
-    return "log_prob_is_normalised_over_exactly_the_models", "nonempty=True"
+    return r"constraint=.sp.constraints.hierarchy\(.*, nonempty=True[^&|^]*\).,.*labels=None"
 
 
-def _log_z_counts_twice(monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+def _log_z_counts_twice(monkeypatch: pytest.MonkeyPatch) -> str:
     """Fault 2: log Z of a mixture of one unnormalised part."""
 
     def log_partition(self: Any) -> Any:
@@ -100,10 +105,10 @@ def _log_z_counts_twice(monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
 
     whole = Evaluator.log_partition.fget
     monkeypatch.setattr(Evaluator, "log_partition", property(log_partition))
-    return "query: mixtures", "sp.ProductSPL"
+    return r"layers=\(.sp.ProductSPL[^*]*\).,\), mix=True"
 
 
-def _contradictions_forget_labels(monkeypatch: pytest.MonkeyPatch) -> tuple[str, str]:
+def _contradictions_forget_labels(monkeypatch: pytest.MonkeyPatch) -> str:
     """Fault 3: the search for a contradiction knows only labels of other rules, and ends in a KeyError."""
     real = contradiction.explained
 
@@ -113,19 +118,19 @@ def _contradictions_forget_labels(monkeypatch: pytest.MonkeyPatch) -> tuple[str,
         return real(constraint, budget) if [known[name] for name in first.labels] else None
 
     monkeypatch.setattr(pipeline, "explained", explained)
-    return "compile", "sp.constraints"
+    return "sp.constraints"
 
 
 @pytest.mark.parametrize("fault", [_dead_sums_count, _log_z_counts_twice, _contradictions_forget_labels])
 def test_faults_that_strangers_found_are_found(
-    fault: Callable[[pytest.MonkeyPatch], tuple[str, str]], monkeypatch: pytest.MonkeyPatch
+    fault: Callable[[pytest.MonkeyPatch], str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In the cases that have what the fault is about; then one of them becomes small."""
-    check, word = fault(monkeypatch)
+    pattern = fault(monkeypatch)
     many = (case_of(7, number) for number in range(4000))
-    some = (case for case in many if word in f"{case}" and case.engine == "torch")
-    for case in itertools.islice(some, 200):
-        kinds = [(name, type(error).__name__) for name, error in run(case, only=check)]
+    some = (replace(case, engine="torch") for case in many if re.search(pattern, f"{case}"))
+    for case in itertools.islice(some, 60):
+        kinds = [(name, type(error).__name__) for name, error in run(case, share=0.0)]
         if kinds:
             small = shrink(case, lambda other, kind=kinds[0]: still_fails(other, kind), seconds=3.0)
             assert len(small.constraint) <= len(case.constraint)
