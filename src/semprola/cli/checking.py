@@ -1,4 +1,4 @@
-"""The rows of `semprola check`: which break the constraint, and why. Torch is imported only where it is needed."""
+"""The work of `semprola check`: a review of rules, or the properties of a circuit. Torch is imported only if needed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,37 @@ import numpy as np
 from semprola.circuit import Circuit
 from semprola.cli.tables import read_labels
 from semprola.errors import FormatError
+from semprola.rules import Review, review
+from semprola.rules.rows import Rows
 
 _MOST_SHOWN = 5
+
+
+def check_rules(source: str, path: Path | None, timeout: float | None) -> Review:
+    """The review of rules, and of the rows in a file.
+
+    Raises:
+        FormatError: the file does not have the format of its suffix, a column is missing, or a label is not 0, 1 or
+            empty.
+        OSError: the file cannot be read.
+    """
+    from semprola.rules.listing import listed
+
+    rules = listed(source)
+    rows = None
+    if path is not None:
+        frame, table = read_labels(path, rules.labels)
+        places = [frame.place(row) for row in range(len(frame))]
+        rows = Rows(rules.labels, table, frame.places, places)
+    return review(rules, rows, timeout=timeout, progress=True)
+
+
+def check_circuit(circuit: Circuit, path: Path | None) -> dict[str, Any]:
+    """The properties of a circuit, and the rows in a file that are not among its models."""
+    names = ("decomposable", "deterministic", "smooth", "structured")
+    properties = {name: getattr(circuit, f"is_{name}") for name in names}
+    rows = {} if path is None else row_report(circuit, path)
+    return {"satisfiable": True, "labels": circuit.num_labels, **properties, **rows}
 
 
 def row_report(circuit: Circuit, path: Path) -> dict[str, Any]:
