@@ -118,7 +118,7 @@ def test_columns_are_in_the_order_of_the_labels():
     """A table without names was read in another order than the labels of the formula say."""
     n = Integer("n", 0, 3)
     formula = n >= 2
-    assert sp.compile(formula).labels == formula.labels() == n.labels
+    assert sp.compile(formula).labels == formula.labels == n.labels
     assert formula.evaluate([[0, 0, 1, 0], [1, 0, 0, 0]]).tolist() == [True, False]
     p = sp.constrain(torch.tensor([0.0, 0.0, 0.0, 9.0]), formula)
     assert n.decode(p.mode) == 3
