@@ -488,7 +488,6 @@ def test_two_tabs_at_once(opened: Opener) -> None:
     expect(one.locator("#fact-models")).to_have_text("3")
 
 
-@pytest.mark.slow
 def test_server_killed_and_restarted(opened: Opener) -> None:
     """The page says so, keeps what was set, and goes on when the server is back."""
     first = Server()

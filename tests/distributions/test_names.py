@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import pytest
 import torch
 import zoo
+from selection import spread
 from worlds import LAYERS, Setting, world
 
 import semprola as sp
@@ -28,8 +30,12 @@ def shuffled(y: torch.Tensor, labels: Any) -> Any:
     return pd.DataFrame(y.numpy(), columns=list(labels))[list(labels)[::-1]]
 
 
-@pytest.mark.parametrize("layer", list(LAYERS)[::2])
-@pytest.mark.parametrize("name", ["cat_dog_animal", "given_two", "family_hierarchy", "quoted_names"])
+@pytest.mark.parametrize(
+    ("name", "layer"),
+    spread(
+        itertools.product(["cat_dog_animal", "given_two", "family_hierarchy", "quoted_names"], list(LAYERS)[::2]), 12
+    ),
+)
 def test_queries_by_name(name: str, layer: str) -> None:
     w = world(Setting(zoo.case(name), layer, batch=(3,)))
     y = w.some_models(1)[0]

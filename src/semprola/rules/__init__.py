@@ -7,6 +7,7 @@ from semprola.rules.listing import Rule
 from semprola.rules.reading import read
 from semprola.rules.reviewing import review
 from semprola.rules.rows import BrokenRow, RowReview, RuleUse
+from semprola.rules.shortcuts import Shortcuts, shortcuts
 
 __all__ = [
     "BrokenRow",
@@ -15,8 +16,10 @@ __all__ = [
     "RowReview",
     "Rule",
     "RuleUse",
+    "Shortcuts",
     "from_sympy",
     "model_count",
     "read",
     "review",
+    "shortcuts",
 ]
