@@ -316,6 +316,10 @@ class TestBadArguments:
             make()
         assert str(error.value) == message
 
+    def test_features_that_are_whole_numbers(self):
+        with pytest.raises(TypeError, match=r"^features must be floating point, not torch.int64: use z.float\(\)$"):
+            sp.SPL(4, PETS)(torch.ones(2, 4).long())
+
     def test_no_labels(self):
         with pytest.raises(sp.LabelError, match=r"^the constraint has no labels: there is nothing to predict$"):
             sp.SPL(4, sp.logic.TRUE)
