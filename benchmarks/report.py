@@ -20,10 +20,10 @@ which machine this was measured.
 """
 
 
-def page(result: dict[str, Any]) -> str:
-    """A page of the documentation."""
+def page(result: dict[str, Any], gpu_cost: dict[str, Any] | None = None) -> str:
+    """A page of the documentation, from the measurements and from what `benchmarks.gpu_cost` counted, if it did."""
     machine = f"## The machine\n\n{_conditions(result['conditions'])}"
-    parts = [_INTRODUCTION, tables(result), machine]
+    parts = [_INTRODUCTION, tables(result), *([] if gpu_cost is None else [_on_a_gpu(gpu_cost)]), machine]
     return "\n".join(parts).rstrip() + "\n"
 
 
@@ -61,6 +61,20 @@ def tables(result: dict[str, Any]) -> str:
         parts.append(f"## Time and memory against size\n\n{_growth(result)}")
     parts.append(_reasons(result["rows"]))
     return "\n\n".join(part for part in parts if part) + "\n"
+
+
+def gpu_table(result: dict[str, Any]) -> str:
+    """The result in Markdown."""
+    lines = [
+        "| circuit | edges | steps | torch: launches | MB | ms | triton: launches | MB | ms |",
+        "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
+    ]
+    for row in result["rows"]:
+        cells = [row["circuit"], row["edges"], row["steps"]]
+        for name in ("torch", "triton"):
+            cells += [row[name]["launches"], f"{row[name]['megabytes']:.3g}", f"{row[name]['ms']:.3g}"]
+        lines.append(f"| {' | '.join(map(str, cells))} |")
+    return "\n".join(lines)
 
 
 def plot(result: dict[str, Any], path: Path) -> None:
@@ -231,3 +245,16 @@ def _markdown(lines: list[list[str]]) -> str:
     header, *rows = lines
     rule = ["---"] * len(header)
     return "\n".join("| " + " | ".join(line) + " |" for line in (header, rule, *rows))
+
+
+def _on_a_gpu(cost: dict[str, Any]) -> str:
+    assumed = cost["assumed"]
+    return f"""## On a GPU: computed, not measured
+
+No GPU was at hand. `python -m benchmarks.gpu_cost` counts the launches of log Z with its gradient at batch
+{assumed["batch"]}, and the megabytes that they would move if no cache kept anything. The milliseconds follow
+from assumptions: {assumed["launch_s"] * 1e6:g} µs for a launch, {assumed["bytes_per_s"] / 1e9:g} GB/s, and
+{assumed["latency_s"] * 1e6:g} µs for each load that a Triton program has to wait for. Other devices take other times.
+
+{gpu_table(cost)}
+"""

@@ -20,6 +20,7 @@ COMMANDS = {
     "demo": "experiments.demo",
     "evidence": "experiments.evidence",
     "hmlc": "experiments.hmlc.app",
+    "mnist-add": "experiments.mnist_add.app",
     "table-one": "experiments.table_one.app",
     "warcraft": "experiments.warcraft.app",
 }

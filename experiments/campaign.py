@@ -32,7 +32,7 @@ class Step(Protocol):
     def name(self) -> str:
         """What it is, in a line."""
 
-    def missing(self) -> int:
+    def missing(self, results: Path = RESULTS) -> int:
         """How many of its runs are not in the results yet."""
 
     def work(self, data: str | None) -> None:
@@ -50,9 +50,9 @@ class Comparison:
         """The command that does the same."""
         return self.plan.command
 
-    def missing(self) -> int:
+    def missing(self, results: Path = RESULTS) -> int:
         """Runs of this plan that are not in its results file."""
-        path = RESULTS / f"{self.plan.name}.json"
+        path = results / f"{self.plan.name}.json"
         there = {(run["method"], run["seed"]) for run in read_json(path)["results"]} if path.is_file() else set()
         return len({(method, seed) for method in self.plan.methods for seed in range(self.plan.seeds)} - there)
 
@@ -79,9 +79,9 @@ class Hierarchy:
         """The command that does the same."""
         return f"python -m experiments hmlc --variant {self.variant} --sets {self.set} --seeds {SEEDS}"
 
-    def missing(self) -> int:
+    def missing(self, results: Path = RESULTS) -> int:
         """Runs that are not on file; all, if their epoch is not chosen yet."""
-        folder = RESULTS / "hmlc"
+        folder = results / "hmlc"
         jobs = known_jobs(self.set, self.variant, range(SEEDS), folder)
         return len(VARIANTS[self.variant][0]) * SEEDS - sum(find_result(job, folder) is not None for job in jobs)
 

@@ -26,7 +26,7 @@ esac
 def copy(tmp_path: Path) -> Path:
     if shutil.which("make") is None or os.name != "posix":
         pytest.skip("needs make and a POSIX shell")
-    for name in ("Makefile", "pyproject.toml", "setup.py", "constraints.txt"):
+    for name in ("Makefile", "pyproject.toml", "setup.py", "pins.txt"):
         shutil.copy(ROOT / name, tmp_path / name)
     python = tmp_path / "python"
     python.write_text(_PYTHON)

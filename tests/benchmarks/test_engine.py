@@ -13,7 +13,7 @@ import typer
 from typer.testing import CliRunner
 
 import semprola as sp
-from benchmarks import growth, report
+from benchmarks import gpu_cost, growth, report
 from benchmarks.cases import Case, band
 from benchmarks.engine import bench
 from benchmarks.measure import side_by_side
@@ -23,7 +23,7 @@ from benchmarks.ratios import ratios, slope
 from benchmarks.tasks import network_step, tasks
 from benchmarks.weak import weak_labels
 from semprola.cli.app import reporting_errors
-from semprola.engine import Plan
+from semprola.engine import CircuitPlans, Plan
 
 TINY = sp.compile(sp.one_hot(["a", "b", "c"]))
 
@@ -172,9 +172,19 @@ def test_half_observed_labels_are_measured() -> None:
 
 
 def test_the_page_is_made_from_the_measurements() -> None:
-    """docs/speed.md and results/bench.json, where both exist, belong together."""
+    """docs/speed.md and its two files of results, where they exist, belong together."""
     root = Path(__file__).resolve().parents[2]
-    page, source = root / "docs" / "speed.md", root / "results" / "bench.json"
-    if not (page.is_file() and source.is_file()):
+    page, sources = root / "docs" / "speed.md", [root / "results" / f"{name}.json" for name in ("bench", "gpu_cost")]
+    if not all(path.is_file() for path in (page, *sources)):
         pytest.skip("no measurements are kept here")
-    assert page.read_text(encoding="utf-8") == report.page(json.loads(source.read_text(encoding="utf-8")))
+    results = [json.loads(source.read_text(encoding="utf-8")) for source in sources]
+    assert page.read_text(encoding="utf-8") == report.page(*results)
+
+
+def test_costs_on_a_gpu_are_counted_from_the_plan() -> None:
+    """A small circuit is one launch up and one down, besides two copies; torch has several per step."""
+    plan = CircuitPlans(sp.compile(sp.constraints.permutation(3))).constraint
+    cost = gpu_cost.costs(plan, 128)
+    assert cost["triton"]["launches"] == 4
+    assert cost["torch"]["launches"] > 4 * cost["steps"]
+    assert 0 < cost["triton"]["megabytes"] < cost["torch"]["megabytes"]

@@ -79,10 +79,15 @@ def test_check(run: Any) -> None:
     answer = run("check", "(cat -> animal) & (dog -> animal)", "rows.csv", "--json")
     assert answer.exit_code == 1
     result = json.loads(answer.stdout)
-    assert (result["rows"], result["broken"], result["first broken"]) == (3, 1, [3])
-    assert result["why"] == ["rows.csv:3: dog -> animal (dog=1, animal=0)"]
+    assert (result["rows"], result["broken"]) == (3, 1)
+    (row,) = result["broken rows"]
+    assert (row["row"], row["place"], row["rules"]) == (3, "rows.csv:3", [1])
+    assert row["values"] == {"dog": 1, "animal": 0}
+    assert row["changes"] in ({"dog": 0}, {"animal": 1})
     answer = run("check", "(cat -> animal) & (dog -> animal)", "rows.csv")
-    assert "first broken   3\nwhy            rows.csv:3: dog -> animal (dog=1, animal=0)\n" in answer.stdout
+    assert "rows.csv:3: dog -> animal (dog=1, animal=0); nearest row that obeys: " in answer.stdout
+    assert run("check", "cat -> animal", "rows.csv", "--html", "report.html").exit_code == 0
+    assert "1 rule over 2 labels" in Path("report.html").read_text()
     np.save("rows.npy", np.array([[1, 1, 0]]))
     assert run("check", "(cat -> animal) & (dog -> animal)", "rows.npy").exit_code == 0
     assert run("check", "a & ~a").exit_code == 1
@@ -105,10 +110,11 @@ def test_check_takes_empty_cells_as_train_does(run: Any, kind: str) -> None:
     result = json.loads(answer.stdout)
     # a text file counts lines from 1, a file of numbers is indexed from 0 as in Python
     places = {"csv": [4, 6], "arff": [7, 9]}.get(kind, [1, 3])
-    assert (result["rows"], result["broken"], result["first broken"]) == (4, 2, places)
+    assert (result["rows"], result["broken"]) == (4, 2)
     names = [f"rows.{kind}:{place}" if kind in ("csv", "arff") else f"rows.{kind}, row {place}" for place in places]
-    reasons = [f"{rules} (cat=1, animal=0)", "cat -> pet (cat=1, pet=0)"]
-    assert result["why"] == [f"{name}: {reason}" for name, reason in zip(names, reasons, strict=True)]
+    assert [(row["row"], row["place"]) for row in result["broken rows"]] == [*zip(places, names, strict=True)]
+    assert [row["rules"] for row in result["broken rows"]] == [[0, 1], [0]]
+    assert [row["values"] for row in result["broken rows"]] == [{"cat": 1, "animal": 0}, {"cat": 1, "pet": 0}]
 
 
 def test_check_needs_every_input(run: Any) -> None:
@@ -250,7 +256,7 @@ def test_a_file_has_one_rule_per_line_for_every_command(run: Any) -> None:
     Path("several.txt").write_text("(cat -> animal) &\n(dog -> animal)\n")
     assert json.loads(run("count", "several.txt", "--json").stdout)["models"] == 5
     Path("comments.txt").write_text("# cat -> animal\n")
-    assert "comments.txt: there is no rule in it, only comments" in run("count", "comments.txt").stderr
+    assert "comments.txt: contains only comments, no rule" in run("count", "comments.txt").stderr
     Path("third.txt").write_text("a -> b\nb -> c\nc -> (\n")
     assert run("count", "third.txt").stderr.startswith("error: third.txt: at 3:")
 

@@ -172,7 +172,7 @@ def test_figures_without_an_observed_label_are_not_known(run: Any) -> None:
 
 
 def test_held_out_rows_without_an_observed_label_do_not_count(run: Any) -> None:
-    from semprola.cli.train_work import _figures
+    from semprola.cli.training import _figures
 
     class Ones:
         predict = staticmethod(lambda X: np.ones((len(X), 1), np.int64))
@@ -215,12 +215,12 @@ def test_explanations_are_what_the_distribution_says(run: Any) -> None:
     train(run, "animals.csv")
     write_csv("new.csv", table(5, 3))
     lines = [json.loads(line) for line in run("predict", "model", "new.csv", "--explain", "--json").stdout.splitlines()]
-    from semprola.cli.features import Features
-    from semprola.cli.frames import read_frame
+    from semprola.cli.inputs import Features
+    from semprola.cli.tables import read_table
     from semprola.saving.folders import read_metadata
 
     features = Features.from_json(read_metadata("model")[0]["table"]["features"])
-    p = sp.load("model").distribution(features.table(read_frame(Path("new.csv"))))
+    p = sp.load("model").distribution(features.table(read_table(Path("new.csv"))))
     support: list[list[int]] = STATES.tolist()
     chances = np.exp(np.stack([p.log_prob(p.mean.new_tensor(state).expand(5, 3)).numpy() for state in support]))
     for row, line in enumerate(lines):
@@ -252,7 +252,7 @@ def test_explanations_are_what_the_distribution_says(run: Any) -> None:
         (["--rules", "cat & ~cat"], "no model"),
         (["--rules", ""], "there is no rule in ''"),
         (["--rules", "empty.txt"], "empty.txt: the file is empty"),
-        (["--rules", "comments.txt"], "comments.txt: there is no rule in it, only comments"),
+        (["--rules", "comments.txt"], "comments.txt: contains only comments, no rule"),
         (["--rules", "norules.txt"], "norules.txt: no such file"),
         (["--rules", "rulesdir"], "rulesdir: this is a folder"),
         (["--device", "nodev"], "device 'nodev' cannot be used"),
@@ -373,7 +373,7 @@ def test_rows_of_parquet_files_are_named(run: Any) -> None:
     assert "b.parquet, row 0: column 'weight' is empty" in run("predict", "model", "b.parquet").stderr
 
 
-@pytest.mark.slow
+@pytest.mark.extensive
 @pytest.mark.skipif(os.name != "posix", reason="sends the signal of Ctrl-C")
 def test_an_interrupted_call_goes_on_to_the_same_model(run: Any) -> None:
     write_csv("animals.csv", table(400))

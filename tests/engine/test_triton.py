@@ -73,7 +73,7 @@ def test_small_circuits_need_one_launch_and_wide_steps_have_their_own(monkeypatc
     assert len(small.segments(sums)) == len(small.segments_down(sums)) == 1
     wide = Layout.of(CircuitPlans(sp.compile(sp.constraints.permutation(9))).constraint, CPU)
     parts = wide.segments(sums)
-    assert max(part.programs for part in parts) > 4
+    assert max(part.programs for part in parts) > 1
     assert all(part.last == part.first + 1 for part in parts if part.programs > 1)
 
 
@@ -104,7 +104,7 @@ def test_kernels_compile_without_a_device(name: str, target: tuple[str, Any, int
     kernel = getattr(triton_kernels, name)
     for number in ("fp32", "fp64"):
         for weighted in (True, False):
-            constants = {"SUMS": 8, "COLUMNS": 64, "WEIGHTED": weighted, "MAXIMUM": not weighted}
+            constants = {"SUMS": 32, "COLUMNS": 32, "WEIGHTED": weighted, "MAXIMUM": not weighted}
             own = TYPES | {"flows": "*i8", "literals": "*i8"} if name == "drawn" else TYPES
             types = {a: "constexpr" if a.isupper() else own.get(a, "i32") for a in kernel.arg_names}
             source = compiler.ASTSource(
@@ -112,7 +112,7 @@ def test_kernels_compile_without_a_device(name: str, target: tuple[str, Any, int
                 {a: kind.replace("number", number) for a, kind in types.items()},
                 constexprs={a: constants[a] for a, kind in types.items() if kind == "constexpr"},
             )
-            made = triton.compile(source, target=driver.GPUTarget(*target))
+            made = triton.compile(source, target=driver.GPUTarget(*target), options={"num_warps": triton_layout.WARPS})
             assert made.asm["cubin" if target[0] == "cuda" else "hsaco"]
             assert "atom" not in made.asm.get("ptx", "")
 
@@ -133,7 +133,7 @@ def test_batches_of_any_size(columns: int, dtype: torch.dtype, monkeypatch: pyte
 def test_narrow_tiles_and_single_launches_give_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU: several blocks of columns, several tiles per step, programs that share a step."""
     monkeypatch.setattr(triton_layout, "_INTERPRETED", (4, 2))
-    monkeypatch.setattr(triton_layout, "_FEW_TILES", 1)
+    monkeypatch.setattr(triton_layout, "_LAUNCH", 1)
     plan = CircuitPlans(sp.compile(sp.constraints.permutation(3))).layer_explicit
     weights, leaves = numbers(plan, 3)
     d_weights, d_leaves = numbers(plan, 3, seed=1)

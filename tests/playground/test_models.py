@@ -25,7 +25,7 @@ RULES = "cat -> animal\ndog -> animal\n~(cat & dog)"
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a table and a model that `semprola train` has made of it."""
     pytest.importorskip("sklearn")
-    from semprola.cli.train_work import TrainRequest, train_model
+    from semprola.cli.training import TrainRequest, train_model
 
     folder = tmp_path_factory.mktemp("trained")
     rng = np.random.default_rng(0)
@@ -43,7 +43,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
             folder / "models" / "animals",
             RULES,
             quiet=True,
-            options={"epochs": 30},
+            options={"epochs": 30, "layer": "spl"},
         )
     )
     return folder

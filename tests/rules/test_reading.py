@@ -11,8 +11,8 @@ import pytest
 import torch
 
 import semprola as sp
+from semprola.compiler.sources import as_constraint
 from semprola.errors import FormatError, ParseError, SemprolaError, UnsatisfiableError
-from semprola.rules.lists import compile_rules, read_rules
 
 
 @pytest.mark.parametrize("content", ["", " \n\n", "# cat -> animal\n", "\ufeff# a comment"])
@@ -20,24 +20,21 @@ def test_a_file_without_rules_is_refused(tmp_path: Path, content: str) -> None:
     path = tmp_path / "rules.txt"
     path.write_text(content, encoding="utf-8")
     for source in (path, str(path)):
-        with pytest.raises(
-            SemprolaError, match=r"rules\.txt: (there is no rule in it, only comments|the file is empty)"
-        ):
-            read_rules(source)
-    assert read_rules(None) == []
+        with pytest.raises(SemprolaError, match=r"rules\.txt: (contains only comments, no rule|the file is empty)"):
+            as_constraint(source)
 
 
 @pytest.mark.parametrize("text", ["", "  ", "# cat -> animal", "\n# a\n# b\n"])
 def test_a_text_without_rules_is_refused(text: str) -> None:
     with pytest.raises(ParseError, match=r"there is no rule in .*: write one, such as cat -> animal"):
-        read_rules(text)
+        as_constraint(text)
 
 
 @pytest.mark.parametrize("name", ["norules.txt", "sub/norules.formula", "a.cnf", "a.cnf.gz", "a.WCNF", "a.sp"])
 def test_a_missing_file_is_no_label(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FormatError, match=f'{re.escape(name)}: no such file; a label of this name is written "'):
-        read_rules(name)
+        as_constraint(name)
 
 
 def test_a_folder_is_no_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -45,20 +42,27 @@ def test_a_folder_is_no_label(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     Path("rulesdir").mkdir()
     for source in ("rulesdir", Path("rulesdir")):
         with pytest.raises(FormatError, match=r"rulesdir: this is a folder"):
-            read_rules(source)
-    assert [str(rule) for rule in read_rules("(rulesdir)")] == ["rulesdir"]
-    assert [str(rule) for rule in read_rules("other")] == ["other"]
+            as_constraint(source)
+    assert as_constraint("(rulesdir)").labels == ("rulesdir",)
+    assert as_constraint("other").labels == ("other",)
 
 
 @pytest.mark.parametrize("name", ["k.cnf", "k.dimacs", "k.wcnf"])
 def test_every_name_of_a_file_of_clauses(tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_text("p cnf 2 1\n1 2 0\n")
-    assert compile_rules(read_rules(str(path))).model_count() == 3
+    assert sp.compile(str(path)).model_count() == 3
 
 
 def test_a_label_may_look_like_a_file_within_a_formula() -> None:
-    assert sp.parse("a.txt -> b.txt").labels == read_rules("a.txt -> b.txt")[0].labels
+    assert sp.parse("a.txt -> b.txt").labels == as_constraint("a.txt -> b.txt").labels
+
+
+def _of_estimator(source: Any) -> Any:
+    pytest.importorskip("sklearn")
+    from semprola.sklearn.targets import constraint_of
+
+    return constraint_of(source)
 
 
 TAKERS: dict[str, Callable[[Any], tuple[str, ...]]] = {
@@ -71,7 +75,7 @@ TAKERS: dict[str, Callable[[Any], tuple[str, ...]]] = {
     "DL2": lambda source: sp.losses.DL2(source).constraint.labels,
     "MultiplexNet": lambda source: sp.baselines.MultiplexNet(4, source).labels,
     "CCN": lambda source: sp.baselines.CCN(4, source).labels,
-    "estimator": lambda source: compile_rules(read_rules(source)).labels,
+    "estimator": lambda source: _of_estimator(source).labels,
 }
 
 

@@ -35,7 +35,7 @@ fi
 echo "Installing the wheel into a bare environment without a compiler"
 "$python" -m venv "$work/bare"
 PATH="$work/bare/bin" CC=/bin/false CXX=/bin/false PYTHONPATH="" \
-  "$work/bare/bin/python" -m pip install -c constraints.txt "$wheel[cli]" > "$work/install.log" 2>&1 ||
+  "$work/bare/bin/python" -m pip install -c pins.txt "$wheel[cli]" > "$work/install.log" 2>&1 ||
   { tail -n 20 "$work/install.log"; exit 1; }
 cd "$work" && PATH="$work/bare/bin" PYTHONPATH="" "$work/bare/bin/python" "$root/tests/wheels/smoke.py" --native
 cd "$root" && ls -l dist

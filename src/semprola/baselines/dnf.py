@@ -8,7 +8,7 @@ from math import prod
 from semprola.compiler.families import FamilyReader
 from semprola.errors import CompilationBudgetError, UnsatisfiableError
 from semprola.logic import Formula
-from semprola.logic.reading import read
+from semprola.logic.algebra import read
 
 Term = frozenset[tuple[str, bool]]
 """A conjunction of literals: names and signs."""

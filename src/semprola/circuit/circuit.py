@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,9 @@ from semprola.circuit import properties, queries
 from semprola.circuit.vtree import Vtree
 from semprola.errors import FormatError
 from semprola.logic.label_names import checked_names
+
+if TYPE_CHECKING:
+    from semprola.circuit.drawing import Picture
 
 LITERAL, PRODUCT, SUM = 0, 1, 2
 
@@ -294,11 +297,22 @@ class Circuit:
 
         nnf_files.write_nnf(self, path, dialect)
 
-    def draw(self, path: str | Path) -> None:
-        """Draw the circuit to an .svg, .png or .dot file; pictures of a large circuit show a summary."""
+    def draw(self, path: str | Path | None = None) -> Picture | None:
+        """Draw the circuit to an .svg, .png or .dot file, or return the picture, which notebooks show.
+
+        Pictures of a large circuit show a summary.
+        """
         from semprola.circuit import drawing
 
+        if path is None:
+            return drawing.picture(self)
         drawing.draw(self, path)
+        return None
+
+    def _repr_svg_(self) -> str:
+        from semprola.circuit import drawing
+
+        return drawing.picture(self).svg
 
     def write_sdd(self, sdd_path: str | Path, vtree_path: str | Path, vtree: Vtree | None = None) -> None:
         """Write the circuit as a sentential decision diagram and its vtree, for PySDD and :func:`read_sdd`.

@@ -19,23 +19,45 @@ from semprola._files import write_atomically
 from semprola.circuit.circuit import LITERAL, PRODUCT, SUM, Circuit
 from semprola.circuit.levels import heights
 from semprola.circuit.placement import Layout, leaf_name
+from semprola.circuit.transforms import gaps
 
 MOST_DRAWN = 200
 """Pictures of circuits with more nodes show a summary; .dot files always contain all nodes."""
 
 _MOST_COUNTED = 5000
 _MOST_BARS = 36
-_INK, _EDGE = "#24303d", "#a3afbb"
+_MOST_NAMED = 5
+_INK, _EDGE, _GREY = "#24303d", "#a3afbb", "#66727f"
 # fill and outline of sums, products, literals, literals of given variables
 _SUM_COLOURS, _PRODUCT_COLOURS = ("#e4edfc", "#3b6fd4"), ("#fdeedd", "#d07a22")
 _LITERAL_COLOURS, _GIVEN_COLOURS = ("#e3f4e7", "#3c9a5f"), ("#f1e7fa", "#8a56c2")
+
+
+class Picture:
+    """An SVG picture, which notebooks show.
+
+    Attributes:
+        svg: its source.
+    """
+
+    def __init__(self, svg: str) -> None:
+        self.svg = svg
+
+    def _repr_svg_(self) -> str:
+        return self.svg
+
+
+def picture(circuit: Circuit) -> Picture:
+    """A picture of the circuit; see :func:`draw`."""
+    return Picture(_svg(_scene(circuit)))
 
 
 def draw(circuit: Circuit, path: str | Path) -> None:
     """Draw a circuit in the format that the suffix names.
 
     ``.svg`` and ``.png`` show sums as ⊕, products as ⊗ and literals in boxes at the bottom; above 200 nodes, they show
-    how many of each lie on each layer. ``.dot`` has every node, for Graphviz and similar tools.
+    how many of each lie on each layer. A line at the bottom says what it means if a branch leaves a label out. ``.dot``
+    has every node, for Graphviz and similar tools.
 
     Args:
         circuit: what to draw.
@@ -59,7 +81,7 @@ def draw(circuit: Circuit, path: str | Path) -> None:
     if suffix == ".dot":
         data = "".join(f"{line}\n" for line in _dot_lines(circuit)).encode("utf-8", "replace")
     elif suffix in (".svg", ".png"):
-        scene = _graph(circuit) if circuit.num_nodes <= MOST_DRAWN else _summary(circuit)
+        scene = _scene(circuit)
         data = _svg(scene).encode("utf-8", "replace") if suffix == ".svg" else _png(scene)
     else:
         raise ValueError(f"cannot draw to {str(path)!r}: the name must end in .svg, .png or .dot")
@@ -110,6 +132,10 @@ class _Scene:
     shapes: list[_Curve | _Box | _Text] = field(default_factory=list)
 
 
+def _scene(circuit: Circuit) -> _Scene:
+    return _graph(circuit) if circuit.num_nodes <= MOST_DRAWN else _summary(circuit)
+
+
 def _graph(circuit: Circuit) -> _Scene:
     """The circuit as a layered graph, the root at the top."""
     names = [leaf_name(circuit, node) for node in range(circuit.num_nodes)]
@@ -137,7 +163,28 @@ def _graph(circuit: Circuit) -> _Scene:
         a, b = (5.0, 5.0) if product else (0.0, 7.0)
         for dx, dy in ((a, b), (b, -a)):
             scene.shapes.append(_Curve([(x - dx, y - dy), (x + dx, y + dy)], outline, 2, straight=True))
+    note = _left_out(circuit)
+    if note:
+        scene.shapes.append(_Text(margin, scene.height + 4, note, 11, _GREY, "start"))
+        scene.width, scene.height = max(scene.width, 2 * margin + 5.6 * len(note)), scene.height + 24
     return scene
+
+
+def _left_out(circuit: Circuit) -> str:
+    """What it means if a branch leaves a label out; empty if no branch does."""
+    is_label = np.arange(circuit.num_variables) < circuit.num_labels
+    _, left_out, never_mentioned = gaps(circuit, is_label)
+    concerned = np.unique(np.concatenate([left_out, never_mentioned]))
+    suppressed = circuit.zero_suppressed[concerned]
+    if not len(concerned):
+        return ""
+    if suppressed.all():
+        return "a label that a branch leaves out is 0"
+    if not suppressed.any():
+        return "a label that a branch leaves out may be 0 or 1"
+    free = [circuit.labels[v] for v in concerned[~suppressed]]
+    listed = ", ".join(free[:_MOST_NAMED]) + (", …" if len(free) > _MOST_NAMED else "")
+    return f"a label that a branch leaves out is 0; {listed} may be 0 or 1"
 
 
 def _summary(circuit: Circuit) -> _Scene:
@@ -160,13 +207,11 @@ def _summary(circuit: Circuit) -> _Scene:
         scene.shapes.append(_Box(x + 6, 90, 12, 12, 2, colours[kind], colours[kind]))
         scene.shapes.append(_Text(x + 20, 90, text, 13, anchor="start"))
         x += 52 + 7.2 * len(text)
-    scene.shapes.append(
-        _Text(30, 124, f"nodes on each of {layers:,} layers, the root at the top", 12, "#66727f", "start")
-    )
+    scene.shapes.append(_Text(30, 124, f"nodes on each of {layers:,} layers, the root at the top", 12, _GREY, "start"))
     for row in range(rows):
         y = 148 + (rows - 1 - row) * 16
         low, high = row * step, min(layers, (row + 1) * step) - 1
-        scene.shapes.append(_Text(92, y, str(low) if low == high else f"{low}–{high}", 10, "#66727f", "end"))
+        scene.shapes.append(_Text(92, y, str(low) if low == high else f"{low}–{high}", 10, _GREY, "end"))
         x = 100.0
         for kind, colour in colours.items():
             length = 560 * float(counts[kind][row]) / widest
@@ -277,12 +322,15 @@ def _dot_lines(circuit: Circuit) -> Iterator[str]:
     yield "digraph circuit {"
     yield '  node [fontname="Helvetica", fontsize=12];'
     yield "  edge [arrowhead=none];"
+    note = _left_out(circuit)
+    if note:
+        yield f'  label="{_quoted(note)}";'
     leaves: npt.NDArray[np.int64] = np.flatnonzero(np.diff(circuit.child_start) == 0)
     variables = circuit.variables
     for node in range(circuit.num_nodes):
         literal = int(circuit.literal[node])
         if literal:
-            name = variables[abs(literal) - 1].replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+            name = _quoted(variables[abs(literal) - 1])
             yield f'  n{node} [shape=box, style=rounded, label="{"" if literal > 0 else "¬"}{name}"];'
         elif circuit.child_start[node + 1] == circuit.child_start[node]:
             yield f'  n{node} [shape=box, style=rounded, label="true"];'
@@ -294,3 +342,7 @@ def _dot_lines(circuit: Circuit) -> Iterator[str]:
         for child in circuit.children_of(node).tolist():
             yield f"  n{node} -> n{child};"
     yield "}"
+
+
+def _quoted(text: str) -> str:
+    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")

@@ -7,7 +7,7 @@ import io
 import re
 from pathlib import Path
 
-from semprola._guessing import read_text
+from semprola._file_kinds import read_text
 from semprola.errors import FormatError
 
 _ATTRIBUTE = re.compile(r"@attribute\s+('(?:[^'\\]|\\.)*'|\"[^\"]*\"|\S+)\s+(\S.*)", re.IGNORECASE)

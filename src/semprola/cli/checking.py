@@ -1,4 +1,4 @@
-"""The rows of `semprola check`: which break the constraint, and why. Torch is imported only where it is needed."""
+"""The work of `semprola check`: a review of rules, or the properties of a circuit. Torch is imported only if needed."""
 
 from __future__ import annotations
 
@@ -8,10 +8,39 @@ from typing import Any
 import numpy as np
 
 from semprola.circuit import Circuit
-from semprola.cli.frames import read_labels
+from semprola.cli.tables import read_labels
 from semprola.errors import FormatError
+from semprola.rules import Review, review
+from semprola.rules.rows import Rows
 
 _MOST_SHOWN = 5
+
+
+def check_rules(source: str, path: Path | None, timeout: float | None) -> Review:
+    """The review of rules, and of the rows in a file.
+
+    Raises:
+        FormatError: the file does not have the format of its suffix, a column is missing, or a label is not 0, 1 or
+            empty.
+        OSError: the file cannot be read.
+    """
+    from semprola.rules.listing import listed
+
+    rules = listed(source)
+    rows = None
+    if path is not None:
+        frame, table = read_labels(path, rules.labels)
+        places = [frame.place(row) for row in range(len(frame))]
+        rows = Rows(rules.labels, table, frame.places, places)
+    return review(rules, rows, timeout=timeout, progress=True)
+
+
+def check_circuit(circuit: Circuit, path: Path | None) -> dict[str, Any]:
+    """The properties of a circuit, and the rows in a file that are not among its models."""
+    names = ("decomposable", "deterministic", "smooth", "structured")
+    properties = {name: getattr(circuit, f"is_{name}") for name in names}
+    rows = {} if path is None else row_report(circuit, path)
+    return {"satisfiable": True, "labels": circuit.num_labels, **properties, **rows}
 
 
 def row_report(circuit: Circuit, path: Path) -> dict[str, Any]:
@@ -22,23 +51,23 @@ def row_report(circuit: Circuit, path: Path) -> dict[str, Any]:
             or an input is not 0 or 1.
         OSError: the file cannot be read.
     """
-    frame, table = read_labels(path, circuit.variables)
-    empty = np.argwhere(np.isnan(table))
+    table, values = read_labels(path, circuit.variables)
+    empty = np.argwhere(np.isnan(values))
     unknown = empty[empty[:, 1] >= circuit.num_labels]
     if len(unknown):
         row, column = unknown[0].tolist()
-        raise FormatError(f"{frame.place(row)}: input {circuit.variables[column]!r} is empty, but inputs must be known")
-    y, x = np.split(table, [circuit.num_labels], axis=1)
+        raise FormatError(f"{table.place(row)}: input {circuit.variables[column]!r} is empty, but inputs must be known")
+    y, x = np.split(values, [circuit.num_labels], axis=1)
     if len(empty):
         from semprola.distributions.conflicts import impossible_rows
 
-        wrong = impossible_rows(circuit, table)
+        wrong = impossible_rows(circuit, values)
     else:
         wrong = ~np.asarray(circuit.satisfied(y.astype(np.uint8), x.astype(np.uint8) if circuit.given else None), bool)
     first = np.flatnonzero(wrong)[:_MOST_SHOWN].tolist()
-    report = {"rows": len(frame), "broken": int(wrong.sum()), "first broken": [frame.places[row] for row in first]}
+    report = {"rows": len(table), "broken": int(wrong.sum()), "first broken": [table.places[row] for row in first]}
     if first:
-        from semprola.cli.breaking import reasons
+        from semprola.cli.inconsistent import reasons
 
-        report["why"] = reasons(frame, first, y, circuit.labels, circuit, x if circuit.given else None)
+        report["why"] = reasons(table, first, y, circuit.labels, circuit, x if circuit.given else None)
     return report

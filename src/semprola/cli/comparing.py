@@ -41,36 +41,33 @@ def compare_command(
     """
     import numpy as np
 
-    from semprola.cli.breaking import without_broken
-    from semprola.cli.features import Features
-    from semprola.cli.frames import read_frame
+    from semprola.cli.inconsistent import without_broken
+    from semprola.cli.inputs import Features
+    from semprola.cli.tables import read_table
     from semprola.comparison import compare_methods
     from semprola.comparison.report import write_report
+    from semprola.compiler.sources import as_constraint
     from semprola.errors import FormatError, LabelError
     from semprola.logic import Formula
-    from semprola.logic.places import joined
-    from semprola.rules.lists import read_rules
 
     names = _words(labels)
     if not names:
         raise LabelError("--labels names no column")
-    frame = read_frame(data)
-    frame.require(names)
-    frame.require(_words(ignore))
-    read = read_rules(rules)
-    formulas = [rule for rule in read if isinstance(rule, Formula)]
-    if len(formulas) < len(read):
+    table = read_table(data)
+    table.require(names)
+    table.require(_words(ignore))
+    formula = as_constraint(rules)
+    if not isinstance(formula, Formula):
         raise FormatError("a comparison needs rules as formulas, not a compiled circuit")
-    y = np.stack([frame.binary(name) for name in names], axis=1)
+    y = np.stack([table.binary(name) for name in names], axis=1)
     if np.isnan(y).any():
         raise FormatError(f"{data}: labels are missing; a comparison needs all of them")
-    formula = joined(formulas)
     wrong = ~np.asarray(formula.evaluate(y, names), bool)
-    frame, y = without_broken(frame, y, wrong, names, formula, skip=skip_inconsistent, quiet=as_json)
-    used = [name for name in frame.columns if name not in {*names, *_words(ignore)}]
+    table, y = without_broken(table, y, wrong, names, formula, skip=skip_inconsistent, quiet=as_json)
+    used = [name for name in table.columns if name not in {*names, *_words(ignore)}]
     keep(f"finished folds are in {out / 'folds'}; repeat the command to continue")
     result = compare_methods(
-        Features.of(frame, used).table(frame),
+        Features.of(table, used).table(table),
         y,
         formula,
         labels=names,

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from semprola._files import write_atomically
 from semprola.cli.output import emit
 from semprola.errors import FormatError, UnsatisfiableError
 
 if TYPE_CHECKING:
     from semprola.circuit import Circuit
 
-Source = Annotated[str, typer.Argument(help="a formula, or a .cnf[.gz], .sp, .nnf, .sdd or .txt file")]
+Source = Annotated[str, typer.Argument(metavar="RULES", help="a formula, or a .cnf[.gz], .sp, .nnf, .sdd or .txt file")]
 Backend = Annotated[str, typer.Option(help="auto, automata, topdown, sdd, or your own compiler as d4:/path")]
 Timeout = Annotated[float | None, typer.Option(help="limit on the time, in seconds")]
 MaxNodes = Annotated[int | None, typer.Option(help="limit on the number of nodes")]
@@ -115,35 +116,41 @@ def count_command(
 def check_command(
     source: Source,
     rows: Annotated[Path | None, typer.Argument(help="a .csv, .arff, .parquet or .npz table, or a .npy array")] = None,
+    html: Annotated[Path | None, typer.Option("--html", help="also write the report to a .html file")] = None,
+    every: Annotated[bool, typer.Option("--all", help="show everything, not the first twenty of each kind")] = False,
     vtree: VtreeFile = None,
-    timeout: Timeout = None,
+    timeout: Annotated[float | None, typer.Option(help="limit on the time, in seconds")] = 60.0,
     as_json: Json = False,
 ) -> None:
-    """Check whether a constraint can hold, what properties its circuit has, and which rows of a file break it.
+    """Review rules: can they hold together, which are needless, which rows of a file break which?
 
-    An empty cell means "not observed": a row breaks the constraint if no way to fill in its empty cells obeys. Rows are
-    named by their line in a text file, and by their position from 0 in .npy, .npz and .parquet files.
+    An empty cell means "not observed": a row breaks the rules if no way to fill in its empty cells obeys. Rows are
+    named by their line in a text file, and by their position from 0 in .npy, .npz and .parquet files. Of a compiled
+    circuit, its properties are checked.
 
-    The exit status is 1 if it cannot hold, if a row breaks it, or if its circuit is not decomposable and deterministic.
+    The exit status is 1 if the rules cannot hold together (or that is not known in time), or if a row breaks them.
 
-    Example: semprola check "(cat -> animal) & (dog -> animal)" labels.csv
+    Example: semprola check rules.txt labels.csv
     """
-    try:
-        circuit = _circuit_of(source, vtree, timeout)
-    except UnsatisfiableError as error:
-        emit({"satisfiable": False, "problem": str(error)}, as_json)
-        raise typer.Exit(1) from None
-    result: dict[str, Any] = {
-        "satisfiable": True,
-        "labels": circuit.num_labels,
-        **{name: getattr(circuit, f"is_{name}") for name in ("decomposable", "deterministic", "smooth", "structured")},
-    }
-    if rows is not None:
-        from semprola.cli.checking import row_report
+    from semprola.circuit import Circuit
+    from semprola.cli.checking import check_circuit, check_rules
+    from semprola.compiler.sources import as_constraint
 
-        result |= row_report(circuit, rows)
-    emit(result, as_json)
-    if result.get("broken") or not (result["decomposable"] and result["deterministic"]):
+    constraint = as_constraint(source, vtree)
+    if isinstance(constraint, Circuit):
+        result = check_circuit(constraint, rows)
+        emit(result, as_json)
+        if result.get("broken") or not (result["decomposable"] and result["deterministic"]):
+            raise typer.Exit(1)
+        return
+    found = check_rules(source, rows, timeout)
+    if html is not None:
+        write_atomically(html, found.html().encode())
+    if as_json:
+        emit(found.to_dict(), as_json)
+    else:
+        typer.echo(found.text(None if every else 20))
+    if not found.ok:
         raise typer.Exit(1)
 
 

@@ -28,9 +28,9 @@ def train_command(
     epochs: Annotated[int, typer.Option(help="largest number of passes over the rows", min=1)] = 200,
     batch_size: Annotated[int, typer.Option(help="rows per gradient step", min=1)] = 64,
     lr: Annotated[float, typer.Option(help="learning rate")] = 1e-2,
-    dropout: Annotated[float, typer.Option(help="share of hidden units left out in training")] = 0.0,
+    dropout: Annotated[float, typer.Option(help="fraction of hidden units dropped in training")] = 0.0,
     patience: Annotated[int, typer.Option(help="epochs without progress before training stops", min=1)] = 15,
-    held_out: Annotated[float, typer.Option(help="share of the rows kept for the final scores")] = 0.2,
+    held_out: Annotated[float, typer.Option(help="fraction of rows held out for scoring")] = 0.2,
     seed: Annotated[
         int, typer.Option(help="random seed for parameters and the order of rows", min=0, max=2**32 - 1)
     ] = 0,
@@ -46,7 +46,7 @@ def train_command(
 
     Example: semprola train animals.csv --labels cat,dog,animal --rules rules.txt --out model
     """
-    from semprola.cli.train_work import TrainRequest, train_model
+    from semprola.cli.training import TrainRequest, train_model
 
     checkpoint = out.with_name(f"{out.name}.checkpoint")
     keep(f"training can continue from {checkpoint} with --resume, if the first epoch was finished")
@@ -94,7 +94,7 @@ def predict_command(
 
     Example: semprola predict model new.csv --out predictions.csv
     """
-    from semprola.cli.predict_work import predict_rows
+    from semprola.cli.predicting import predict_rows
 
     known = tuple(name.strip() for name in evidence.split(",") if name.strip())
     predict_rows(model, data, out, known, explain, skip_inconsistent, as_json)

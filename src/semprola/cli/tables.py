@@ -1,102 +1,202 @@
-"""Reads CSV files and NumPy arrays; errors name the file, the line and the column."""
+"""Tables with any columns, from CSV, ARFF, Parquet and npz files."""
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from semprola._guessing import guess_beginning, guess_separator, read_beginning, read_text
-from semprola.errors import FormatError
+from semprola._file_kinds import guess_beginning, read_beginning
+from semprola.cli.arff import read_arff
+from semprola.cli.formats import find_columns, read_array, read_csv, require_width
+from semprola.errors import FormatError, SemprolaError
+
+MISSING = ("", "?", "na", "nan", "null", "none")
+"""Words that stand for a missing value, in upper or lower case."""
+_KINDS = ".csv, .arff, .parquet or .npz"
 
 
-def read_csv(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The names in the first line of a CSV file, and all further lines that are not blank, with their numbers.
+@dataclass
+class Table:
+    """A table: columns of numbers or texts, and where its rows are in the file.
 
-    Raises:
-        FormatError: the file is empty, not text or not CSV, or names a column twice.
+    Args:
+        path: the file.
+        columns: the columns by name, in the order of the file; float64, or objects that are str.
+        places: the line of each row in a text file (the first line is 1), or its position in another (the first is 0).
+        unit: what `places` counts: "line" or "row".
     """
-    reader = csv.reader(io.StringIO(read_text(path), newline=""))
-    lines: list[tuple[int, list[str]]] = []
-    try:
-        for line in reader:
-            if any(word.strip() for word in line):
-                lines.append((reader.line_num, line))
-    except csv.Error as error:
-        reason = "a field has more than 131072 characters: is a quote not closed?" if "limit" in str(error) else error
-        raise FormatError(f"{path}:{reader.line_num}: not CSV: {reason}") from None
-    header = [name.strip() for name in lines[0][1]] if lines else []
-    seen: dict[str, int] = {}
-    for at, name in enumerate(header):
-        if name and name in seen:
-            raise FormatError(f"{path}:1: column {name[:40]!r} occurs twice (columns {seen[name] + 1} and {at + 1})")
-        seen[name] = at
-    return header, lines[1:]
+
+    path: Path
+    columns: dict[str, NDArray[Any]]
+    places: list[int]
+    unit: str
+
+    def __len__(self) -> int:
+        return len(self.places)
+
+    def place(self, row: int) -> str:
+        """Where a row is, for messages: "data.csv:17" or "data.parquet, row 17"."""
+        return f"{self.path}:{self.places[row]}" if self.unit == "line" else f"{self.path}, row {self.places[row]}"
+
+    def require(self, names: Sequence[str]) -> None:
+        """Refuse a file that lacks a column.
+
+        Raises:
+            FormatError: a column is missing; the message says what the file seems to be.
+        """
+        find_columns(self.path, list(self.columns), names)
+
+    def binary(self, name: str) -> NDArray[np.float32]:
+        """A column of 0 and 1, with NaN for missing values.
+
+        Raises:
+            FormatError: there is another value; the message names the line.
+        """
+        numbers, wrong = as_numbers(self.columns[name])
+        bad = wrong | ~(np.isnan(numbers) | (numbers == 0) | (numbers == 1))
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            value = str(self.columns[name][row])[:24]
+            raise FormatError(f"{self.place(row)}: label {name!r} must be 0, 1 or empty (not observed), not {value!r}")
+        return numbers.astype(np.float32)
+
+    def take(self, rows: NDArray[Any]) -> Table:
+        """Some of the rows."""
+        columns = {name: column[rows] for name, column in self.columns.items()}
+        return Table(self.path, columns, np.asarray(self.places)[rows].tolist(), self.unit)
 
 
-def find_columns(path: Path, header: Sequence[str], names: Sequence[str]) -> list[int]:
-    """The positions of the named columns.
-
-    Raises:
-        FormatError: a column is missing; if another separator seems to be the reason, the message says so.
-    """
-    place = {name: at for at, name in enumerate(header)}
-    missing = [name for name in names if name not in place]
-    if not missing:
-        return [place[name] for name in names]
-    separator = guess_separator(",".join(header)) if len(header) < max(2, len(names)) else None
-    if separator is not None:
-        shown = "tabs" if separator == "\t" else "spaces" if separator == " " else repr(separator)
-        raise FormatError(f"{path}:1: the columns seem to be separated by {shown}: use commas")
-    has = ", ".join(header[:5]) + (", …" if len(header) > 5 else "")
-    raise FormatError(f"{path}:1: there is no column {missing[0]!r}; the file has {has[:120]}")
-
-
-def require_width(path: Path, width: int, lines: Sequence[tuple[int, Sequence[str]]]) -> None:
-    """Refuse lines that have more or fewer values than the first line has names.
-
-    Raises:
-        FormatError: there is such a line; the message names it.
-    """
-    for number, line in lines:
-        if len(line) != width:
-            raise FormatError(f"{path}:{number}: has {len(line)} values, but line 1 names {width} columns")
-
-
-def read_array(path: Path, columns: int) -> NDArray[Any]:
-    """A .npy array of numbers [rows, columns].
+def read_table(path: Path) -> Table:
+    """Read a table; the suffix says in which format.
 
     Raises:
-        FormatError: the file is damaged or holds something else.
+        FormatError: the file does not have the format of its suffix, is empty, or names a column twice.
         OSError: the file cannot be read.
     """
-    if path.stat().st_size == 0:
-        raise FormatError(f"{path}: the file is empty")
-    beginning = read_beginning(path)
-    if not beginning.startswith((b"\x93NUMPY", b"PK")):
-        raise FormatError(f"{path}: not a NumPy array; {guess_beginning(beginning)}")
-    try:
-        # a memory map, so that a header that promises terabytes is noticed before memory is allocated
-        table = np.load(path, mmap_mode="r", allow_pickle=False)
-    except OSError as error:
-        if error.errno is not None:
-            raise
-        raise FormatError(f"{path}: not a NumPy array: {_first_line(error)}") from None
-    except Exception as error:  # a damaged header can raise many kinds of errors
-        raise FormatError(f"{path}: not a NumPy array: {_first_line(error)}") from None
-    if not isinstance(table, np.ndarray):
-        raise FormatError(f"{path}: an archive of several arrays: save the one with the labels as .npy")
-    if table.dtype.kind not in "biuf":
-        raise FormatError(f"{path}: holds {str(table.dtype)[:60]}, expected numbers")
-    if table.ndim != 2 or table.shape[1] != columns:
-        raise FormatError(f"{path}: has shape {list(table.shape)}, expected [rows, {columns}]")
+    suffix = path.suffix.lower()
+    readers = {".csv": _read_csv, ".arff": _read_arff, ".parquet": _read_parquet, ".npz": _read_npz}
+    if suffix not in readers:
+        raise FormatError(f"{path}: unknown kind of table; give a {_KINDS} file")
+    table = readers[suffix](path)
+    if len(table) == 0:
+        raise FormatError(f"{path}: the table has no rows")
     return table
 
 
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0][:160]
+def read_labels(path: Path, names: Sequence[str]) -> tuple[Table, NDArray[np.float32]]:
+    """The columns with these names, as a table and as 0, 1 and NaN (empty) [rows, names].
+
+    Args:
+        path: a table in a format of :func:`read_table`, or a .npy array with one column per name; other suffixes are
+            read as CSV.
+        names: the columns to read; the table may have others.
+
+    Raises:
+        FormatError: the file has another format, a column is missing, or a value is not 0, 1 or empty.
+        OSError: the file cannot be read.
+    """
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        array = read_array(path, len(names))
+        table = Table(path, dict(zip(names, array.T.astype(np.float64), strict=True)), list(range(len(array))), "row")
+    elif suffix in (".arff", ".parquet", ".npz"):
+        table = read_table(path)
+        table.require(names)
+    else:
+        header, lines = read_csv(path)
+        places = find_columns(path, header, names)
+        require_width(path, len(header), lines)
+        columns = {name: _texts([line[at] for _, line in lines]) for name, at in zip(names, places, strict=True)}
+        table = Table(path, columns, [number for number, _ in lines], "line")
+    return table, np.stack([table.binary(name) for name in names], axis=1)
+
+
+def as_numbers(column: NDArray[Any]) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """A column as numbers, with NaN for missing values; and where it holds something else."""
+    if column.dtype != object:
+        return column.astype(np.float64), np.zeros(len(column), bool)
+    numbers, wrong = np.full(len(column), np.nan), np.zeros(len(column), bool)
+    for row, word in enumerate(column):
+        if word.lower() in MISSING:
+            continue
+        try:
+            numbers[row] = float(word)
+        except ValueError:
+            wrong[row] = word.lower() not in ("true", "false")
+            numbers[row] = word.lower() == "true"
+    return numbers, wrong
+
+
+def _read_csv(path: Path) -> Table:
+    header, lines = read_csv(path)
+    unnamed = [i + 1 for i, name in enumerate(header) if not name]
+    if unnamed:
+        raise FormatError(f"{path}:1: column {unnamed[0]} has no name; the first line must name the columns")
+    require_width(path, len(header), lines)
+    columns = {name: _texts([line[i] for _, line in lines]) for i, name in enumerate(header)}
+    return Table(path, columns, [number for number, _ in lines], "line")
+
+
+def _read_arff(path: Path) -> Table:
+    names, rows, places = read_arff(path)
+    return Table(path, {name: _texts([row[i] for row in rows]) for i, name in enumerate(names)}, places, "line")
+
+
+def _read_parquet(path: Path) -> Table:
+    try:
+        from pyarrow import parquet
+    except ImportError:
+        raise SemprolaError("Parquet files need pyarrow: pip install 'semprola[parquet]'") from None
+    if not path.is_file():
+        raise FileNotFoundError(2, "No such file", str(path))
+    try:
+        table = parquet.read_table(path)
+    except Exception as error:  # pyarrow raises many kinds of errors
+        raise FormatError(f"{path}: not a Parquet file: {(str(error).splitlines() or [''])[0][:120]}") from None
+    if len(set(table.column_names)) < len(table.column_names):
+        raise FormatError(f"{path}: two columns have the same name")
+    columns = {name: _plain(table.column(name).to_pylist()) for name in table.column_names}
+    return Table(path, columns, list(range(table.num_rows)), "row")
+
+
+def _read_npz(path: Path) -> Table:
+    beginning = read_beginning(path)
+    if beginning and not beginning.startswith((b"PK", b"\x93NUMPY")):
+        raise FormatError(f"{path}: not an npz archive; {guess_beginning(beginning)}")
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            arrays = {name: archive[name] for name in archive.files}
+    except OSError as error:
+        if error.errno is not None:
+            raise
+        raise FormatError(f"{path}: not an npz archive") from None
+    except Exception as error:  # a damaged archive can raise many kinds of errors
+        raise FormatError(f"{path}: not an npz archive: {(str(error).splitlines() or [''])[0][:120]}") from None
+    columns: dict[str, NDArray[Any]] = {}
+    for name, array in arrays.items():
+        if array.ndim not in (1, 2) or array.dtype.kind not in "biufU":
+            raise FormatError(f"{path}: array {name!r} has shape {list(array.shape)} and type {array.dtype}")
+        parts = {name: array} if array.ndim == 1 else {f"{name}{i}": array[:, i] for i in range(array.shape[1])}
+        columns |= {key: _plain(part.tolist()) for key, part in parts.items()}
+    lengths = {len(column) for column in columns.values()}
+    if len(lengths) > 1:
+        raise FormatError(f"{path}: the arrays have different numbers of rows: {sorted(lengths)[:4]}")
+    return Table(path, columns, list(range(lengths.pop() if lengths else 0)), "row")
+
+
+def _plain(values: list[Any]) -> NDArray[Any]:
+    """Numbers as numbers, anything else as text."""
+    if all(value is None or isinstance(value, bool | int | float) for value in values):
+        return np.array([np.nan if value is None else float(value) for value in values], np.float64)
+    return _texts(["" if value is None else str(value) for value in values])
+
+
+def _texts(words: list[str]) -> NDArray[Any]:
+    column = np.empty(len(words), dtype=object)
+    column[:] = [word.strip() for word in words]
+    return column

@@ -11,7 +11,7 @@ from semprola.circuit.transforms import smooth
 from semprola.compiler.pipeline import compile
 from semprola.errors import UnsatisfiableError
 from semprola.logic import Formula, Not
-from semprola.logic.reading import Algebra
+from semprola.logic.algebra import Algebra
 
 Value = TypeVar("Value")
 
@@ -23,7 +23,7 @@ class FamilyReader:
         self._circuits: dict[tuple[Formula, bool], Circuit | None] = {}
 
     def through(self, algebra: Algebra[Value]) -> Callable[[Formula, bool], Value]:
-        """The `leaf` argument for `semprola.logic.reading.read`: the value of a family or of its negation."""
+        """The `leaf` argument for `semprola.logic.algebra.read`: the value of a family or of its negation."""
 
         def value(leaf: Formula, positive: bool) -> Value:
             if (leaf, positive) not in self._circuits:

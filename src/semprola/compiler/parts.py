@@ -11,7 +11,7 @@ from semprola.compiler.budget import Budget
 from semprola.compiler.counting import counted_literals, counting_circuit
 from semprola.compiler.leaves import leaf_circuit
 from semprola.errors import UnsatisfiableError
-from semprola.logic import Cnf, Formula, Kind, Leaf
+from semprola.logic import Cnf, Formula, Kind, Leaf, one_hot
 from semprola.logic.rules import literal_of
 from semprola.logic.simplify import simplify
 
@@ -75,6 +75,7 @@ def split(conjuncts: Sequence[Formula], budget: Budget, direct: bool) -> Parts:
         others = [conjunct for conjunct, value in values if value is None]
         if len(facts) + len(others) < len(group):
             raise UnsatisfiableError("the constraint has no model: a label would have to be both on and off")
+        others = _without_implied(others)
         circuit = _direct(others[0], budget, direct) if len(others) == 1 and (direct or not facts) else None
         if not others:
             parts.facts |= facts
@@ -87,6 +88,16 @@ def split(conjuncts: Sequence[Formula], budget: Budget, direct: bool) -> Parts:
         else:
             parts.components.append(group)
     return parts
+
+
+def _without_implied(conjuncts: list[Formula]) -> list[Formula]:
+    """Without "exactly one value" of variables, if the only other conjunct is a family that implies it."""
+    leaves = [conjunct for conjunct in conjuncts if isinstance(conjunct, Leaf) and conjunct.whole]
+    if len(leaves) != 1:
+        return conjuncts
+    implied = {one_hot(group) for group in leaves[0].whole}
+    others = [conjunct for conjunct in conjuncts if conjunct not in implied]
+    return others if others == leaves else conjuncts
 
 
 def _spelled_out(group: Sequence[Formula]) -> list[Formula] | None:

@@ -80,11 +80,11 @@ def compile(
     """
     budget = Budget(timeout, max_nodes, memory, progress)
     constraint = as_constraint(constraint)
-    if isinstance(constraint, Formula):
-        constraint = stated_in_place(constraint)
     if backend != "auto":
         backend = checked_backend(backend)
     names = _resolve(constraint, labels, given)
+    if isinstance(constraint, Formula):
+        constraint = stated_in_place(constraint)
     key = (constraint, *names, backend)
     circuit = store.memory.find(key) if cache else None
     try:

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from semprola._guessing import read_text
+from semprola._file_kinds import read_text
 from semprola.circuit import Circuit
 from semprola.circuit.nnf_files import read_nnf
 from semprola.circuit.sdd_files import read_sdd
@@ -25,7 +25,8 @@ def as_constraint(source: Any, vtree: Path | None = None) -> Formula | Circuit:
 
     Args:
         source: a formula, a family or a circuit, which are returned as they are; a text with a formula or one rule per
-            line; or the path of a file, see :func:`read`. A text that names an existing file is its path.
+            line; or the path of a file, see :func:`semprola.rules.read`. A text that names an existing file is its
+            path.
         vtree: the vtree of an .sdd file.
 
     Raises:
@@ -74,38 +75,6 @@ def rules_of(source: Any, vtree: Path | None = None) -> list[Formula | Circuit]:
     return [rule.formula for rule in rules]
 
 
-def read(path: str | os.PathLike[str], vtree: str | os.PathLike[str] | None = None) -> Formula | Circuit:
-    """Read the rules in a file.
-
-    A text file (.txt, .rules, .formula, or no suffix) has one rule per line, and all must hold. A rule may have a name,
-    as in ``cats: cat -> animal``, and ``#`` starts a comment; see :func:`semprola.parse`. Later messages about such a
-    rule, for example in :func:`semprola.violations`, name the file and the line. Other files contain clauses (.cnf,
-    .dimacs, .wcnf, also packed as .gz, .xz or .bz2) or circuits (.sp, .nnf, .sdd).
-
-    Layers, losses, ``compile`` and all others that take rules also take the path itself.
-
-    Args:
-        path: the file.
-        vtree: the vtree of an .sdd file; by default the file of the same name with suffix .vtree.
-
-    Returns:
-        A formula, or the circuit in the file.
-
-    Raises:
-        FormatError: there is no such file, or it does not have the format of its name.
-        ParseError: a rule is not a formula; the message names the file, the line and the column.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     path = Path(folder, "rules.txt")
-        ...     _ = path.write_text("cats: cat -> animal\\n# a comment\\ndog -> animal\\n")
-        ...     read(path)
-        (cat -> animal) & (dog -> animal)
-    """
-    return as_constraint(Path(path), None if vtree is None else Path(vtree))
-
-
 def _named_file(text: str) -> Path | None:
     """The file that a text names; None if the text is a formula."""
     try:
@@ -148,5 +117,5 @@ def _read_rules(path: Path) -> list[Formula | Circuit]:
     except ParseError as error:
         raise ParseError(f"{path}: {error}", line=error.line, column=error.column) from None
     if not rules:
-        raise ParseError(f"{path}: there is no rule in it, only comments")
+        raise ParseError(f"{path}: contains only comments, no rule")
     return [placed(rule.formula, f"{path}:{rule.line} {rule.name}".rstrip()) for rule in rules]

@@ -15,22 +15,26 @@ from semprola.compiler.budget import Budget
 from semprola.compiler.diagram import Diagram
 from semprola.compiler.emission import FALSE_ID, TRUE_ID
 from semprola.constraints.family import Family, label_names
+from semprola.constraints.numbers import value_table
+from semprola.constraints.variables import Categorical
 from semprola.errors import LabelError
-from semprola.logic import Reader
+from semprola.logic import Formula, Reader
 
 _MOST_READ = 5000
 """A table with more rows is read only in its own order."""
 
 
-def table(rows: Any, *, labels: Iterable[str]) -> Table:
+def table(rows: Any, *, labels: Iterable[str] | None = None, variables: Iterable[Categorical] | None = None) -> Formula:
     """Exactly these rows are allowed.
 
     The circuit is the smaller of the minimal binary and the minimal zero-suppressed diagram in the order of the labels.
     It never has more diagram nodes than the table has entries, and only a few per row if rows have much in common.
 
     Args:
-        rows: rows of 0 and 1, as an array, tensor or nested list of shape [rows, labels]; repeated rows count once.
+        rows: rows of 0 and 1, as an array, tensor or nested list of shape [rows, labels]; repeated rows count once. If
+            `variables` are given, rows of their values.
         labels: names of the columns.
+        variables: the integers and categoricals that are the columns, in place of labels.
 
     Raises:
         LabelError: the numbers of columns and labels differ, or a label is listed twice.
@@ -43,7 +47,11 @@ def table(rows: Any, *, labels: Iterable[str]) -> Table:
         >>> allowed.evaluate([[1, 1, 0], [1, 0, 0]])
         array([ True, False])
     """
-    names = label_names(labels, "table")
+    if (labels is None) == (variables is None):
+        raise LabelError("table: give either labels= or variables=")
+    if variables is not None:
+        return value_table(rows, variables)
+    names = label_names(labels or (), "table")
     if is_named(rows):
         rows = named_rows(rows, names, "table")
     if hasattr(rows, "detach"):
@@ -57,7 +65,7 @@ def table(rows: Any, *, labels: Iterable[str]) -> Table:
     if values.ndim != 2 or values.shape[1] != len(names):
         raise LabelError(f"table: rows have shape {list(values.shape)}, expected [rows, {len(names)}] for the labels")
     if values.dtype.kind not in "biuf" or not np.all((values == 0) | (values == 1)):
-        raise ValueError("table: rows must hold 0 and 1 only")
+        raise ValueError("table: rows must contain only 0 and 1")
     return Table(names, _distinct(values.astype(bool)))
 
 

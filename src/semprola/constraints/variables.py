@@ -9,14 +9,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semprola._names import is_named
+from semprola.constraints.expressions import Arithmetic, Expression, between
 from semprola.constraints.family import as_whole, label_names, whole_number
+from semprola.constraints.terms import Lookup, Total
 from semprola.errors import LabelError
 from semprola.logic import And, Formula, Kind, Or, one_hot
 from semprola.logic.formula import intern_node
 from semprola.logic.messages import brief
 
 
-class Categorical:
+class Categorical(Arithmetic):
     """A variable with one of several values; label ``"name=value"`` says that it has this value.
 
     Comparisons give formulas over the labels. That the variable has exactly one value, its `rule`, need not be said:
@@ -55,6 +57,19 @@ class Categorical:
         self.labels: tuple[str, ...] = label_names([f"{name}={value}" for value in self.values], f"variable {name!r}")
         self._label = self._by_value()
 
+    def total(self) -> Total:
+        """The value as a sum, for arithmetic.
+
+        Raises:
+            LabelError: the values are not whole numbers.
+        """
+        numbers = tuple(number for number in map(as_whole, self.values) if number is not None)
+        if len(numbers) < len(self.values):
+            raise LabelError(
+                f"variable {self.name!r} has values that are not whole numbers: it cannot be computed with"
+            )
+        return Total(((1, Lookup(self.labels, numbers)),), 0)
+
     @property
     def rule(self) -> Formula:
         """The variable has exactly one value; it comes along with every formula that mentions the variable."""
@@ -70,8 +85,8 @@ class Categorical:
         """The value of the variable in an assignment of its labels; for a batch, a list of values.
 
         Args:
-            assignment: a number or a column of any shape for each label, by name, such as ``p.to_dict()`` or a data
-                frame; or a table [*batch, labels], such as ``p.mode``.
+            assignment: ``p.to_dict()``, a data frame, or other columns by name: one per label, or one of values of the
+                variable; or a table [*batch, labels], such as ``p.mode``.
             labels: names of the columns of a table, such as ``p.labels``; by default the labels of this variable.
 
         Raises:
@@ -84,6 +99,8 @@ class Categorical:
             >>> n.decode([[1, 1, 0, 0]], labels=["a", *n.labels])
             [1]
         """
+        if is_named(assignment) and self.name in assignment and not any(label in assignment for label in self.labels):
+            return self._known(np.asarray(assignment[self.name], dtype=object).tolist())
         on = self._on(assignment, labels)
         counts = on.sum(-1)
         wrong = np.argwhere(counts != 1)
@@ -97,7 +114,7 @@ class Categorical:
         if isinstance(other, Categorical):
             shared = [self._is(v) & other._is(v) for v in self.values if v in other._label]
             return Or(*shared) if shared else self.isin([]) | other.isin([])
-        return self._is(other)
+        return between(self, other, "==") if isinstance(other, Expression) else self._is(other)
 
     def __ne__(self, other: object) -> Formula:  # type: ignore[override]
         return ~(self == other)
@@ -126,6 +143,15 @@ class Categorical:
 
     def _values_at(self, places: Any) -> Any:
         return [self._values_at(place) for place in places] if isinstance(places, list) else self.values[places]
+
+    def _known(self, values: Any) -> Any:
+        """Values as those of the variable, which were read from their texts."""
+        if isinstance(values, list):
+            return [self._known(value) for value in values]
+        label = f"{self.name}={values}"
+        if label not in self.labels:
+            raise LabelError(f"variable {self.name!r} has no value {brief(values)}")
+        return self.values[self.labels.index(label)]
 
     def _by_value(self) -> dict[Any, str]:
         """The label of each value; values that compare equal are refused: ``variable == value`` would be ambiguous."""
@@ -192,19 +218,21 @@ class Integer(Categorical):
             )
         super().__init__(name, range(least, most + 1))
 
-    def __lt__(self, other: Integer | int) -> Formula:
-        return self._compare(other, lambda a, b: a < b)
+    def __lt__(self, other: Arithmetic | int) -> Formula:
+        return self._compare(other, "<", lambda a, b: a < b)
 
-    def __le__(self, other: Integer | int) -> Formula:
-        return self._compare(other, lambda a, b: a <= b)
+    def __le__(self, other: Arithmetic | int) -> Formula:
+        return self._compare(other, "<=", lambda a, b: a <= b)
 
-    def __gt__(self, other: Integer | int) -> Formula:
-        return self._compare(other, lambda a, b: a > b)
+    def __gt__(self, other: Arithmetic | int) -> Formula:
+        return self._compare(other, ">", lambda a, b: a > b)
 
-    def __ge__(self, other: Integer | int) -> Formula:
-        return self._compare(other, lambda a, b: a >= b)
+    def __ge__(self, other: Arithmetic | int) -> Formula:
+        return self._compare(other, ">=", lambda a, b: a >= b)
 
-    def _compare(self, other: Integer | int, holds: Callable[[int, int], bool]) -> Formula:
+    def _compare(self, other: Arithmetic | int, op: str, holds: Callable[[int, int], bool]) -> Formula:
+        if isinstance(other, Arithmetic) and not isinstance(other, Integer):
+            return between(self, other, op)
         if isinstance(other, Integer):
             return And(*(self._is(a) >> other.isin(b for b in other.values if holds(a, b)) for a in self.values))
         number = self._whole(other)

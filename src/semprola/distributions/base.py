@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.distributions import constraints
 
 from semprola.circuit import Circuit
-from semprola.distributions import decoding, information, projection, ranking
+from semprola.distributions import decoding, formulas, information, projection, ranking
 from semprola.distributions.arguments import check_evidence, check_labels, flat_rows, rows_named
 from semprola.distributions.encoding import EncodedStates
 from semprola.distributions.evaluator import Evaluator
@@ -20,6 +20,7 @@ from semprola.distributions.names import as_rows
 from semprola.distributions.support import Satisfies
 from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import UnsatisfiableError
+from semprola.logic import Formula
 
 
 class ConstrainedDistribution(FurtherQueries):
@@ -150,12 +151,17 @@ class ConstrainedDistribution(FurtherQueries):
 
         Args:
             evidence: 0, 1, or NaN where not observed, of shape [*batch, labels] (or broadcastable to it); or a dict or
-                data frame whose columns are the observed labels, as in ``p.condition({"even": 1})``.
+                data frame whose columns are the observed labels or variables, as in ``p.condition({"even": 1})``; or a
+                formula or its text, which has the same variables.
 
         Raises:
             UnsatisfiableError: if the evidence has probability zero; the message names the rows.
             LabelError: if a name is not a label.
+            IntractableError: if the formula splits into several cases and there are too many states to list, unless
+                labels are independent apart from the constraint.
         """
+        if isinstance(evidence, Formula | str):
+            return formulas.condition(self, evidence)
         evidence = as_rows(evidence, self.labels, "evidence", self.evaluator.log_mixing, missing=float("nan"))
         if self._validate_args:
             check_evidence(evidence)
@@ -239,7 +245,7 @@ class ConstrainedDistribution(FurtherQueries):
         """
         shape = torch.Size(sample_shape)
         if any(size < 0 for size in shape):
-            raise ValueError(f"sample_shape must hold sizes of 0 or more, not {tuple(shape)}")
+            raise ValueError(f"sample_shape must contain sizes of 0 or more, not {tuple(shape)}")
         with torch.no_grad():
             y = decoding.sample(self.evaluator, shape.numel(), generator)
         return y.permute(1, 2, 0).reshape(*shape, *self.batch_shape, self.circuit.num_labels)

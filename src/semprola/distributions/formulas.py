@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,15 +10,21 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from semprola._names import is_named
 from semprola.circuit import SUM, Circuit
 from semprola.compiler import compile
+from semprola.distributions.arguments import rows_named
 from semprola.distributions.cached import plans_of
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.independent import IndependentLabels
 from semprola.distributions.numeric import log_sum_exp
+from semprola.distributions.observed import log_prob_of_values
+from semprola.distributions.tables import KnownStates, StateTable
+from semprola.engine import CircuitPlans
 from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import IntractableError, LabelError, UnsatisfiableError
 from semprola.logic import Formula, Leaf, parse
+from semprola.logic.rewrite import stated
 
 if TYPE_CHECKING:
     from semprola.distributions.base import ConstrainedDistribution
@@ -30,8 +37,11 @@ _MOST_CASES = 4096
 """A formula is refused if it and its negation both have more cases than this."""
 
 
-def log_prob_of(p: ConstrainedDistribution, formula: Formula | str) -> Tensor:
+def log_prob_of(p: ConstrainedDistribution, formula: Formula | str | Mapping[str, Any]) -> Tensor:
     """See :meth:`ConstrainedDistribution.log_prob_of`."""
+    if is_named(formula):
+        values: Any = formula
+        return log_prob_of_values(p, values)
     formula = parse(formula) if isinstance(formula, str) else formula
     if not isinstance(formula, Formula):
         raise TypeError(f"expected a formula or its text, not {type(formula).__name__}")
@@ -46,18 +56,55 @@ def log_prob_of(p: ConstrainedDistribution, formula: Formula | str) -> Tensor:
     return _by_cases(p, formula)
 
 
+def condition(p: ConstrainedDistribution, formula: Formula | str) -> Any:
+    """See :meth:`ConstrainedDistribution.condition`."""
+    formula = parse(formula) if isinstance(formula, str) else formula
+    log_prob = log_prob_of(p, formula)
+    impossible = log_prob == NEGATIVE_INFINITY
+    if impossible.any():
+        raise UnsatisfiableError(f"the formula has probability zero{rows_named(impossible, p.batch_shape)}")
+    components = p.evaluator.components
+    if isinstance(components, IndependentLabels):
+        return p.over(Evaluator(components.under(_both(p, formula)), p.evaluator.log_mixing))
+    cases = _paths(stated(formula), _FEW_CASES)
+    if cases is not None and len(cases) == 1:
+        row = np.full(p.circuit.num_variables, np.nan)
+        row[[p.circuit.variables.index(name) for name in formula.labels]] = np.where(cases[0] < 0, np.nan, cases[0])
+        if np.isnan(row[p.circuit.num_labels :]).all():
+            return p.condition(torch.from_numpy(row[: p.circuit.num_labels]).to(p.evaluator.log_mixing))
+    if p.circuit.given or not p.evaluator.domain.can_be_listed():
+        raise IntractableError(
+            "this distribution has too many states to condition on a formula with several cases: use ProductSPL or "
+            "sp.constrain, which conjoin it with the constraint, or conjoin it before you build the layer"
+        )
+    table = StateTable(p.evaluator.domain.all_states())
+    holds = torch.as_tensor(formula.evaluate(_named(table.states, p, formula)), device=table.states.device)
+    states = table.states.T[:, :, None].expand(-1, -1, p.evaluator.batch)
+    scores = p.evaluator.log_probs(states).masked_fill(~holds[:, None], NEGATIVE_INFINITY)
+    return p.over(Evaluator(KnownStates(p.evaluator.domain, table, scores), torch.zeros_like(scores[:1])))
+
+
+def _named(states: Tensor, p: ConstrainedDistribution, formula: Formula) -> Tensor:
+    """The columns of the formula's labels."""
+    return states[:, [p.labels.index(name) for name in formula.labels]]
+
+
 def _by_conjunction(p: ConstrainedDistribution, components: IndependentLabels, formula: Formula) -> Tensor:
     """log Z of the literals' scores under the constraint and the formula, minus that under the constraint alone."""
-    circuit = p.circuit
-    rules = circuit.source if circuit.source is not None else CompiledRules(circuit)
     try:
-        # the compiler's cache returns the circuit of an earlier call, with its plans
-        both = compile(rules & formula, labels=circuit.labels, given=circuit.given)
+        both = _both(p, formula)
     except UnsatisfiableError:
         return p.log_partition.detach().new_full(p.batch_shape, NEGATIVE_INFINITY)
-    narrowed = Evaluator(components.under(plans_of(both)), p.evaluator.log_mixing)
+    narrowed = Evaluator(components.under(both), p.evaluator.log_mixing)
     log_prob = (narrowed.log_partition - p.evaluator.log_partition).reshape(p.batch_shape)
     return log_prob.clamp(max=0.0)
+
+
+def _both(p: ConstrainedDistribution, formula: Formula) -> CircuitPlans:
+    """The plans of the constraint and a formula; the compiler's cache returns the circuit of an earlier call."""
+    circuit = p.circuit
+    rules = circuit.source if circuit.source is not None else CompiledRules(circuit)
+    return plans_of(compile(rules & formula, labels=circuit.labels, given=circuit.given))
 
 
 def _by_cases(p: ConstrainedDistribution, formula: Formula) -> Tensor:

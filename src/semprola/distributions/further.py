@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, cast
 
 from torch import Tensor
@@ -17,6 +18,9 @@ class FurtherQueries(Distribution):
     def to_dict(self, what: str = "mode", k: int = 5) -> dict[str, Any]:
         """A result by name: for each label, a number or nested lists of the batch shape.
 
+        An ``Integer`` or ``Categorical`` is one entry: its value or, for "marginals", a dict from its values to their
+        probabilities.
+
         Args:
             what: "mode", "marginals", or "top_k" for the k most probable states (lists of shape [*batch, k], and their
                 log-probabilities under "log_prob").
@@ -31,6 +35,8 @@ class FurtherQueries(Distribution):
 
     def to_frame(self, what: str = "mode", k: int = 5) -> Any:
         """A result as a pandas data frame: one row per element of the batch, one column per label.
+
+        An ``Integer`` or ``Categorical`` is one column of values; for "marginals", there is a column for each value.
 
         Args:
             what: "mode", "marginals", or "top_k"; "top_k" gives one row per element and rank, and a column
@@ -81,11 +87,12 @@ class FurtherQueries(Distribution):
         """
         return ranking.rescore(cast(Any, self), states, log_prior, weight)
 
-    def log_prob_of(self, formula: Formula | str) -> Tensor:
-        """Log-probability that another formula holds [*batch]; differentiable.
+    def log_prob_of(self, formula: Formula | str | Mapping[str, Any]) -> Tensor:
+        """Log-probability that another formula holds, or of observed values [*batch]; differentiable.
 
         Args:
-            formula: a formula, its text, or a family, over the labels and inputs of the constraint.
+            formula: a formula, its text, or a family, over the labels and inputs of the constraint; or values of
+                variables and labels, as in ``{"sum": 17}``: one for all rows, or a tensor with one per row [*batch].
 
         Returns:
             [*batch]; -inf where the formula cannot hold.

@@ -12,7 +12,7 @@ from semprola.distributions.arguments import is_hidden
 from semprola.distributions.circuits import CircuitComponents
 from semprola.distributions.domain import Domain
 from semprola.distributions.numeric import remembered
-from semprola.engine import CircuitPlans, Literals, Plan
+from semprola.engine import CircuitPlans, Literals, Plan, log_value
 from semprola.engine.numbers import NEGATIVE_INFINITY
 
 _MOST_NUMBERS = 2**24
@@ -102,6 +102,22 @@ class IndependentLabels(CircuitComponents):
             log_z = many.within(domain).log_z.masked_fill(conflict, NEGATIVE_INFINITY)
             parts.append(log_z.view(self.count, some.shape[1], batch).transpose(0, 1))
         return torch.cat(parts)
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether nothing but inputs is observed, and scores are the labels' own."""
+        return self.count == 1 and not self.domain.has_evidence and self._tilt is None and not self._is_extreme
+
+    def log_value_without(self, excluded: Tensor) -> Tensor:
+        """log Z [batch] if these labels are off; for whole variables only, whose remaining label is then on.
+
+        Args:
+            excluded: bool [variables, batch].
+        """
+        zeros, ones = self.observed_scores()
+        plan = self.plan(explicit=False)
+        literals = Literals.of(plan, zeros, ones.masked_fill(excluded, NEGATIVE_INFINITY))
+        return log_value(plan, None, literals.leaves) + literals.constant
 
     def under(self, plans: CircuitPlans) -> IndependentLabels:
         """The same labels under another constraint."""

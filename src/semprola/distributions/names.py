@@ -9,6 +9,8 @@ import torch
 from torch import Tensor
 
 from semprola._names import is_named, named_columns
+from semprola.circuit.whole import whole_variables
+from semprola.distributions.whole import columns_of, spelled_out
 from semprola.errors import LabelError, SemprolaError
 
 if TYPE_CHECKING:
@@ -21,7 +23,8 @@ def as_rows(value: Any, names: Sequence[str], what: str, like: Tensor, *, missin
     """A tensor [*batch, names] from values by name; anything else is returned as it is.
 
     Args:
-        value: a mapping, a data frame or a series; see :func:`semprola._names.named_columns`.
+        value: a mapping, a data frame or a series, by label or by variable (``{"n": 3}``); see
+            :func:`semprola._names.named_columns`.
         names: the wanted columns, in order.
         what: what errors call the value.
         like: a tensor with the device and type of the result.
@@ -36,6 +39,7 @@ def as_rows(value: Any, names: Sequence[str], what: str, like: Tensor, *, missin
     """
     if isinstance(value, Tensor) or not is_named(value):
         return value
+    value = spelled_out(value, names)
     columns = [
         torch.as_tensor(column, dtype=like.dtype, device=like.device)
         for column in named_columns(value, names, what, missing=missing)
@@ -50,7 +54,7 @@ def as_rows(value: Any, names: Sequence[str], what: str, like: Tensor, *, missin
 def to_dict(p: ConstrainedDistribution, what: str, k: int) -> dict[str, Any]:
     """See :meth:`ConstrainedDistribution.to_dict`."""
     values, log_probs = _values(p, what, k)
-    columns = {name: column.tolist() for name, column in zip(p.labels, values.movedim(-1, 0), strict=True)}
+    columns = columns_of(p, values, what)
     if log_probs is not None:
         columns[_unused("log_prob", p.labels)] = log_probs.tolist()
     return columns
@@ -63,8 +67,12 @@ def to_frame(p: ConstrainedDistribution, what: str, k: int) -> Any:
     except ModuleNotFoundError:
         raise SemprolaError("to_frame needs pandas: install the extra with pip install 'semprola[pandas]'") from None
     values, log_probs = _values(p, what, k)
-    table = values.reshape(-1, len(p.labels)).cpu().numpy()
-    frame = pandas.DataFrame(table, columns=list(p.labels), index=_index(pandas, p.batch_shape, k, log_probs))
+    table = values.reshape(-1, len(p.labels)).cpu()
+    index = _index(pandas, p.batch_shape, k, log_probs)
+    if what in ("marginals", "mean") or not whole_variables(p.circuit):
+        frame = pandas.DataFrame(table.numpy(), columns=list(p.labels), index=index)
+    else:
+        frame = pandas.DataFrame(columns_of(p, table, what), index=index)
     if log_probs is not None:
         frame[_unused("log_prob", p.labels)] = log_probs.reshape(-1).cpu().numpy()
     return frame

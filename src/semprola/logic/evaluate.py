@@ -26,6 +26,7 @@ _BLOCK_BYTES = 1 << 26
 
 def evaluate(formula: Formula, rows: Any, labels: Sequence[str] | None = None) -> Any:
     """Return whether an assignment, or each row of an array, satisfies the formula; see ``Formula.evaluate``."""
+    own = formula.labels  # the rules of variables mention the same labels, but in another order
     formula = stated(formula)
     if isinstance(rows, Mapping):
         if labels is not None:
@@ -38,7 +39,8 @@ def evaluate(formula: Formula, rows: Any, labels: Sequence[str] | None = None) -
         found = columns_by_name(rows, "rows")
         labels = _column_names(formula, [name for name in formula.labels if name in found])
         rows = named_rows({name: found[name] for name in labels}, labels, "rows")
-    ones = _checked_bits(rows, names := _column_names(formula, labels), labels is None)
+    names = own if labels is None else _column_names(formula, labels)
+    ones = _checked_bits(rows, names, labels is None)
     is_tensor = _is_tensor(ones)
     bits: Column = ones.detach().cpu().numpy() if is_tensor else ones
     table = bits.reshape(-1, len(names)) if len(names) else np.empty((_product(bits.shape[:-1]), 0), dtype=bool)

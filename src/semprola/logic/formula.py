@@ -300,7 +300,7 @@ class Formula:
         from semprola.logic.printing import full_text
         from semprola.logic.rewrite import stated
 
-        return full_text(stated(self))
+        return full_text(stated(self, families=False))
 
     def __copy__(self) -> Formula:
         """Return the formula itself: it never changes."""

@@ -88,6 +88,14 @@ class Leaf(Formula, ABC):
         """The ``labels`` that are inputs x by default: variables of the constraint without a probability."""
         return ()
 
+    @property
+    def whole(self) -> tuple[tuple[str, ...], ...]:
+        """Groups of ``labels`` of which exactly one is on in every model of a constraint that contains the leaf.
+
+        They are the values of variables; the leaf itself must imply this, too.
+        """
+        return ()
+
     @abstractmethod
     def evaluate_columns(self, columns: Mapping[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
         """Return which rows satisfy the constraint, without using any circuit.
@@ -115,6 +123,13 @@ class Leaf(Formula, ABC):
         """Return formulas whose conjunction is the constraint, if that helps to compile it together with others.
 
         Every back end understands formulas; a family that offers none is a black box to some of them.
+        """
+        return None
+
+    def as_parts(self) -> tuple[Formula, ...] | None:
+        """Return formulas whose conjunction is the constraint, each likely to compile where the whole does not.
+
+        `semprola.split` makes circuits of them; without any, it groups the formulas of ``as_rules``.
         """
         return None
 

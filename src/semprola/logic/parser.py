@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from typing import NamedTuple, NoReturn
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple, NoReturn
 
 from semprola.errors import ParseError
 from semprola.logic import connectives
+from semprola.logic.arithmetic import SYMBOLS, Comparisons, declared
 from semprola.logic.connectives import And, Bool
 from semprola.logic.formula import FALSE, TRUE, Formula, Kind, intern_node
 from semprola.logic.messages import brief
@@ -24,7 +26,7 @@ from semprola.logic.syntax import (
 )
 
 
-def parse(text: str) -> Formula:
+def parse(text: str, variables: Iterable[Any] = ()) -> Formula:
     """Read a formula.
 
     The operators, from tightest to loosest: ``! ~ not``, ``& && and``, ``^ xor``, ``| || or``, ``-> =>`` (groups to
@@ -36,11 +38,16 @@ def parse(text: str) -> Formula:
     Each line is a rule, and all rules must hold. A rule may have a name, as in ``cats: cat -> animal``. It continues on
     the next line inside parentheses, and before and after an operator. Files of rules are read by ``sp.rules.read``.
 
+    Numbers are compared as in ``2*n + m <= 7 -> x``, if `variables` lists n and m: with ``+ - * // %``, ``abs``,
+    ``min``, ``max``, ``element(place, item, item)``, ``0 <= n < 5``, ``n in (1, 2)`` and ``all_different(n, m)``.
+
     Args:
         text: the formula, or one rule per line.
+        variables: the integers and categoricals that the text speaks of.
 
     Raises:
         ParseError: the text is not a formula; the message shows where.
+        LabelError: the variables are not variables, or two have the same name.
 
     Example:
         >>> parse("(cat -> animal) & (dog -> animal)")
@@ -57,7 +64,7 @@ def parse(text: str) -> Formula:
         word = text.strip()
         message = f"this looks like a file: read it with sp.rules.read; a label of this name is written {quote(word)}"
         raise _error(text, text.index(word), message)
-    rules = parse_lines(text)
+    rules = parse_lines(text, variables)
     if not rules:
         raise _error(text, 0, "expected a formula, found the end of the text")
     return And([rule.formula for rule in rules])
@@ -71,7 +78,7 @@ class Rule(NamedTuple):
     line: int
 
 
-def parse_lines(text: str) -> list[Rule]:
+def parse_lines(text: str, variables: Iterable[Any] = ()) -> list[Rule]:
     """The rules of a text, one per line, see :func:`parse`; none if there are only comments.
 
     Raises:
@@ -81,7 +88,7 @@ def parse_lines(text: str) -> list[Rule]:
         >>> parse_lines("cats: cat -> animal\\n# a comment\\ndog -> animal")
         [Rule(formula=cat -> animal, name='cats', line=1), Rule(formula=dog -> animal, name='', line=3)]
     """
-    return _Parser(text).run()
+    return _Parser(text, declared(variables)).run()
 
 
 class _Token(NamedTuple):
@@ -105,9 +112,10 @@ class _Open(NamedTuple):
 class _Parser:
     """Precedence climbing with an explicit stack: only memory limits the nesting."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, variables: Mapping[str, Any]) -> None:
         self.text = text
-        self.tokens = _tokens(text)
+        self.tokens = _tokens(text, _SYMBOL_WITH_NUMBERS if variables else _SYMBOL)
+        self.comparisons = Comparisons(self.tokens, variables, self._fail) if variables else None
         self.index = 0
         self.operands: list[Formula] = []
         self.stack: list[_Open] = []
@@ -149,7 +157,7 @@ class _Parser:
 
     def _begins_formula(self, token: _Token) -> bool:
         if token.type == "symbol":
-            return token.text in ("(", *NEGATIONS, *CONSTANTS)
+            return token.text in ("(", *NEGATIONS, *CONSTANTS) or (token.text == "-" and self.comparisons is not None)
         return token.type != "end"
 
     def _begins_rule(self, token: _Token) -> bool:
@@ -160,6 +168,10 @@ class _Parser:
 
     def _read_operand(self, token: _Token) -> bool:
         """Read one token where a formula must begin; return whether one must still begin."""
+        if self.comparisons is not None and self.comparisons.begins(place := self.index - 1):
+            made, self.index = self.comparisons.read(place)
+            self.operands.append(made)
+            return False
         if token.type == "quoted":
             self.operands.append(Bool(token.text))
             return False
@@ -279,6 +291,7 @@ class _Parser:
 
 _SPACE = re.compile(r"(?:\s|#[^\n]*)*")
 _SYMBOL = re.compile(r"<->|<=>|->|=>|&&|\|\||[!~&|^(),]|(?<=[\"']):(?=\s)")
+_SYMBOL_WITH_NUMBERS = re.compile(SYMBOLS + r"|(?<=[\"']):(?=\s)")
 _QUOTED = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"' + r"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'")
 _ESCAPE = re.compile(r"\\(.)")
 _KEYWORDS = frozenset({word for word in (*NEGATIONS, *CONNECTIVES, *CONSTANTS) if word.isalpha()})
@@ -295,7 +308,7 @@ _CHARACTER_HINTS = {
 }
 
 
-def _tokens(text: str) -> list[_Token]:
+def _tokens(text: str, symbols: re.Pattern[str]) -> list[_Token]:
     tokens: list[_Token] = []
     end = 0
     while True:
@@ -306,16 +319,16 @@ def _tokens(text: str) -> list[_Token]:
             tokens.append(_Token("end", "", end if tokens else 0))
             return tokens
         first = not tokens or text.find("\n", end, position) >= 0
-        token, end = _token_at(text, position)
+        token, end = _token_at(text, position, symbols)
         tokens.append(token._replace(first=first))
 
 
-def _token_at(text: str, position: int) -> tuple[_Token, int]:
+def _token_at(text: str, position: int, symbols: re.Pattern[str]) -> tuple[_Token, int]:
     end = name_end(text, position)
     if end > position:
         word = text[position:end]
         return _Token("symbol" if word in _KEYWORDS else "name", word, position), end
-    match = _SYMBOL.match(text, position)
+    match = symbols.match(text, position)
     if match:
         return _Token("symbol", match.group(), position), match.end()
     match = _QUOTED.match(text, position)

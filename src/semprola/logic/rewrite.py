@@ -25,14 +25,21 @@ def substitute(formula: Formula, replacements: Mapping[str, Operand | int]) -> F
     return _replaced(nodes, values)
 
 
-def stated(formula: Formula) -> Formula:
+def stated(formula: Formula, families: bool = True) -> Formula:
     """The formula and the rule of each of its variables with several values, "exactly one value", over plain atoms.
 
     This is what a whole constraint says. Comparisons such as ``n >= 1`` do not contain the rule, because their
     negation would then have another meaning.
+
+    Args:
+        formula: the formula.
+        families: whether to add the rules of variables inside families, too.
     """
-    groups = _groups(formula.nodes())
-    return And(_without_groups(formula, groups), *map(one_hot, groups)) if groups else formula
+    nodes = formula.nodes()
+    groups = _groups(nodes if families else (node for node in nodes if not isinstance(node, Leaf)))
+    plain = _without_groups(formula, groups) if groups else formula
+    known = {plain, *(plain.args if plain.kind is Kind.AND else ())}
+    return And(plain, *(rule for rule in map(one_hot, groups) if rule not in known))
 
 
 def unstated(formula: Formula) -> Formula:
@@ -41,7 +48,8 @@ def unstated(formula: Formula) -> Formula:
 
 
 def _groups(nodes: Iterable[Formula]) -> list[tuple[str, ...]]:
-    return list(dict.fromkeys(node.group for node in nodes if node.group))
+    found = (node.whole if isinstance(node, Leaf) else (node.group,) for node in nodes)
+    return list(dict.fromkeys(group for groups in found for group in groups if group))
 
 
 def _without_groups(formula: Formula, groups: Iterable[tuple[str, ...]]) -> Formula:

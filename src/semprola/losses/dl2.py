@@ -15,8 +15,8 @@ from semprola.compiler.sources import formula_of
 from semprola.distributions.arguments import check_finite
 from semprola.errors import LabelError
 from semprola.logic import Formula
+from semprola.logic.algebra import read
 from semprola.logic.label_names import checked_names
-from semprola.logic.reading import read
 from semprola.nn.constraint import check_logits
 
 _REDUCTIONS = ("mean", "sum", "none")

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from torch import nn
 
 from semprola.circuit import Circuit
-from semprola.cli.features import Features
-from semprola.cli.frames import Frame, read_frame
+from semprola.cli.inputs import Features
+from semprola.cli.tables import Table, read_table
 from semprola.errors import FormatError, ParseError
 from semprola.logic import And, Formula
 from semprola.logic.parser import parse_lines
@@ -72,7 +72,7 @@ class TrainedModel:
             FormatError: if a value is missing or is not a number.
         """
         columns = {name: np.array([row.get(name, "")], dtype=object) for name, _ in self.features.columns}
-        inputs = self.features.table(Frame(Path("the row"), columns, [1], "row"))
+        inputs = self.features.table(Table(Path("the row"), columns, [1], "row"))
         weight = next(self.network.parameters(), None)
         x = torch.from_numpy(inputs).to(torch.float64 if weight is None else weight.dtype)
         with torch.no_grad():
@@ -103,7 +103,7 @@ class DataTable:
     """The rows of the table named on the command line."""
 
     def __init__(self, path: Path) -> None:
-        self.frame = read_frame(path)
+        self.table = read_table(path)
 
     def row(self, number: Any, model: TrainedModel) -> dict[str, Any]:
         """One row, counted from 1: the text of its columns, and the true labels if the table has them.
@@ -112,18 +112,18 @@ class DataTable:
             RequestError: if the row does not exist.
             FormatError: if the table lacks a column.
         """
-        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(self.frame):
-            raise RequestError(f"rows are numbered from 1 to {len(self.frame):,}")
+        if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(self.table):
+            raise RequestError(f"rows are numbered from 1 to {len(self.table):,}")
         names = [name for name, _ in model.features.columns]
-        self.frame.require(names)
-        values = {name: _shown(self.frame.columns[name], number - 1) for name in names}
+        self.table.require(names)
+        values = {name: _shown(self.table.columns[name], number - 1) for name in names}
         truth = [self._truth(name, number - 1) for name in model.circuit.labels]
-        return {"values": values, "truth": truth, "rows": len(self.frame)}
+        return {"values": values, "truth": truth, "rows": len(self.table)}
 
     def _truth(self, label: str, row: int) -> int | None:
-        if label not in self.frame.columns:
+        if label not in self.table.columns:
             return None
-        value = float(self.frame.binary(label)[row])
+        value = float(self.table.binary(label)[row])
         return None if np.isnan(value) else int(value)
 
 

@@ -10,8 +10,9 @@ from torch import nn
 
 from semprola.circuit import Circuit
 from semprola.errors import SemprolaError
-from semprola.logic import Formula, parse
-from semprola.rules.lists import read_rules
+from semprola.logic import TRUE, Formula, parse
+from semprola.logic.rules import conjuncts
+from semprola.sklearn.targets import constraint_of
 
 
 def state_of(estimator: Any) -> dict[str, Any]:
@@ -55,11 +56,12 @@ def restored(kind: Any, state: Mapping[str, Any], network: nn.Module, circuit: C
 def _rules_of(constraint: Any) -> list[str] | None:
     """The rules as texts; None if the circuit must do, because texts do not define them or their file is gone."""
     try:
-        rules = read_rules(constraint)
+        rules = constraint_of(constraint)
     except (SemprolaError, OSError):
         return None
-    texts = [str(rule) for rule in rules if isinstance(rule, Formula) and _has_text(rule)]
-    return texts if len(texts) == len(rules) else None
+    if not isinstance(rules, Formula) or not _has_text(rules):
+        return None
+    return [] if rules is TRUE else [str(rule) for rule in conjuncts(rules)]
 
 
 def _has_text(rule: Formula) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,10 +12,12 @@ from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
 
 from semprola.circuit import Circuit
+from semprola.compiler import compile
+from semprola.compiler.sources import as_constraint
+from semprola.constraints import hierarchy
 from semprola.distributions import violations
 from semprola.errors import LabelError
-from semprola.logic import one_hot
-from semprola.rules.lists import compile_rules, read_rules
+from semprola.logic import TRUE, Formula, one_hot
 from semprola.training.targets import label_table
 
 _NAMED = 3
@@ -80,13 +83,32 @@ def new_targets(y: Any, constraint: Any, labels: Any, classes: Any) -> Targets:
         column = _column(y, warn=False)  # `table` warns
         known = np.unique(column if classes is None else classes)
         names = tuple(str(name) for name in known)
-        return Targets(names, known, compile_rules([one_hot(names)], names), False)
-    rules = read_rules(constraint)
+        return Targets(names, known, compile(one_hot(names), labels=names), False)
+    rules = constraint_of(constraint)
     table, found = label_table(y, None if labels is None else [str(name) for name in labels])
-    if found is None and not rules:
+    if found is None and rules is TRUE:
         found = tuple(str(i) for i in range(table.shape[1]))
-    circuit = compile_rules(rules, found)
+    circuit = compile(rules, labels=found)
     return Targets(circuit.labels, [np.array([0, 1]) for _ in circuit.labels], circuit, True)
+
+
+def constraint_of(source: Any) -> Formula | Circuit:
+    """What an estimator takes as its constraint, as a formula or a circuit; None is no rules.
+
+    Raises:
+        TypeError: if a list contains something else than (child, parent) pairs of a hierarchy.
+
+    Example:
+        >>> constraint_of("cat -> animal  # a comment\\ndog -> animal")
+        (cat -> animal) & (dog -> animal)
+    """
+    if source is None:
+        return TRUE
+    if isinstance(source, Sequence) and not isinstance(source, str):
+        if all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in source):
+            return hierarchy([tuple(pair) for pair in source])
+        raise TypeError(f"a list as a constraint must contain (child, parent) pairs, not {source!r:.60}")
+    return as_constraint(source)
 
 
 def broken_text(circuit: Circuit, y: NDArray[np.float32], wrong: NDArray[np.bool_], index: list[Any] | None) -> str:

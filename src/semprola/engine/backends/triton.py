@@ -20,7 +20,7 @@ from torch import Generator, Tensor
 
 from semprola.engine.backends.torch import TorchBackend, fill, weighted
 from semprola.engine.backends.torch_chunks import by_columns, columns_at_once
-from semprola.engine.backends.triton_layout import Layout, Segment, interpreted, tile_of
+from semprola.engine.backends.triton_layout import WARPS, Layout, Segment, interpreted, tile_of
 from semprola.engine.literals import Literals
 from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.engine.plan import Plan
@@ -233,6 +233,7 @@ class _Pass:
                     num_fixed=self.plan.num_fixed,
                     SUMS=sums,
                     COLUMNS=width,
+                    num_warps=WARPS,
                     **further,
                 )
 

@@ -11,15 +11,16 @@ from torch import Tensor
 
 from semprola.engine.plan import Plan, Step
 
-_TILE = 512
-"""Numbers that a program works on at once: four for each thread of four warps."""
-_WIDEST = 64
-"""Columns of a tile at most; the rest of the tile is sums."""
+_TILE = 1024
+"""Numbers that a program works on at once: four for each thread."""
+WARPS = 8
+"""Warps of a program."""
+_WIDEST = 32
+"""Columns of a tile at most, one line of the cache in float32; the rest of the tile is sums."""
 _INTERPRETED = 2**15, 2048
 """The same where kernels are interpreted, which takes as long for a large tile as for a small one."""
-_FEW_TILES = 4
-"""A step of more tiles gets a launch of its own, with a program per tile. For fewer, waiting for one tile after the
-other costs less than a launch."""
+_LAUNCH = 10
+"""A launch takes about as long as this many loads that wait for each other: some 5 µs against 0.5 µs."""
 _MOST_PROGRAMS = 2**16 - 1
 """Second dimension of a grid at most."""
 
@@ -48,6 +49,8 @@ class Layout:
     parents: Tensor
     sums: tuple[int, ...]
     fan_in: tuple[int, ...]
+    waits: tuple[int, ...]
+    """For each step, how many loads wait for each other while a program works on one tile."""
 
     @staticmethod
     def of(plan: Plan, device: torch.device) -> Layout:
@@ -64,6 +67,9 @@ class Layout:
     def segments(self, tile_sums: int, *, by_edges: bool = False) -> list[Segment]:
         """The launches of a pass over the sums, lowest first.
 
+        A step with so many tiles that a program would take longer for them than a launch takes gets a launch of its
+        own, with a program per tile; the others share one.
+
         Args:
             tile_sums: sums per tile.
             by_edges: the pass goes through edges and not through sums, all at once.
@@ -71,7 +77,7 @@ class Layout:
         tiles = [-(-s * (f if by_edges else 1) // tile_sums) for s, f in zip(self.sums, self.fan_in, strict=True)]
         found: list[Segment] = []
         for step in range(1, self.num_steps):
-            if tiles[step] > _FEW_TILES:
+            if self._is_wide(step, tiles[step]):
                 found.append(Segment(step, step + 1, min(tiles[step], _MOST_PROGRAMS)))
             elif found and found[-1].programs == 1:
                 found[-1] = Segment(found[-1].first, step + 1, 1)
@@ -83,9 +89,12 @@ class Layout:
         """The launches of a pass from the root to the literals."""
         tiles = -(-self.sums[0] // tile_sums)
         above = self.segments(tile_sums)
-        if tiles > _FEW_TILES or above[0].programs > 1:
+        if self._is_wide(0, tiles) or above[0].programs > 1:
             return [*reversed(above), Segment(0, 1, min(tiles, _MOST_PROGRAMS))]
         return [*reversed(above[1:]), Segment(0, above[0].last, 1)]
+
+    def _is_wide(self, step: int, tiles: int) -> bool:
+        return (tiles - 1) * self.waits[step] > _LAUNCH
 
 
 def tile_of(columns: int) -> tuple[int, int]:
@@ -117,6 +126,7 @@ def _layout(plan: Plan, device: torch.device) -> Layout:
         parents=torch.cat([steps.leaf_parents, *(step.parents for step in steps.steps)]).to(torch.int32),
         sums=tuple(row[1] for row in table),
         fan_in=tuple(row[3] for row in table),
+        waits=tuple(2 + fan_in * (1 + most) for _, _, _, fan_in, most, _, _ in table),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semprola.circuit import Circuit
-from semprola.cli.frames import Frame
+from semprola.cli.tables import Table
 from semprola.distributions import violations
 from semprola.errors import SemprolaError
 from semprola.logic import Formula
@@ -19,7 +19,7 @@ _SHOWN = 3
 
 
 def without_broken(
-    frame: Frame,
+    table: Table,
     y: NDArray[np.float32],
     wrong: NDArray[np.bool_],
     labels: Sequence[str],
@@ -27,11 +27,11 @@ def without_broken(
     *,
     skip: bool,
     quiet: bool,
-) -> tuple[Frame, NDArray[np.float32]]:
+) -> tuple[Table, NDArray[np.float32]]:
     """The rows that obey the rules; other rows are an error, unless they should be left out.
 
     Args:
-        frame: the table.
+        table: the table.
         y: its labels, 0, 1 or NaN [rows, labels].
         wrong: which rows break the rules [rows].
         labels: names of the columns of y.
@@ -43,11 +43,11 @@ def without_broken(
         SemprolaError: rows break the rules; the message names the first few and says how to leave them out.
     """
     if not wrong.any():
-        return frame, y
-    shown = first_reasons(frame, wrong, y, labels, rules)
-    message = f"{int(wrong.sum())} of {len(frame)} rows break the rules: {shown}"
-    kept = kept_rows(wrong, message, f"{frame.path}: every row breaks the rules", skip=skip, quiet=quiet)
-    return frame.take(kept), y[kept]
+        return table, y
+    shown = first_reasons(table, wrong, y, labels, rules)
+    message = f"{int(wrong.sum())} of {len(table)} rows break the rules: {shown}"
+    kept = kept_rows(wrong, message, f"{table.path}: every row breaks the rules", skip=skip, quiet=quiet)
+    return table.take(kept), y[kept]
 
 
 def kept_rows(wrong: NDArray[np.bool_], some: str, every: str, *, skip: bool, quiet: bool) -> NDArray[np.int64]:
@@ -73,12 +73,12 @@ def kept_rows(wrong: NDArray[np.bool_], some: str, every: str, *, skip: bool, qu
 
 
 def reasons(
-    frame: Frame, rows: Sequence[int], y: Any, labels: Sequence[str], rules: Circuit | Formula, given: Any = None
+    table: Table, rows: Sequence[int], y: Any, labels: Sequence[str], rules: Circuit | Formula, given: Any = None
 ) -> list[str]:
     """Where each of these rows is, and the first rule that it breaks.
 
     Args:
-        frame: the table.
+        table: the table.
         rows: positions of rows that break the rules.
         y: the labels of all rows, 0, 1 or NaN [rows, labels].
         labels: names of the columns of y.
@@ -87,13 +87,13 @@ def reasons(
     """
     found = violations(rules, y[rows], labels, None if given is None else given[rows])
     first = {each.row: each.reason for each in reversed(found)}
-    return [f"{frame.place(row)}: {first[i]}" for i, row in enumerate(rows)]
+    return [f"{table.place(row)}: {first[i]}" for i, row in enumerate(rows)]
 
 
 def first_reasons(
-    frame: Frame, wrong: NDArray[np.bool_], y: Any, labels: Sequence[str], rules: Circuit | Formula
+    table: Table, wrong: NDArray[np.bool_], y: Any, labels: Sequence[str], rules: Circuit | Formula
 ) -> str:
     """The first rows that break the rules, each with a reason, as one text."""
     rows = np.flatnonzero(wrong).tolist()
     more = ["…"] if len(rows) > _SHOWN else []
-    return "; ".join([*reasons(frame, rows[:_SHOWN], y, labels, rules), *more])
+    return "; ".join([*reasons(table, rows[:_SHOWN], y, labels, rules), *more])

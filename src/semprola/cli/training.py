@@ -12,13 +12,15 @@ import torch
 from numpy.typing import NDArray
 
 from semprola.circuit import Circuit
-from semprola.cli.breaking import without_broken
-from semprola.cli.features import Features
-from semprola.cli.frames import Frame, read_frame
+from semprola.cli.inconsistent import without_broken
+from semprola.cli.inputs import Features
+from semprola.cli.tables import Table, read_table
+from semprola.compiler import compile
+from semprola.compiler.sources import as_constraint
 from semprola.distributions.conflicts import impossible_rows
 from semprola.errors import FormatError, LabelError
-from semprola.logic import Formula
-from semprola.rules.lists import compile_rules, read_rules
+from semprola.logic import TRUE, Formula
+from semprola.logic.rules import conjuncts
 from semprola.saving import save
 from semprola.sklearn import SPLClassifier
 from semprola.training.metrics import auprc, calibration_error, hamming, observed_exact
@@ -60,20 +62,20 @@ def train_model(request: TrainRequest) -> dict[str, Any]:
         raise LabelError("--labels names no column")
     if not 0 <= request.held_out < 1:
         raise ValueError(f"--held-out must be from 0 to below 1, not {request.held_out}")
-    frame = read_frame(request.data)
-    frame.require(request.labels)
-    frame.require(request.ignore)
-    rules = [] if request.rules is None else read_rules(request.rules)
-    _require_labels(request, frame, rules)
-    circuit = compile_rules(rules, request.labels, progress=not request.quiet)
-    free = set(request.labels).difference(*(rule.labels for rule in rules if isinstance(rule, Formula)))
-    if free and not request.quiet and _all_formulas(rules):
+    table = read_table(request.data)
+    table.require(request.labels)
+    table.require(request.ignore)
+    rules = TRUE if request.rules is None else as_constraint(request.rules)
+    _require_labels(request, table, rules)
+    circuit = compile(rules, labels=request.labels, progress=not request.quiet)
+    free = set(request.labels).difference(rules.labels)
+    if free and not request.quiet and isinstance(rules, Formula) and rules is not TRUE:
         print(f"note: no rule mentions {', '.join(sorted(free)[:5])}", file=sys.stderr)
-    y = np.stack([frame.binary(name) for name in request.labels], axis=1)
-    frame, y = _consistent(request, frame, y, circuit)
-    used = [name for name in frame.columns if name not in {*request.labels, *request.ignore}]
-    features = Features.of(frame, used)
-    X = features.table(frame)
+    y = np.stack([table.binary(name) for name in request.labels], axis=1)
+    table, y = _consistent(request, table, y, circuit)
+    used = [name for name in table.columns if name not in {*request.labels, *request.ignore}]
+    features = Features.of(table, used)
+    X = features.table(table)
     test = _held_out(len(X), request.held_out, request.seed)
     if request.checkpoint is not None and not request.resume:
         request.checkpoint.unlink(missing_ok=True)
@@ -81,7 +83,10 @@ def train_model(request: TrainRequest) -> dict[str, Any]:
     model.verbose = not request.quiet
     model.fit(X[~test], y[~test], checkpoint=request.checkpoint)
     figures = _figures(model, X[test], y[test]) if test.any() else {}
-    metadata = {"features": features.to_json(), "rules": [str(rule) for rule in rules if isinstance(rule, Formula)]}
+    metadata = {
+        "features": features.to_json(),
+        "rules": [str(rule) for rule in conjuncts(rules)] if isinstance(rules, Formula) else [],
+    }
     save(model, request.out, metadata={"table": metadata, "figures": figures})
     if request.checkpoint is not None:
         request.checkpoint.unlink(missing_ok=True)
@@ -95,28 +100,22 @@ def train_model(request: TrainRequest) -> dict[str, Any]:
     }
 
 
-def _require_labels(request: TrainRequest, frame: Frame, rules: list[Any]) -> None:
+def _require_labels(request: TrainRequest, table: Table, rules: Formula | Circuit) -> None:
     """Refuse rules about a column that is an input: the layer would not know it."""
-    for rule in rules:
-        names = rule.labels if isinstance(rule, Formula) else ()
-        found = next((name for name in names if name not in request.labels and name in frame.columns), None)
-        if found is not None:
-            raise LabelError(
-                f"the rules mention {found!r}, a column that is not in --labels: add it there, and if you know it "
-                f"when you predict, pass --evidence {found}"
-            )
-
-
-def _all_formulas(rules: list[Any]) -> bool:
-    return bool(rules) and all(isinstance(rule, Formula) for rule in rules)
+    found = next((name for name in rules.labels if name not in request.labels and name in table.columns), None)
+    if found is not None:
+        raise LabelError(
+            f"the rules mention {found!r}, a column that is not in --labels: add it there, and if you know it "
+            f"when you predict, pass --evidence {found}"
+        )
 
 
 def _consistent(
-    request: TrainRequest, frame: Frame, y: NDArray[np.float32], circuit: Circuit
-) -> tuple[Frame, NDArray[np.float32]]:
+    request: TrainRequest, table: Table, y: NDArray[np.float32], circuit: Circuit
+) -> tuple[Table, NDArray[np.float32]]:
     """The rows that obey the rules; other rows are an error, unless they should be left out."""
     wrong = impossible_rows(circuit, y)
-    return without_broken(frame, y, wrong, circuit.labels, circuit, skip=request.skip_inconsistent, quiet=request.quiet)
+    return without_broken(table, y, wrong, circuit.labels, circuit, skip=request.skip_inconsistent, quiet=request.quiet)
 
 
 def _held_out(rows: int, share: float, seed: int) -> NDArray[np.bool_]:

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from semprola._files import write_atomically
-from semprola.cli.breaking import first_reasons, kept_rows
-from semprola.cli.features import Features
-from semprola.cli.frames import Frame, read_frame
+from semprola.cli.inconsistent import first_reasons, kept_rows
+from semprola.cli.inputs import Features
 from semprola.cli.output import keep
+from semprola.cli.tables import Table, read_table
 from semprola.distributions.conflicts import impossible_rows
 from semprola.errors import FormatError, LabelError, ParseError
 from semprola.logic import Formula, parse
@@ -43,11 +43,11 @@ def predict_rows(
         raise LabelError(
             f"--evidence names {unknown[0]!r}, which is not a label of the model: {', '.join(model.labels_)}"
         )
-    frame = read_frame(data)
-    frame.require(evidence)
-    X = features.table(frame)
-    known = _evidence(frame, evidence, model.labels_)
-    frame, X, known = _possible(model, frame, X, known, skip, as_json)
+    table = read_table(data)
+    table.require(evidence)
+    X = features.table(table)
+    known = _evidence(table, evidence, model.labels_)
+    table, X, known = _possible(model, table, X, known, skip, as_json)
     results = list(_predictions(model, X, known))
     if out is not None:
         write_atomically(out, _csv(model.labels_, results).encode())
@@ -55,11 +55,11 @@ def predict_rows(
     if as_json:
         explained = _explanations(model, X, known, results, rules) if explain else [None] * len(results)
         for row, (result, why) in enumerate(zip(results, explained, strict=True)):
-            place = {frame.unit: frame.places[row]}
+            place = {table.unit: table.places[row]}
             print(json.dumps({**place, **_named(model.labels_, result), **({} if why is None else {"if": why})}))
     elif explain:
         for row, why in enumerate(_explanations(model, X, known, results, rules)):
-            print("\n".join(_told(frame, row, model.labels_, results[row], why)))
+            print("\n".join(_told(table, row, model.labels_, results[row], why)))
     elif out is None:
         print(_csv(model.labels_, results), end="")
 
@@ -78,30 +78,30 @@ def _model(folder: Path) -> tuple[SPLClassifier, Features, list[Formula]]:
     return model, Features.from_json(table["features"]), rules
 
 
-def _evidence(frame: Frame, names: tuple[str, ...], labels: tuple[str, ...]) -> Tensor | None:
+def _evidence(table: Table, names: tuple[str, ...], labels: tuple[str, ...]) -> Tensor | None:
     """The known labels as 0, 1 and NaN [rows, labels]; None without evidence."""
     if not names:
         return None
-    known = np.full((len(frame), len(labels)), np.nan)
+    known = np.full((len(table), len(labels)), np.nan)
     for name in names:
-        known[:, labels.index(name)] = frame.binary(name)
+        known[:, labels.index(name)] = table.binary(name)
     return torch.from_numpy(known)
 
 
 def _possible(
-    model: SPLClassifier, frame: Frame, X: NDArray[np.float64], known: Tensor | None, skip: bool, quiet: bool
-) -> tuple[Frame, NDArray[np.float64], Tensor | None]:
+    model: SPLClassifier, table: Table, X: NDArray[np.float64], known: Tensor | None, skip: bool, quiet: bool
+) -> tuple[Table, NDArray[np.float64], Tensor | None]:
     """The rows whose evidence the rules allow; other rows are an error, unless they should be left out."""
     if known is None:
-        return frame, X, None
+        return table, X, None
     wrong = impossible_rows(model.circuit_, known.float().numpy())
     if not wrong.any():
-        return frame, X, known
-    shown = first_reasons(frame, wrong, known, model.labels_, model.circuit_)
-    message = f"{int(wrong.sum())} of {len(frame)} rows have evidence that breaks the rules: {shown}"
-    every = f"{frame.path}: the evidence of every row breaks the rules"
+        return table, X, known
+    shown = first_reasons(table, wrong, known, model.labels_, model.circuit_)
+    message = f"{int(wrong.sum())} of {len(table)} rows have evidence that breaks the rules: {shown}"
+    every = f"{table.path}: the evidence of every row breaks the rules"
     rows = kept_rows(wrong, message, every, skip=skip, quiet=quiet)
-    return frame.take(rows), X[rows], known[torch.from_numpy(rows)]
+    return table.take(rows), X[rows], known[torch.from_numpy(rows)]
 
 
 Result = tuple[NDArray[np.int64], NDArray[np.float64], float]
@@ -155,9 +155,9 @@ def _explanations(
     return explained
 
 
-def _told(frame: Frame, row: int, labels: tuple[str, ...], result: Result, why: list[dict[str, Any]]) -> list[str]:
+def _told(table: Table, row: int, labels: tuple[str, ...], result: Result, why: list[dict[str, Any]]) -> list[str]:
     state, _, value = result
-    lines = [f"{frame.unit} {frame.places[row]}: {', '.join(_ones(state, labels)) or 'no label'} (p = {value:.3f})"]
+    lines = [f"{table.unit} {table.places[row]}: {', '.join(_ones(state, labels)) or 'no label'} (p = {value:.3f})"]
     for entry in why:
         label, flipped = next(iter(entry.items()))
         change = f"with {label}" if flipped else f"without {label}"

@@ -1,0 +1,1 @@
+"""Digit readers trained from sums: MNIST addition with N digits per number."""

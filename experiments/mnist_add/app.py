@@ -1,0 +1,149 @@
+"""`python -m experiments mnist-add`: digit readers trained from sums; several seeds, resumable."""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from experiments.mnist_add.images import Images, load_mnist, load_small
+from experiments.mnist_add.training import Settings, read, run, train, validate
+from experiments.provenance import provenance, read_json, write_json
+
+KNOWN = {
+    1: Settings(1, epochs=10, batch=64),
+    2: Settings(2, epochs=10, batch=32),
+    4: Settings(4, epochs=15, batch=16),
+    15: Settings(15, epochs=20, batch=10),
+    50: Settings(50, epochs=20, batch=4),
+    100: Settings(100, epochs=20, batch=2),
+}
+"""Settings per number of digits, but for what `--search` chooses on validation rows."""
+PUBLISHED = {
+    1: "DeepProbLog 97.2",
+    2: "DeepProbLog 95.2",
+    4: "DeepSoftLog 93.5 ± 0.6, NeSyDM 92.5, PLIA 91.8, Scallop 90.9",
+    15: "PLIA 79.0 ± 0.7, NeSyDM 77.3 ± 1.4, DeepSoftLog 77.1, A-NeSI 76.8",
+}
+_VALIDATION = 10_000
+_QUICK_SECONDS = 60.0
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is missing, then print the table; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    torch.set_num_threads(options.threads)
+    if options.quick:
+        return _quick(options.digits or 2)
+    train_images, test_images = load_mnist(options.data)
+    for digits in [options.digits] if options.digits else [15, 4, 2, 1]:
+        if options.search:
+            _search(digits, train_images, options)
+        else:
+            _runs(digits, train_images, test_images, options)
+    return 0
+
+
+def _runs(digits: int, train_images: Images, test_images: Images, options: argparse.Namespace) -> None:
+    path = options.out / f"n{digits}.json"
+    settings = _settings(digits, options.out)
+    content: dict[str, Any] = (
+        read_json(path) if path.is_file() else {"experiment": "mnist-add", "digits": digits, "runs": []}
+    )
+    for seed in range(options.seeds):
+        same = [r for r in content["runs"] if r["seed"] == seed and r["settings"] == asdict(settings)]
+        if same:
+            continue
+        checkpoint = options.work / f"{_key(settings)}-{seed}.pt"
+        result = run(settings, seed, train_images, test_images, checkpoint=checkpoint)
+        content["runs"] = sorted([*(r for r in content["runs"] if r["seed"] != seed), result], key=lambda r: r["seed"])
+        write_json(path, content)
+        checkpoint.unlink()
+        _print(digits, content["runs"])
+
+
+def _search(digits: int, images: Images, options: argparse.Namespace) -> None:
+    """Compare candidates on 10,000 of the training images, and keep the best settings."""
+    path = options.out / f"search-n{digits}.json"
+    content: dict[str, Any] = (
+        read_json(path) if path.is_file() else {"experiment": "mnist-add", "digits": digits, "tried": []}
+    )
+    order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
+    valid, rest = images.take(order[:_VALIDATION]), images.take(order[_VALIDATION:])
+    for settings in _candidates(KNOWN[digits], options.candidates):
+        if any(tried["settings"] == asdict(settings) for tried in content["tried"]):
+            continue
+        checkpoint = options.work / f"search-{_key(settings)}.pt"
+        model, figures = train(settings, 0, rest, checkpoint=checkpoint)
+        score = validate(model, read(model, valid), valid, digits)
+        content["tried"].append({"settings": asdict(settings), "valid": score, **figures, "provenance": provenance()})
+        write_json(path, content)
+        checkpoint.unlink()
+        print(f"N={digits}: {score:.2f} % of validation sums with {settings}", flush=True)
+
+
+def _candidates(start: Settings, most: int) -> list[Settings]:
+    """The known settings, and changes of one or two of them, the likeliest first."""
+    changes: list[dict[str, Any]] = [
+        {"weight_decay": 0.1},
+        {},
+        {"lr": 2e-3, "weight_decay": 0.1},
+        {"weight_decay": 1.0},
+        {"lr": 2e-3, "weight_decay": 0.5},
+        {"epochs": 2 * start.epochs, "weight_decay": 0.5},
+        {"lr": 5e-4, "weight_decay": 0.1},
+    ]
+    return [replace(start, **change) for change in changes][:most]
+
+
+def _settings(digits: int, out: Path) -> Settings:
+    """The settings that did best on validation rows; the known ones if there was no search."""
+    path = out / f"search-n{digits}.json"
+    tried = read_json(path)["tried"] if path.is_file() else []
+    return Settings(**max(tried, key=lambda each: each["valid"])["settings"]) if tried else KNOWN[digits]
+
+
+def _quick(digits: int) -> int:
+    train_images, test_images = load_small()
+    settings = Settings(digits, epochs=40, batch=8, average=0.98)
+    result = run(settings, 0, train_images, test_images, seconds=_QUICK_SECONDS, quiet=True)
+    print(f"N={digits}, scikit-learn's digits: {result['test']['sums']:.1f} % of sums right, ", end="")
+    print(f"{result['test']['digits']:.1f} % of digits; no digit was labelled")
+    return 0
+
+
+def _print(digits: int, runs: Sequence[dict[str, Any]]) -> None:
+    sums = [each["test"]["sums"] for each in runs]
+    spread = f" ± {statistics.stdev(sums):.2f}" if len(sums) > 1 else ""
+    line = f"N={digits}: {statistics.mean(sums):.2f}{spread} % of sums over {len(sums)} seeds"
+    line += f", {statistics.mean(each['test']['digits'] for each in runs):.2f} % of digits"
+    print(f"{line}; published: {PUBLISHED.get(digits, 'nothing')}", flush=True)
+
+
+def _key(settings: Settings) -> str:
+    return hashlib.sha256(json.dumps(asdict(settings), sort_keys=True).encode()).hexdigest()[:16]
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m experiments mnist-add", description=main.__doc__)
+    parser.add_argument(
+        "--digits", type=int, choices=sorted(KNOWN), help="digits per number; 15, 4, 2 and 1 by default"
+    )
+    parser.add_argument("--seeds", type=int, default=10, help="runs")
+    parser.add_argument("--data", type=Path, help="folder with MNIST's four published files")
+    parser.add_argument("--search", action="store_true", help="choose settings on 10,000 training images instead")
+    parser.add_argument("--candidates", type=int, default=4, help="settings to try with --search")
+    parser.add_argument(
+        "--quick", action="store_true", help="a minute on scikit-learn's digits, which need no download"
+    )
+    parser.add_argument("--threads", type=int, default=1, help="threads")
+    parser.add_argument("--out", type=Path, default=Path("results/mnist_add"), help="folder for results")
+    parser.add_argument("--work", type=Path, default=Path("out/mnist_add"), help="folder for checkpoints")
+    return parser

@@ -1,0 +1,250 @@
+"""The report of a review: what was found, as Python values, text, HTML and JSON."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from semprola._html import html_page
+from semprola.rules.listing import Rule
+from semprola.rules.rows import BrokenRow, RowReview
+
+_SHOWN = 20
+_MOST_CELLS = 8
+
+Why = Literal["always true", "never applies", "same", "stricter", "follows"]
+_WORDS: dict[Why, str] = {
+    "always true": "holds whatever the labels are",
+    "never applies": "its premise is impossible because of",
+    "same": "says the same as",
+    "stricter": "is hidden by the stricter rule",
+    "follows": "follows from",
+}
+
+
+@dataclass(frozen=True)
+class Redundant:
+    """A rule that can be dropped without a change.
+
+    Attributes:
+        rule: the rule.
+        why: "always true" (a vacuous rule); "never applies" (the premise is impossible); "same" (as one other rule),
+            "stricter" (one other rule is stricter and hides it), or "follows" (from several rules together).
+        by: the rules that imply it, each of which is needed for that.
+    """
+
+    rule: Rule
+    why: Why
+    by: tuple[Rule, ...] = ()
+
+    def __str__(self) -> str:
+        return " ".join(filter(None, [f"{self.rule}  {_WORDS[self.why]}", "; ".join(map(str, self.by))]))
+
+
+@dataclass(frozen=True)
+class Review:
+    """What a review of rules found. ``print(review)`` shows it; notebooks show it as HTML.
+
+    Attributes:
+        rules: the rules, in order.
+        labels: their labels.
+        satisfiable: whether all rules can hold together; None if that is not known.
+        models: the number of label vectors that obey all rules; None if it is not known.
+        contradictions: sets of rules that have no model and of which each rule is needed, the shortest first.
+        all_contradictions: whether there are no others.
+        left_out: the fewest rules without which the others can hold together. What follows is about the others.
+        forced: labels that have only one value, with that value.
+        equal: groups of labels that always have the same value; "~" marks a label with the opposite one.
+        redundant: rules that can all be dropped at once, because the others imply them.
+        similar_labels: pairs of labels that may be one label, spelt in two ways.
+        data: what the rows and the rules say about each other; None without data.
+        not_known: parts of the review for which there was not enough time.
+        seconds: how long it took.
+    """
+
+    rules: tuple[Rule, ...]
+    labels: tuple[str, ...]
+    satisfiable: bool | None
+    models: int | None
+    contradictions: tuple[tuple[Rule, ...], ...]
+    all_contradictions: bool
+    left_out: tuple[Rule, ...]
+    forced: dict[str, int]
+    equal: tuple[tuple[str, ...], ...]
+    redundant: tuple[Redundant, ...]
+    similar_labels: tuple[tuple[str, str], ...]
+    data: RowReview | None
+    not_known: tuple[str, ...]
+    seconds: float
+
+    @property
+    def ok(self) -> bool:
+        """Whether the rules can hold together, and every row obeys them."""
+        return self.satisfiable is True and (self.data is None or not self.data.broken)
+
+    @property
+    def vacuous(self) -> list[Redundant]:
+        """Rules that say nothing: they always hold, or their premise is impossible."""
+        return [each for each in self.redundant if each.why in ("always true", "never applies")]
+
+    @property
+    def hidden(self) -> list[Redundant]:
+        """Rules that one other rule implies."""
+        return [each for each in self.redundant if each.why in ("same", "stricter")]
+
+    def text(self, most: int | None = _SHOWN) -> str:
+        """The report as text, with at most so many items of each kind (None: all)."""
+        blocks = []
+        for title, items in _sections(self):
+            shown = items if most is None else items[:most]
+            more = [f"… and {len(items) - len(shown):,} more"] if len(shown) < len(items) else []
+            blocks.append("\n".join([title, *(f"  {item}" for item in (*shown, *more))]))
+        return "\n".join(blocks)
+
+    def __str__(self) -> str:
+        return self.text()
+
+    def html(self) -> str:
+        """The report as a page that loads nothing else."""
+        return html_page("Review of rules", self._repr_html_())
+
+    def _repr_html_(self) -> str:
+        parts = []
+        for title, items in _sections(self):
+            shown = "".join(f"<li><code>{html.escape(item)}</code></li>" for item in items[:_SHOWN])
+            rest = "".join(f"<li><code>{html.escape(item)}</code></li>" for item in items[_SHOWN:])
+            more = f"<details><summary>{len(items) - _SHOWN:,} more</summary><ul>{rest}</ul></details>" if rest else ""
+            parts.append(f"<p><b>{html.escape(title)}</b></p>" + (f"<ul>{shown}</ul>{more}" if shown else ""))
+        return f"<div>{''.join(parts)}</div>"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as lists, dicts, texts and numbers, for JSON. Rules are named by their position in "rules"."""
+        number = {id(rule): i for i, rule in enumerate(self.rules)}
+
+        def numbers(rules: Iterable[Rule]) -> list[Any]:
+            return [number.get(id(rule), str(rule)) for rule in rules]
+
+        return {
+            "ok": self.ok,
+            "satisfiable": self.satisfiable,
+            "rules": [{"rule": rule.text, "place": rule.place} for rule in self.rules],
+            "labels": list(self.labels),
+            "models": self.models,
+            "contradictions": [numbers(rules) for rules in self.contradictions],
+            "all contradictions": self.all_contradictions,
+            "left out": numbers(self.left_out),
+            "forced": self.forced,
+            "equal": [list(group) for group in self.equal],
+            "redundant": [
+                {"rule": numbers([each.rule])[0], "why": each.why, "by": numbers(each.by)} for each in self.redundant
+            ],
+            "similar labels": [list(pair) for pair in self.similar_labels],
+            "not known": list(self.not_known),
+            "seconds": self.seconds,
+            **({} if self.data is None else _data_dict(self.data, numbers)),
+        }
+
+    def to_json(self) -> str:
+        """Everything as a JSON text."""
+        return json.dumps(self.to_dict(), default=str)
+
+
+def _data_dict(data: RowReview, numbers: Any) -> dict[str, Any]:
+    return {
+        "rows": data.rows,
+        "broken": len(data.broken),
+        "broken rows": [
+            {
+                "row": row.row,
+                "place": row.place,
+                "rules": numbers(row.rules),
+                "values": row.values,
+                "changes": row.changes,
+            }
+            for row in data.broken
+        ],
+        "uses": [
+            {
+                "rule": number,
+                "broken by": use.broken_by,
+                "only by it": use.only_by_it,
+                "exercised by": use.exercised_by,
+                "log likelihood without it": use.log_likelihood,
+            }
+            for number, use in enumerate(data.uses)
+        ],
+        "rules to drop": None if data.to_drop is None else numbers(data.to_drop),
+        "cells to change": data.cells_to_change,
+    }
+
+
+def _sections(review: Review) -> Iterator[tuple[str, list[str]]]:
+    """The titles of the report and their items; what has nothing to say is left out."""
+    rules, labels = len(review.rules), len(review.labels)
+    models = "an unknown number of" if review.models is None else f"{review.models:,}"
+    yield f"{_count(rules, 'rule')} over {_count(labels, 'label')}, {models} label vectors obey them all", []
+    if review.contradictions:
+        number = len(review.contradictions)
+        more = "" if review.all_contradictions else "at least "
+        yield (
+            f"{more}{_count(number, 'contradiction')}: these rules cannot hold together",
+            ["; ".join(map(str, rules)) for rules in review.contradictions],
+        )
+    if review.left_out:
+        yield "the fewest rules to remove; the rest of this report is about the others", [*map(str, review.left_out)]
+    if review.forced:
+        yield "labels with only one value", [f"{name} = {value}" for name, value in review.forced.items()]
+    if review.equal:
+        yield "labels that are always equal (~: opposite)", [" = ".join(group) for group in review.equal]
+    for title, chosen in (
+        ("rules that say nothing", review.vacuous),
+        ("rules that another rule hides", review.hidden),
+        ("rules that follow from others", [each for each in review.redundant if each.why == "follows"]),
+    ):
+        if chosen:
+            yield title, [*map(str, chosen)]
+    if review.similar_labels:
+        yield "labels with similar names: one label?", [f"{one}, {other}" for one, other in review.similar_labels]
+    if review.data is not None:
+        yield from _data_sections(review.data)
+    if review.not_known:
+        yield "not known, for want of time", [*review.not_known]
+
+
+def _data_sections(data: RowReview) -> Iterator[tuple[str, list[str]]]:
+    yield f"{len(data.broken):,} of {_count(data.rows, 'row')} break the rules", [*map(_row_text, data.broken)]
+    broken = [use for use in data.uses if use.broken_by]
+    if broken:
+        yield (
+            "rules by the rows that break them",
+            [
+                f"{use.rule}: {_count(use.broken_by, 'row')}, {use.only_by_it:,} of them break no other rule"
+                + ("" if use.log_likelihood is None else f"; without it {use.log_likelihood:+.2f} nats per row")
+                for use in sorted(broken, key=lambda use: -use.broken_by)
+            ],
+        )
+    if data.broken and data.cells_to_change is not None:
+        yield f"all rows pass after a change of {_count(data.cells_to_change, 'cell')}", []
+    if data.broken and data.to_drop is not None:
+        yield f"all rows pass without {_count(len(data.to_drop), 'rule')}", [*map(str, data.to_drop)]
+    if data.never_exercised:
+        yield "rules that no row is about", [*map(str, data.never_exercised)]
+
+
+def _row_text(row: BrokenRow) -> str:
+    values = _cells(row.values)
+    change = "" if row.changes is None else f"; nearest row that obeys: {_cells(row.changes)}"
+    return f"{row.place}: {' and '.join(map(str, row.rules))} ({values}){change}"
+
+
+def _cells(values: dict[str, int]) -> str:
+    shown: Sequence[str] = [f"{name}={value}" for name, value in values.items()]
+    more = ["…"] if len(shown) > _MOST_CELLS else []
+    return ", ".join([*shown[:_MOST_CELLS], *more])
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"

@@ -1,0 +1,84 @@
+"""Reads rules from files and data frames."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from semprola._names import is_absent
+from semprola.circuit import Circuit
+from semprola.compiler.sources import as_constraint
+from semprola.errors import ParseError
+from semprola.logic import Formula, parse
+from semprola.logic.places import joined, placed
+
+_RULE, _NAME = "rule", "name"
+
+
+def read(path: Any, vtree: str | os.PathLike[str] | None = None) -> Formula | Circuit:
+    """Read the rules in a file or a data frame.
+
+    A text file (.txt, .rules, .formula, or no suffix) has one rule per line, and all must hold. A rule may have a name,
+    as in ``cats: cat -> animal``, and ``#`` starts a comment; see :func:`semprola.parse`. Later messages about such a
+    rule, for example in :func:`semprola.violations`, name the file and the line. Other files contain clauses (.cnf,
+    .dimacs, .wcnf, also packed as .gz, .xz or .bz2) or circuits (.sp, .nnf, .sdd).
+
+    A data frame has one rule per row, in its column "rule" or its only column; a column "name" is used if there is one.
+    Messages name the row by the index of the data frame.
+
+    Layers, losses, ``compile`` and all others that take rules also take the path itself.
+
+    Args:
+        path: the file, or a data frame.
+        vtree: the vtree of an .sdd file; by default the file of the same name with suffix .vtree.
+
+    Returns:
+        A formula, or the circuit in the file.
+
+    Raises:
+        FormatError: there is no such file, or it does not have the format of its name.
+        ParseError: a rule is not a formula; the message names the file, the line and the column.
+
+    Example:
+        >>> import tempfile
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     path = Path(folder, "rules.txt")
+        ...     _ = path.write_text("cats: cat -> animal\\n# a comment\\ndog -> animal\\n")
+        ...     read(path)
+        (cat -> animal) & (dog -> animal)
+    """
+    if is_frame(path):
+        return read_frame(path)
+    return as_constraint(Path(path), None if vtree is None else Path(vtree))
+
+
+def read_frame(frame: Any) -> Formula:
+    """The rules in a data frame, one per row: column "rule", and if it is there, column "name"; see `read`.
+
+    Raises:
+        ParseError: there is no such column, or a rule is not a formula; the message names the row.
+    """
+    columns = {str(name): frame[name] for name in frame.columns}
+    if _RULE not in columns and len(columns) != 1:
+        raise ParseError(f"a data frame of rules needs a column 'rule', not only {', '.join(columns)[:80] or 'none'}")
+    texts = list(columns.get(_RULE, next(iter(columns.values()))))
+    names = list(columns[_NAME]) if _NAME in columns else [""] * len(texts)
+    index = frame.index.tolist() if hasattr(frame, "index") else range(len(texts))
+    rules = []
+    for row, text, name in zip(index, texts, names, strict=True):
+        if is_absent(text) or text != text or not str(text).strip():  # NaN differs from itself
+            continue
+        named = "" if is_absent(name) or name != name else str(name)
+        try:
+            rules.append(placed(parse(str(text)), f"row {row} {named}".rstrip()))
+        except ParseError as error:
+            raise ParseError(f"row {row}: {error}", line=error.line, column=error.column) from None
+    if not rules:
+        raise ParseError("there is no rule in the data frame")
+    return joined(rules)
+
+
+def is_frame(source: Any) -> bool:
+    """Whether this is a data frame, of pandas or polars."""
+    return hasattr(source, "columns") and hasattr(source, "to_numpy")

@@ -1,0 +1,72 @@
+"""Names of labels that may be one name, spelt in two ways."""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+
+_SHORTEST = 5
+"""Shorter names may differ by one letter and mean different things."""
+
+
+def similar_names(names: Sequence[str]) -> list[tuple[str, str]]:
+    """Pairs of names that differ only in case, separators or a plural ending, or by one letter of a longer name.
+
+    Names with different digits, such as "x1" and "x2", are not similar.
+
+    Example:
+        >>> similar_names(["dog", "Dog", "cats", "cat", "animal", "anmial", "x1", "x2"])
+        [('dog', 'Dog'), ('cats', 'cat'), ('animal', 'anmial')]
+    """
+    place = {name: i for i, name in enumerate(names)}
+    pairs: dict[tuple[str, str], None] = {}
+    plain = {name: _plain(name) for name in names}
+    for group in _groups((_singular(text), name) for name, text in plain.items()):
+        pairs.update(dict.fromkeys((group[0], other) for other in group[1:]))
+    long = {name: text for name, text in plain.items() if len(text) >= _SHORTEST}
+    for group in _groups((key, name) for name, text in long.items() for key in _one_letter_less(text)):
+        for i, first in enumerate(group):
+            for second in group[i + 1 :]:
+                if _digits(first) == _digits(second) and _one_edit(long[first], long[second]):
+                    pairs[first, second] = None
+    return sorted(pairs, key=lambda pair: (place[pair[0]], place[pair[1]]))
+
+
+def _groups(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
+    """Names with the same key, if there are several, in the order of the names."""
+    groups: dict[str, dict[str, None]] = defaultdict(dict)
+    for key, name in pairs:
+        groups[key][name] = None
+    return [[*group] for group in groups.values() if len(group) > 1]
+
+
+def _plain(name: str) -> str:
+    return re.sub(r"[\s_\-.:/]+", "", name.casefold())
+
+
+def _singular(text: str) -> str:
+    return text[:-1] if len(text) > 3 and text.endswith("s") and not text.endswith("ss") else text
+
+
+def _digits(name: str) -> str:
+    return re.sub(r"\D+", " ", name).strip()
+
+
+def _one_letter_less(text: str) -> list[str]:
+    return [text, *(text[:i] + text[i + 1 :] for i in range(len(text)))]
+
+
+def _one_edit(first: str, second: str) -> bool:
+    """Whether one letter is changed, added or left out, or two neighbours are exchanged."""
+    if len(first) > len(second):
+        first, second = second, first
+    if len(second) - len(first) > 1 or first == second:
+        return False
+    start = next((i for i, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), len(first))
+    if len(first) < len(second):
+        return first[start:] == second[start + 1 :]
+    if first[start + 1 :] == second[start + 1 :]:
+        return True
+    swapped = first[start + 1 : start + 2] + first[start : start + 1]
+    return second[start : start + 2] == swapped and first[start + 2 :] == second[start + 2 :]

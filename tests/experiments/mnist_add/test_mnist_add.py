@@ -1,0 +1,67 @@
+"""MNIST addition: sums of digits, training without labels of digits, resuming, and the files of MNIST."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from experiments.mnist_add.app import main
+from experiments.mnist_add.images import load_mnist, load_small
+from experiments.mnist_add.sums import SumReader, digits_of_sum, draw_rows
+from experiments.mnist_add.training import Settings, measure, read, train, validate
+from semprola.errors import FormatError, SemprolaError
+
+
+@pytest.mark.parametrize("digits", [1, 2, 15])
+def test_sums(digits):
+    table = torch.randint(0, 10, (50, 2 * digits), generator=torch.Generator().manual_seed(0))
+    for row, total in zip(table.tolist(), digits_of_sum(table).tolist(), strict=True):
+        first, second = (int("".join(map(str, part))) for part in (row[:digits], row[digits:]))
+        assert int("".join(map(str, total))) == first + second
+
+
+def test_the_layer_gives_the_probability_of_a_sum():
+    model = SumReader(2)
+    logits = torch.randn(1, 4, 10)
+    p = logits[0].softmax(-1)
+    expected = sum(p[0, a // 10] * p[1, a % 10] * p[2, (57 - a) // 10] * p[3, (57 - a) % 10] for a in range(58))
+    torch.testing.assert_close(model.log_prob(logits, torch.tensor([[0, 5, 7]])).exp()[0], expected)
+
+
+def test_training_resumes(tmp_path):
+    images, test = load_small()
+    images = images.take(torch.arange(200))
+    settings = Settings(1, epochs=3, batch=8, average=0.9, lr=2e-3)
+    model, figures = train(settings, 0, images, quiet=True)
+    logits = read(model, test)
+    found = measure(model, logits, test, 1, 0)
+    assert figures["losses"][-1] < figures["losses"][0]
+    assert found["rows"] == 150
+    assert 0 <= found["most_probable_sum"] <= 100
+    assert abs(validate(model, logits, test, 1) - found["sums"]) < 10
+    checkpoint = tmp_path / "run.pt"
+    for _ in range(settings.epochs):  # stopped after every epoch
+        again, resumed = train(settings, 0, images, checkpoint=checkpoint, seconds=0.0, quiet=True)
+    assert resumed["losses"] == figures["losses"]
+    assert all(torch.equal(a, b) for a, b in zip(again.parameters(), model.parameters(), strict=True))
+    rows = draw_rows(images, 1, 0)
+    assert sorted(rows.images.flatten().tolist()) == list(range(200))
+
+
+def test_files_of_mnist(tmp_path):
+    with pytest.raises(SemprolaError, match="pass --data FOLDER"):
+        load_mnist(None)
+    with pytest.raises(SemprolaError, match=r"has neither train-images-idx3-ubyte nor train-images-idx3-ubyte\.gz"):
+        load_mnist(tmp_path)
+    header = np.array([2051, 2, 28, 28], ">i4").tobytes()
+    (tmp_path / "train-images-idx3-ubyte").write_bytes(header + bytes(2 * 784))
+    (tmp_path / "train-labels-idx1-ubyte").write_bytes(np.array([2049, 2], ">i4").tobytes() + bytes([5, 0]))
+    with pytest.raises(FormatError, match="not the 60,000 images"):
+        load_mnist(tmp_path)
+
+
+def test_help(capsys):
+    with pytest.raises(SystemExit):
+        main(["--help"])
+    assert "--quick" in capsys.readouterr().out
