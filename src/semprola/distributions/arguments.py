@@ -12,7 +12,7 @@ from torch import Tensor
 from semprola.circuit import Circuit
 from semprola.distributions.names import as_rows
 from semprola.engine import is_binary
-from semprola.engine.torch_internals import unwrapped
+from semprola.engine.torch_internals import is_traced, unwrapped
 from semprola.errors import LabelError
 
 
@@ -157,7 +157,7 @@ def common_batch(batch_shapes: Sequence[torch.Size], what: str) -> torch.Size:
 
 def is_hidden(value: Tensor) -> bool:
     """Whether a tensor's values cannot be inspected, because a program is being traced or mapped over a batch."""
-    return torch.compiler.is_compiling() or torch.jit.is_tracing() or unwrapped(value) is None
+    return torch.compiler.is_compiling() or is_traced() or unwrapped(value) is None
 
 
 def with_components(logits: Tensor, mixing_logits: Tensor | None) -> Tensor:

@@ -30,6 +30,11 @@ _GLOBAL_HOOKS = _private("nn.modules.module._has_any_global_hook")
 _SAVED_TENSOR_HOOKS = _private("_C._autograd._top_saved_tensors_default_hooks")
 
 
+def is_traced() -> bool:
+    """Whether `torch.jit.trace` is recording."""
+    return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
+
+
 def is_transformed() -> bool:
     """Whether a function transform (torch.func) is active; if unknown, yes."""
     return _INTERPRETERS is None or _INTERPRETERS() is not None

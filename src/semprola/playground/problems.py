@@ -178,7 +178,8 @@ def _boards() -> NDArray[np.uint8]:
     halves = [pair for pair in halves if len({*pair[0][2:], *pair[1][2:]}) == 4]
     grids = [(*top, *bottom) for top in halves for bottom in halves]
     boards = [grid for grid in grids if all(len(set(column)) == 4 for column in zip(*grid, strict=True))]
-    return np.eye(4, dtype=np.uint8)[np.array(boards)].reshape(len(boards), 64)
+    digits: NDArray[np.uint8] = np.eye(4, dtype=np.uint8)[np.array(boards)]
+    return digits.reshape(len(boards), 64)
 
 
 def _grid_edges(size: int) -> Iterator[tuple[str, tuple[int, int], tuple[int, int]]]:

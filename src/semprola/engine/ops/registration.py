@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from semprola.engine.torch_internals import is_dispatched, is_transformed
+from semprola.engine.torch_internals import is_dispatched, is_traced, is_transformed
 from semprola.errors import SemprolaError
 
 _PLAIN = (Tensor, torch.nn.Parameter)
@@ -90,7 +90,7 @@ def traced() -> bool:
     Raises:
         SemprolaError: if the ONNX exporter built on it is running, since it cannot translate our operators.
     """
-    if torch.compiler.is_compiling() or not torch.jit.is_tracing():
+    if torch.compiler.is_compiling() or not is_traced():
         return False
     if torch.onnx.is_in_onnx_export():
         raise SemprolaError("torch.onnx.export(dynamo=False) cannot export a circuit: use semprola.export.onnx")

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch.autograd import Function
 
 from semprola.engine.numbers import NEGATIVE_INFINITY
-from semprola.engine.torch_internals import is_transformed
+from semprola.engine.torch_internals import is_traced, is_transformed
 from semprola.sequences.chains.structure import Chain, Trellis
 from semprola.sequences.chains.sweeps import Sweeps, derivatives, sweep
 
@@ -124,7 +124,7 @@ def posterior(trellis: Trellis) -> Posterior:
 
 def is_watched() -> bool:
     """Whether a compiler, a tracer or a function transform has to see every operation."""
-    return torch.compiler.is_compiling() or torch.jit.is_tracing() or is_transformed()
+    return torch.compiler.is_compiling() or is_traced() or is_transformed()
 
 
 class _LogPartition(Function):
