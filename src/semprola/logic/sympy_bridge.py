@@ -33,11 +33,12 @@ def from_sympy(expression: Any) -> Formula:
     sympy = _library()
     if isinstance(expression, bool):
         return TRUE if expression else FALSE
-    return _converted(
+    made: Formula = _converted(
         expression,
         lambda node: () if getattr(node, "is_Symbol", False) else tuple(getattr(node, "args", ())),
         lambda node, parts: _formula(sympy, node, parts),
     )
+    return made
 
 
 def to_sympy(formula: Formula) -> Any:
