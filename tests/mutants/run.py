@@ -108,6 +108,9 @@ class Suite:
         """The tests that call a function, and the extensive ones that may; of its own package and cheap ones first."""
         place, folder = f"{mutant.path}:{mutant.first}", f"tests/{mutant.path.partition('/')[0]}/"
         every_run = [test for test, calls in self.calls.items() if place in calls]
+        if not every_run:  # called when it is imported, or in another process: see what calls something beside it
+            beside = mutant.path.rpartition("/")[0] + "/"
+            every_run = [test for test, calls in self.calls.items() if any(call.startswith(beside) for call in calls)]
         functions, known = {_function(test) for test in every_run}, {_function(test) for test in self.calls}
         extensive = [
             test
