@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from semprola.compiler.contradiction import written_rules
 from semprola.errors import UnsatisfiableError
-from semprola.logic import FALSE, TRUE, Formula, Leaf
+from semprola.logic import FALSE, TRUE, Cnf, Formula, Leaf
 from semprola.logic.rewrite import substitute
 from semprola.logic.rules import conjuncts, literal_of
 from semprola.logic.simplify import simplify
@@ -39,6 +39,8 @@ def can_split(constraint: Formula) -> bool:
         >>> can_split(parse("(a -> b) & (b -> c)")), can_split(parse("a ^ b ^ c"))
         (True, False)
     """
+    if isinstance(constraint, Cnf):
+        return constraint.num_clauses > 1
     nodes = constraint.nodes()
     if len(nodes) > _MOST_NODES:
         return True
