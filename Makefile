@@ -16,7 +16,7 @@ export REPORT
 NATIVE := $(wildcard $(addprefix src/semprola/_native_src/,*.cpp *.h *.hpp))
 CPP := $(NATIVE) $(wildcard tests/native/*.cpp tests/native/*.hpp experiments/*/*.cpp)
 
-.PHONY: help demo test test-all test-browser test-triton lint format docs docs-serve mutants sanitize bench wheel clean
+.PHONY: help demo test test-all test-browser test-triton fuzz lint format docs docs-serve mutants sanitize bench wheel clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -38,6 +38,10 @@ test-browser: $(INSTALLED) ## Test the playground in headless Chromium (installe
 
 mutants: $(INSTALLED) ## Measure the tests: put small mistakes into the core and count those that no test finds
 	@$(BIN)/python tests/mutants/run.py $(MUTANTS)
+
+MINUTES ?= 5
+fuzz: $(INSTALLED) ## Attack the library with random constraints, layers and queries; MINUTES=60 SEED=1
+	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 test-triton: .venv-triton/.installed ## Test the GPU kernels without a GPU: compiled for four devices, then interpreted
 	@$(<D)/bin/python -m pytest tests/engine/test_triton.py -k compile

@@ -93,7 +93,7 @@ def summary(campaign: Campaign, picture: str) -> list[str]:
     missing = [name for name in TWELVE if name not in hierarchy_only.complete(campaign)]
     note = f" A dash: not run yet. Not complete: {', '.join(missing)}." if missing else ""
     return [
-        "### Like for like: all know the hierarchy and nothing else",
+        "## Like for like: all know the hierarchy and nothing else",
         "\n".join(f"- {item}" for item in plain),
         "Exact match in percent, mean ± standard deviation of seeds; ten where nothing else is said." + note,
         markdown(hierarchy_only.table(campaign, EXACT, published.EXACT, 2)),
@@ -101,7 +101,7 @@ def summary(campaign: Campaign, picture: str) -> list[str]:
             "Hamming score of the mode, as in the paper, of the same models",
             markdown(hierarchy_only.table(campaign, EXACT_MODE_HAMMING, published.HAMMING, 3)),
         ),
-        "### What we do better, and by which means",
+        "## What we do better, and by which means",
         Aims(campaign).findings(),
         f"Exact match in percent, mean ± standard deviation of {seeds} seeds. *Train rows*: trained on train rows "
         "alone. *Retrained*: trained again on train and validation rows. SPL has further rules here; HMCNN does not. "

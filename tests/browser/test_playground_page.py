@@ -120,7 +120,7 @@ def test_typing_compiles(opened: Opener) -> None:
     expect(page.locator("#fact-models")).to_have_text("3")
     expect(page.locator("#label-rows tr")).to_have_count(2)
     expect(page.locator("#status")).to_contain_text("Compiled in")
-    page.get_by_role("button", name="Random model").click()
+    page.get_by_role("button", name="Random valid state").click()
     expect(page.locator("#sample-out")).to_have_text(re.compile("^(rain, wet|wet|no label)$"))
 
 

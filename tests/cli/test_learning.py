@@ -252,7 +252,7 @@ def test_explanations_are_what_the_distribution_says(run: Any) -> None:
         (["--rules", "cat & ~cat"], "no model"),
         (["--rules", ""], "there is no rule in ''"),
         (["--rules", "empty.txt"], "empty.txt: the file is empty"),
-        (["--rules", "comments.txt"], "comments.txt: there is no rule in it, only comments"),
+        (["--rules", "comments.txt"], "comments.txt: contains only comments, no rule"),
         (["--rules", "norules.txt"], "norules.txt: no such file"),
         (["--rules", "rulesdir"], "rulesdir: this is a folder"),
         (["--device", "nodev"], "device 'nodev' cannot be used"),

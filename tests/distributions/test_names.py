@@ -170,9 +170,9 @@ def test_a_wrong_name_is_an_error(call: Any, message: str) -> None:
 
 
 def test_wrong_values_by_name() -> None:
-    with pytest.raises(ValueError, match="evidence must hold 0, 1, and NaN"):
+    with pytest.raises(ValueError, match="evidence must contain only 0, 1, and NaN"):
         pets().condition({"cat": 0.5})
-    with pytest.raises(ValueError, match="y must hold 0 and 1 only"):
+    with pytest.raises(ValueError, match="y must contain only 0 and 1"):
         pets().log_prob({"cat": 0.5, "dog": 0, "animal": 1})
     with pytest.raises(ValueError, match="does not fit batch"):
         pets().condition({"cat": torch.ones(3)})

@@ -72,5 +72,5 @@ def test_rules_without_a_model_break_every_row() -> None:
 def test_inputs_must_be_known() -> None:
     circuit = sp.compile("a <-> x", given=["x"])
     assert sp.violations(circuit, [[NAN]], given=[[1]]) == []
-    with pytest.raises(ValueError, match="given must hold 0 and 1 only: row 0, label 'x' is nan"):
+    with pytest.raises(ValueError, match="given must contain only 0 and 1: row 0, label 'x' is nan"):
         sp.violations(circuit, [[1]], given=[[NAN]])

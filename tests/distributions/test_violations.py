@@ -108,7 +108,7 @@ def test_clauses_of_a_file_and_circuits() -> None:
         (
             lambda: sp.violations(PETS, BAD + 0.5),
             ValueError,
-            "y must hold 0, 1, and NaN where not observed: row 0, label 'cat' is 1.5",
+            "y must contain only 0, 1, and NaN where not observed: row 0, label 'cat' is 1.5",
         ),
         (lambda: sp.violations(PETS, {"cat": 1, "dog": 1}), sp.LabelError, "y has no column 'animal'"),
         (

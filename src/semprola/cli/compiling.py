@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from semprola._files import write_atomically
-from semprola.cli.output import emit
+from semprola.cli.output import emit, words
 from semprola.errors import FormatError, UnsatisfiableError
 
 if TYPE_CHECKING:
     from semprola.circuit import Circuit
 
-Source = Annotated[str, typer.Argument(help="a formula, or a .cnf[.gz], .sp, .nnf, .sdd or .txt file")]
+Source = Annotated[str, typer.Argument(metavar="RULES", help="a formula, or a .cnf[.gz], .sp, .nnf, .sdd or .txt file")]
 Backend = Annotated[str, typer.Option(help="auto, automata, topdown, sdd, or your own compiler as d4:/path")]
 Timeout = Annotated[float | None, typer.Option(help="limit on the time, in seconds")]
 MaxNodes = Annotated[int | None, typer.Option(help="limit on the number of nodes")]
@@ -50,8 +50,8 @@ def compile_command(
 
     circuit = compile_constraint(
         as_constraint(source, vtree),
-        labels=None if labels is None else [name for name in labels.split(",") if name],
-        given=[name for name in given.split(",") if name],
+        labels=None if labels is None else words(labels),
+        given=words(given),
         backend=backend,
         timeout=timeout,
         max_nodes=max_nodes,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from semprola.cli.output import emit, keep
+from semprola.cli.output import emit, keep, widths, words
 
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 JsonLines = Annotated[bool, typer.Option("--json", help="print one JSON object per row, each on its own line")]
@@ -28,9 +28,9 @@ def train_command(
     epochs: Annotated[int, typer.Option(help="largest number of passes over the rows", min=1)] = 200,
     batch_size: Annotated[int, typer.Option(help="rows per gradient step", min=1)] = 64,
     lr: Annotated[float, typer.Option(help="learning rate")] = 1e-2,
-    dropout: Annotated[float, typer.Option(help="share of hidden units left out in training")] = 0.0,
+    dropout: Annotated[float, typer.Option(help="fraction of hidden units dropped in training")] = 0.0,
     patience: Annotated[int, typer.Option(help="epochs without progress before training stops", min=1)] = 15,
-    held_out: Annotated[float, typer.Option(help="share of the rows kept for the final scores")] = 0.2,
+    held_out: Annotated[float, typer.Option(help="fraction of rows held out for scoring")] = 0.2,
     seed: Annotated[
         int, typer.Option(help="random seed for parameters and the order of rows", min=0, max=2**32 - 1)
     ] = 0,
@@ -52,10 +52,10 @@ def train_command(
     keep(f"training can continue from {checkpoint} with --resume, if the first epoch was finished")
     request = TrainRequest(
         data=data,
-        labels=tuple(name.strip() for name in labels.split(",") if name.strip()),
+        labels=tuple(words(labels)),
         out=out,
         rules=rules,
-        ignore=tuple(name.strip() for name in ignore.split(",") if name.strip()),
+        ignore=tuple(words(ignore)),
         held_out=held_out,
         skip_inconsistent=skip_inconsistent,
         checkpoint=checkpoint,
@@ -63,7 +63,7 @@ def train_command(
         seed=seed,
         quiet=as_json,
         options={
-            "hidden": _widths(hidden),
+            "hidden": widths(hidden),
             "layer": layer,
             "components": components,
             "units": units,
@@ -96,12 +96,5 @@ def predict_command(
     """
     from semprola.cli.predicting import predict_rows
 
-    known = tuple(name.strip() for name in evidence.split(",") if name.strip())
+    known = tuple(words(evidence))
     predict_rows(model, data, out, known, explain, skip_inconsistent, as_json)
-
-
-def _widths(text: str) -> tuple[int, ...]:
-    words = [word.strip() for word in text.split(",") if word.strip() not in ("", "none")]
-    if not all(word.isdigit() and int(word) > 0 for word in words):
-        raise ValueError(f"--hidden takes widths such as 64 or 128,64, or none; not {text!r}")
-    return tuple(int(word) for word in words)

@@ -4,6 +4,7 @@ from semprola.compiler.models import model_count
 from semprola.logic import from_sympy
 from semprola.rules.findings import Redundant, Review
 from semprola.rules.listing import Rule
+from semprola.rules.logic_programs import Head, LogicProgram, from_problog
 from semprola.rules.reading import read
 from semprola.rules.reviewing import review
 from semprola.rules.rows import BrokenRow, RowReview, RuleUse
@@ -11,12 +12,15 @@ from semprola.rules.shortcuts import Shortcuts, shortcuts
 
 __all__ = [
     "BrokenRow",
+    "Head",
+    "LogicProgram",
     "Redundant",
     "Review",
     "RowReview",
     "Rule",
     "RuleUse",
     "Shortcuts",
+    "from_problog",
     "from_sympy",
     "model_count",
     "read",
