@@ -6,15 +6,18 @@ from semprola.rules.comparing import Comparison, Witness, compare
 from semprola.rules.explaining import Consequence, Explanation, explain
 from semprola.rules.findings import Redundant, Review
 from semprola.rules.listing import Rule
+from semprola.rules.ontologies import Axiom, Ontology, from_obo, from_owl, from_skos, read_ontology
 from semprola.rules.reading import read
 from semprola.rules.reviewing import review
 from semprola.rules.rows import BrokenRow, RowReview, RuleUse
 
 __all__ = [
+    "Axiom",
     "BrokenRow",
     "Comparison",
     "Consequence",
     "Explanation",
+    "Ontology",
     "Redundant",
     "Review",
     "RowReview",
@@ -23,8 +26,12 @@ __all__ = [
     "Witness",
     "compare",
     "explain",
+    "from_obo",
+    "from_owl",
+    "from_skos",
     "from_sympy",
     "model_count",
     "read",
+    "read_ontology",
     "review",
 ]
