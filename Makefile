@@ -16,7 +16,7 @@ export REPORT
 NATIVE := $(wildcard $(addprefix src/semprola/_native_src/,*.cpp *.h *.hpp))
 CPP := $(NATIVE) $(wildcard tests/native/*.cpp tests/native/*.hpp experiments/*/*.cpp)
 
-.PHONY: help demo test test-browser test-triton lint format docs docs-serve sanitize bench wheel clean
+.PHONY: help demo test test-all test-browser test-triton fuzz lint format docs docs-serve mutants sanitize bench wheel clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -24,13 +24,24 @@ help: ## Show this list
 demo: $(INSTALLED) ## Compare the layer with its alternatives on a small task
 	@$(BIN)/python -m experiments.demo
 
-test: lint ## Run every check: lint, types, tests, doctests, the code in README and docs
-	@tests/browser/install.sh --ci
+test: lint ## Check a change: lint, types, tests, doctests, the code in README and docs
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
+
+# PART=1/4 runs one of four parts, so that several machines can share the work.
+test-all: lint ## Run every test: all cases and seeds, site, browser, examples, wheels; PART=1/4 for a quarter
+	@tests/browser/install.sh --ci
+	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "" $(if $(PART),--part $(PART))
 
 test-browser: $(INSTALLED) ## Test the playground in headless Chromium (installed with apt-get if you are root)
 	@tests/browser/install.sh
-	@$(BIN)/python -m pytest tests/browser
+	@$(BIN)/python -m pytest tests/browser -m ""
+
+mutants: $(INSTALLED) ## Measure the tests: put small mistakes into the core and count those that no test finds
+	@$(BIN)/python tests/mutants/run.py $(MUTANTS)
+
+MINUTES ?= 5
+fuzz: $(INSTALLED) ## Attack the library with random constraints, layers and queries; MINUTES=60 SEED=1
+	@$(BIN)/python -m tests.fuzz --minutes $(MINUTES) $(if $(SEED),--seed $(SEED))
 
 test-triton: .venv-triton/.installed ## Test the GPU kernels without a GPU: compiled for four devices, then interpreted
 	@$(<D)/bin/python -m pytest tests/engine/test_triton.py -k compile

@@ -43,6 +43,7 @@ def bench(
     from benchmarks import imports, report
     from benchmarks.cases import cases
     from benchmarks.measure import conditions, load
+    from experiments.provenance import provenance
 
     started = time.monotonic()
     chosen = cases([c.strip() for c in circuits.split(",") if c.strip()] or None)
@@ -50,6 +51,7 @@ def bench(
     session = _Session(
         sorted(set(_wholes(batch, "a batch size"))), _wholes(threads, "a number of threads") or [1], rounds, seconds
     )
+    session.result["provenance"] = provenance()
     session.result["conditions"] = conditions() | {"threads": session.threads}
     session.total = len(chosen) + len(edges) + bool(edges)
     for case in chosen:

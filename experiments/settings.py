@@ -109,7 +109,8 @@ def candidates(experiment: str, net: str, method: str, grid: str = "small") -> l
             raise SemprolaError("the grid of sizes is for one circuit: --methods spl")
         return [_changed(start, _BRIEF | {"replicas": m, "units": k}) for m, k in _FEASIBLE]
     if grid in ("public", "weights"):
-        start = _changed(start, _PUBLIC[experiment])
+        weights = _PUBLIC[experiment] if method in ("semantic-loss", "nesy-entropy") else {}
+        start = _changed(start, {"lr": 1e-3} | weights)
     small = _SMALL[experiment, "paper" if net in _OF_PREFERENCES else net]
     grids = {"small": small, "weights": _WEIGHTS, "released": _RELEASED, "published": _PUBLISHED}
     options = {} if grid == "public" else grids[grid][method]
@@ -147,9 +148,10 @@ _OF_PREFERENCES = {
 }
 
 _PUBLIC: dict[str, dict[str, Any]] = {
-    "simple-path": {"lr": 1e-3, "semantic_weight": 0.5, "entropy_weight": 0.1},
-    "preference": {"lr": 1e-3, "semantic_weight": 0.25, "entropy_weight": 0.01},
+    "simple-path": {"semantic_weight": 24 * 0.5, "entropy_weight": 24 * 0.1},
+    "preference": {"semantic_weight": 16 * 0.25, "entropy_weight": 16 * 0.01},
 }
+"""The weights in the public code, where they belong to a cross-entropy averaged over labels; ours is a sum."""
 
 _BRIEF: dict[str, Any] = {"lr": 1e-3, "steps": 2000, "evaluate_every": 20, "patience": 25}
 _FEASIBLE = ((1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (2, 2), (4, 2), (1, 4), (2, 4))
@@ -157,8 +159,8 @@ _FEASIBLE = ((1, 1), (2, 1), (4, 1), (8, 1), (1, 2), (2, 2), (4, 2), (1, 4), (2,
 
 _WEIGHTS: dict[str, Options] = {
     "fil": {"lr": (1e-3, 5e-3)},
-    "semantic-loss": {"semantic_weight": (0.1, 0.25, 0.5, 1.0, 2.0)},
-    "nesy-entropy": {"semantic_weight": (0.25, 0.5, 1.0), "entropy_weight": (0.1, 0.5)},
+    "semantic-loss": {"semantic_weight": (3.0, 6.0, 12.0, 24.0, 48.0)},
+    "nesy-entropy": {"semantic_weight": (6.0, 12.0, 24.0), "entropy_weight": (2.4, 12.0)},
     "spl": {"gate": ((), _PAPER_GATE), "lr": (1e-3, 5e-3)},
     "product-spl": {"gate": ((), _PAPER_GATE), "lr": (1e-3, 5e-3)},
 }

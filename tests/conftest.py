@@ -8,6 +8,7 @@ import shutil
 import signal
 import tempfile
 import threading
+import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,6 +30,10 @@ from semprola.engine.backends import BACKENDS  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 
+_EXTENSIVE = [
+    ROOT / name for name in ("tests/browser", "tests/benchmarks", "tests/examples", "tests/experiments", "experiments")
+]
+
 torch.set_num_threads(1)
 
 # A shell starts what runs in its background with Ctrl-C ignored, and children inherit that. Tests of Ctrl-C need it.
@@ -43,6 +48,7 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("thorough", settings.get_profile("repeatable"), max_examples=400)
 settings.register_profile("explore", settings.get_profile("repeatable"), derandomize=False, max_examples=1000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "repeatable"))
 
@@ -69,11 +75,41 @@ def shared_data() -> Path:
     return folder
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Give the marker `shared` to every test that asks for the shared data."""
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--part", metavar="I/N", default="1/1", help="run only the I-th of N parts of the tests")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`make test` does not even import what it leaves out as a whole."""
+    everything = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    return True if everything and config.option.markexpr == "not extensive" and collection_path in _EXTENSIVE else None
+
+
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses
+def pytest_collection_modifyitems(items: list[pytest.Item], config: pytest.Config) -> None:
+    """Mark the tests that ask for the shared data, and those that are left to `make test-all`.
+
+    Those are the tests of experiments and benchmarks, which nothing in the package needs, and of the browser. And every
+    function of every engine back end has a referee in `tests/engine`. So elsewhere, `make test` takes the fastest back
+    end, and each of the others for one test in six.
+    """
     for item in items:
+        if any(item.path.is_relative_to(folder) for folder in _EXTENSIVE):
+            item.add_marker(pytest.mark.extensive)
         if "shared_data" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.shared)
+        engine = _engine_of(item)
+        outside = not item.path.is_relative_to(ROOT / "tests" / "engine")
+        if outside and engine not in (None, BACKENDS[0].name) and zlib.crc32(item.nodeid.encode()) % 6:
+            item.add_marker(pytest.mark.extensive)
+    number, count = map(int, config.getoption("--part").split("/"))
+    items[:] = [item for item in items if zlib.crc32(item.nodeid.encode()) % count == number - 1]
+
+
+def _engine_of(item: pytest.Item) -> str | None:
+    """What the fixture `each_engine` will be for a test."""
+    call = getattr(item, "callspec", None)
+    return None if call is None else call.params.get("each_engine")
 
 
 def pytest_unconfigure() -> None:

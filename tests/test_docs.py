@@ -44,6 +44,14 @@ def test_make_targets_exist() -> None:
         assert named <= targets, f"{page.name} names make targets that do not exist: {sorted(named - targets)}"
 
 
+def test_contributing_explains_how_to_run_what() -> None:
+    listed = re.findall(r"^([a-z-]+):.*## ", ROOT.joinpath("Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    text = ROOT.joinpath("CONTRIBUTING.md").read_text(encoding="utf-8")
+    checks = {name for name in listed if name.startswith("test") or name in ("lint", "mutants", "sanitize", "wheel")}
+    assert {"test", "test-all"} <= checks
+    assert [name for name in checks if f"`make {name}" not in text] == []
+
+
 def test_links_to_files_lead_somewhere() -> None:
     for page in PAGES:
         text = page.read_text(encoding="utf-8")

@@ -119,6 +119,7 @@ assert torch.equal(run(data["x"][:1]), data["expected"][:1])
     subprocess.run([sys.executable, "-W", "ignore", "-c", code, *words], check=True, timeout=240)
 
 
+@pytest.mark.extensive
 def test_a_program_of_the_engines_operators_says_that_it_needs_semprola(tmp_path: Path) -> None:
     """What `torch.export` makes of a network itself; torch's message names the operator, and that it is missing."""
 
@@ -141,7 +142,7 @@ def test_a_program_of_the_engines_operators_says_that_it_needs_semprola(tmp_path
     assert "not registered" in done.stderr
 
 
-@pytest.mark.slow
+@pytest.mark.extensive
 @pytest.mark.parametrize(
     ("kind", "what"),
     [("single", "mode"), ("product", "hamming"), ("mixture", "log_prob"), ("product mixture", "mean")],
@@ -171,7 +172,7 @@ def test_onnx_runtime_gives_the_same_answers(kind: str, what: str, tmp_path: Pat
         assert bool(net[3].circuit.satisfied(states).all())
 
 
-@pytest.mark.slow
+@pytest.mark.extensive
 def test_an_estimator_as_onnx(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     runtime = pytest.importorskip("onnxruntime")

@@ -67,7 +67,7 @@ if trainer.is_global_zero:
 """
 
 
-@pytest.mark.slow
+@pytest.mark.extensive
 def test_one_and_two_processes_take_the_same_steps(tmp_path: Path) -> None:
     import torch
 
@@ -82,7 +82,7 @@ def test_one_and_two_processes_take_the_same_steps(tmp_path: Path) -> None:
     assert two["valid"] == pytest.approx(one["valid"], abs=1e-5)
 
 
-@pytest.mark.slow
+@pytest.mark.extensive
 @pytest.mark.filterwarnings("ignore")
 def test_bad_input() -> None:
     import torch
@@ -99,7 +99,7 @@ def test_bad_input() -> None:
         module.training_step((torch.zeros(1, 4), torch.tensor([[1.0, 0.0]])), 0)
 
 
-@pytest.mark.slow
+@pytest.mark.extensive
 @pytest.mark.filterwarnings("ignore")
 def test_predict_takes_the_loaders_of_tensors() -> None:
     import lightning.pytorch as pl

@@ -119,7 +119,9 @@ assert "torch" not in sys.modules
 import semprola.logic, semprola.circuit, semprola.compiler, semprola.constraints
 assert "torch" not in sys.modules, "what compiles constraints must not need torch"
 assert not hasattr(sp, "nonsense")
-assert sp.nn is not None and "torch" in sys.modules
+assert sp.nn is not None and sp.SPL is not None and "torch" in sys.modules
+extras = ("lightning", "matplotlib", "onnx", "pandas", "pysdd", "scipy", "sklearn", "sympy", "typer")
+assert not {*extras} & {*sys.modules}, "these are loaded when they are needed"
 assert {*sp.__all__} <= {*dir(sp)} and "at_most" in sp.__all__
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
@@ -139,6 +141,7 @@ def test_old_names_work_and_tell_the_new_place(name: str) -> None:
     assert found is pkgutil.resolve_name(MOVED[name])
 
 
+@pytest.mark.extensive
 def test_import_costs_little_more_than_torch() -> None:
     """All of semprola against torch alone, in turn, in fresh interpreters; the middle of three ratios."""
 
@@ -157,6 +160,7 @@ def test_circuits_know_no_torch_and_start_no_process() -> None:
         assert not re.search(r"^\s*(import|from) (torch|subprocess|multiprocessing|pysdd)\b", text, re.MULTILINE), path
 
 
+@pytest.mark.extensive
 def test_sdist_and_wheel_without_compiler(tmp_path: Path) -> None:
     """Both build; with a compiler that always fails the wheel lacks the native module and nothing else."""
     source = copy_of_the_project(tmp_path / "project")

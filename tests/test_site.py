@@ -12,6 +12,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 
+@pytest.mark.extensive
 def test_the_site(tmp_path: Path) -> None:
     """One test, as workers that share the file's tests would each build the site."""
     for module in ("sphinx", "myst_parser", "furo"):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from experiments.hmlc.data import load_raw
 from experiments.hmlc.scores import average_precision
 from experiments.hmlc.settings import METHODS
 from experiments.hmlc.tuning import best_on_validation, chosen_settings
-from experiments.provenance import read_json, write_json
+from experiments.provenance import provenance, read_json, write_json
 from semprola.errors import SemprolaError
 
 ENSEMBLES = "ensembles.json"
@@ -55,12 +56,15 @@ class Figures:
 EXACT = Figures("exact", ("exact",))
 KNOWN = Figures("exact", ("known",))
 EMPTY = Figures("exact", ("empty",))
-EXACT_HAMMING = Figures("exact", ("threshold", "hamming"))
+EXACT_HAMMING = Figures("exact", ("decoder", "hamming"))
+EXACT_MODE_HAMMING = Figures("exact", ("hamming",))
 EXACT_AUPRC = Figures("exact", ("auprc",))
 """Of the model whose settings and epoch were chosen by exact match."""
 HAMMING_MODE = Figures("hamming", ("hamming",))
-HAMMING_DECODER = Figures("hamming", ("decoder", "hamming"))
-HAMMING = Figures("hamming", ("threshold", "hamming"))
+HAMMING = Figures("hamming", ("decoder", "hamming"))
+"""By the decoder inside the method's own rules."""
+HAMMING_OUTSIDE = Figures("hamming", ("threshold", "hamming"))
+"""By every label whose marginal exceeds 1/2: inside the hierarchy, but not inside further rules."""
 AUPRC = Figures("auprc", ("auprc",))
 CALIBRATION = Figures("auprc", ("calibration",))
 MODE_CALIBRATION = Figures("exact", ("mode_calibration",))
@@ -85,6 +89,10 @@ class Campaign:
             method = self.preferred(name, figure)
         return self.runs.get((name, method), [])
 
+    def variant(self, name: str, method: str, variant: str) -> list[dict[str, Any]]:
+        """The runs of a method with other settings on a set, by seed."""
+        return self.variants.get((name, method, variant), [])
+
     def preferred(self, name: str, figure: str) -> str:
         """SPL with one circuit or with two, whichever has the better figure on validation rows."""
         return best_on_validation(self.folder, CIRCUITS, name, figure) or CIRCUITS[0]
@@ -104,6 +112,17 @@ class Campaign:
         for run in content["runs"]:
             if run["key"] in {Job(name, settings, run["seed"]).key for settings in chosen}:
                 self.runs.setdefault((name, method), []).append(run)
+
+
+def campaign_in(folder: Path) -> Campaign:
+    """The runs of a folder, read once as long as no file changes."""
+    files = ((path.name, path.stat().st_mtime_ns, path.stat().st_size) for path in sorted(folder.glob("*.json")))
+    return _campaign(folder, tuple(files))
+
+
+@lru_cache(maxsize=2)
+def _campaign(folder: Path, files: tuple[tuple[str, int, int], ...]) -> Campaign:
+    return Campaign(folder)
 
 
 def rank_sum(first: Sequence[float], second: Sequence[float]) -> float | None:
@@ -178,6 +197,7 @@ def update_ensembles(campaign: Campaign, marginals: Path, data: str | None) -> d
                 "auprc": round(area, 5),
                 "seeds": [run["seed"] for run in chosen],
                 "keys": [run["key"] for run in chosen],
+                "provenance": provenance(),
             }
     if known != before:
         write_json(path, known)

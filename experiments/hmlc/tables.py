@@ -17,8 +17,8 @@ from experiments.hmlc.collecting import (
     EXACT_AUPRC,
     EXACT_HAMMING,
     HAMMING,
-    HAMMING_DECODER,
     HAMMING_MODE,
+    HAMMING_OUTSIDE,
     KNOWN,
     MODE_CALIBRATION,
     Campaign,
@@ -50,8 +50,8 @@ _EXACT_COLUMNS: tuple[Column, ...] = (
 _HAMMING_COLUMNS: tuple[Column, ...] = (
     *((title, method, HAMMING) for title, method in _OTHERS.items()),
     ("SPL, mode", "spl", HAMMING_MODE),
-    ("SPL, decoder in K", "spl", HAMMING_DECODER),
     ("SPL, decoder", "spl", HAMMING),
+    ("SPL, outside its rules", "spl", HAMMING_OUTSIDE),
     ("SPL + known sets", "spl-known", HAMMING),
     ("SPL, two circuits", "product-spl", HAMMING),
 )

@@ -18,6 +18,7 @@ from semprola.circuit import Circuit
 from semprola.circuit.nnf_files import read_nnf
 from semprola.circuit.sdd_files import read_sdd
 from semprola.compiler import compile
+from semprola.compiler.splitting import split
 from semprola.constraints import Categorical, Integer
 from semprola.distributions import violations
 from semprola.errors import (
@@ -97,6 +98,7 @@ __all__ = [
     "save",
     "saving",
     "sequences",
+    "split",
     "training",
     "violations",
 ]

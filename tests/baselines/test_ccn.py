@@ -238,7 +238,7 @@ def test_bad_input() -> None:
     p = layer(torch.zeros(2, 4))
     with pytest.raises(IntractableError, match="CCN has no log_prob: it scores each label and defines no joint"):
         p.log_prob(torch.zeros(2, 2))
-    with pytest.raises(ValueError, match="y must hold 0 and 1 only"):
+    with pytest.raises(ValueError, match="y must contain only 0 and 1"):
         p.loss(torch.full((2, 2), 0.5))
     with pytest.raises(ValueError, match="expected y of shape"):
         p.loss(torch.zeros(2, 3))

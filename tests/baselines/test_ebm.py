@@ -98,5 +98,5 @@ def test_bad_input() -> None:
         p.log_prob(torch.zeros(2, 2))
     with pytest.raises(ValueError, match="not by 'f1'"):
         p.decode("f1")
-    with pytest.raises(ValueError, match="y must hold 0 and 1 only"):
+    with pytest.raises(ValueError, match="y must contain only 0 and 1"):
         p.energy(torch.full((2, 2), 0.3))

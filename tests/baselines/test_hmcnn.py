@@ -148,3 +148,20 @@ def test_it_is_a_module() -> None:
     assert torch.equal(layer(z).mean, other(z).mean)
     assert layer.double()(z.double()).mean.dtype == torch.float64
     assert set(layer.state_dict()) == {"gate.0.weight", "gate.0.bias"}
+
+
+def test_labels_may_come_in_another_order() -> None:
+    own = sp.baselines.HMCNN(4, DAG)
+    names = own.labels[::-1]
+    other = sp.baselines.HMCNN(4, DAG, labels=names)
+    with torch.no_grad():
+        for mine, given in zip(other.parameters(), own.parameters(), strict=True):
+            mine.copy_(given.flip(0))
+    z = torch.randn(6, 4)
+    p, q = own(z), other(z)
+    assert q.labels == other.labels == names
+    assert torch.allclose(q.mean, p.mean.flip(-1))
+    assert torch.equal(q.mode, p.mode.flip(-1))
+    assert torch.allclose(q.loss(q.mode), p.loss(p.mode))
+    with pytest.raises(sp.LabelError, match="HMCNN needs a hierarchy over all labels: 'x' is in none of its rules"):
+        sp.baselines.HMCNN(4, DAG, labels=[*names, "x"])

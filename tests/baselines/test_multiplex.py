@@ -91,7 +91,7 @@ def test_bad_input() -> None:
         p.entropy()
     with pytest.raises(IntractableError, match="decodes by 'mode' only"):
         p.decode("hamming")
-    with pytest.raises(ValueError, match="y must hold 0 and 1 only"):
+    with pytest.raises(ValueError, match="y must contain only 0 and 1"):
         p.log_prob(torch.full((2, 2), 0.3))
 
 
@@ -128,7 +128,7 @@ def test_impossible_and_bad_evidence() -> None:
         p.condition({"a": 1.0}).condition({"a": 0.0})
     with pytest.raises(LabelError, match="e"):
         p.condition({"e": 1.0})
-    with pytest.raises(ValueError, match="evidence must hold 0, 1, and NaN"):
+    with pytest.raises(ValueError, match="evidence must contain only 0, 1, and NaN"):
         p.log_marginal(torch.full((2, 3), 0.5))
     with pytest.raises(ValueError, match="expected evidence of 3 labels"):
         p.log_marginal(torch.zeros(2, 2))

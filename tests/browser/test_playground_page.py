@@ -120,7 +120,7 @@ def test_typing_compiles(opened: Opener) -> None:
     expect(page.locator("#fact-models")).to_have_text("3")
     expect(page.locator("#label-rows tr")).to_have_count(2)
     expect(page.locator("#status")).to_contain_text("Compiled in")
-    page.get_by_role("button", name="Random model").click()
+    page.get_by_role("button", name="Random valid state").click()
     expect(page.locator("#sample-out")).to_have_text(re.compile("^(rain, wet|wet|no label)$"))
 
 
@@ -488,7 +488,6 @@ def test_two_tabs_at_once(opened: Opener) -> None:
     expect(one.locator("#fact-models")).to_have_text("3")
 
 
-@pytest.mark.slow
 def test_server_killed_and_restarted(opened: Opener) -> None:
     """The page says so, keeps what was set, and goes on when the server is back."""
     first = Server()

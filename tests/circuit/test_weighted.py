@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 from fractions import Fraction
 from typing import Any
@@ -80,3 +81,9 @@ def test_weights_that_no_float_holds() -> None:
     tiny = Fraction(1, 10**500)
     about = weighted_count(circuit, {"a": (1, tiny), "b": (1, tiny)}, exact=False)
     assert abs(Fraction(about) / (2 * tiny + tiny**2) - 1) < Fraction(1, 10**12)
+
+
+@pytest.mark.parametrize("weights", [(math.nan, 1), (1, math.inf), (1,), None])
+def test_weights_that_are_not_two_numbers(weights: Any) -> None:
+    with pytest.raises(sp.LabelError, match="the weights of 'a' must be two finite numbers"):
+        weighted_count(sp.compile("a | b"), {"a": weights})

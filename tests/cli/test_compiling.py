@@ -256,7 +256,7 @@ def test_a_file_has_one_rule_per_line_for_every_command(run: Any) -> None:
     Path("several.txt").write_text("(cat -> animal) &\n(dog -> animal)\n")
     assert json.loads(run("count", "several.txt", "--json").stdout)["models"] == 5
     Path("comments.txt").write_text("# cat -> animal\n")
-    assert "comments.txt: there is no rule in it, only comments" in run("count", "comments.txt").stderr
+    assert "comments.txt: contains only comments, no rule" in run("count", "comments.txt").stderr
     Path("third.txt").write_text("a -> b\nb -> c\nc -> (\n")
     assert run("count", "third.txt").stderr.startswith("error: third.txt: at 3:")
 

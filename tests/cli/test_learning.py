@@ -252,7 +252,7 @@ def test_explanations_are_what_the_distribution_says(run: Any) -> None:
         (["--rules", "cat & ~cat"], "no model"),
         (["--rules", ""], "there is no rule in ''"),
         (["--rules", "empty.txt"], "empty.txt: the file is empty"),
-        (["--rules", "comments.txt"], "comments.txt: there is no rule in it, only comments"),
+        (["--rules", "comments.txt"], "comments.txt: contains only comments, no rule"),
         (["--rules", "norules.txt"], "norules.txt: no such file"),
         (["--rules", "rulesdir"], "rulesdir: this is a folder"),
         (["--device", "nodev"], "device 'nodev' cannot be used"),
@@ -373,7 +373,7 @@ def test_rows_of_parquet_files_are_named(run: Any) -> None:
     assert "b.parquet, row 0: column 'weight' is empty" in run("predict", "model", "b.parquet").stderr
 
 
-@pytest.mark.slow
+@pytest.mark.extensive
 @pytest.mark.skipif(os.name != "posix", reason="sends the signal of Ctrl-C")
 def test_an_interrupted_call_goes_on_to_the_same_model(run: Any) -> None:
     write_csv("animals.csv", table(400))

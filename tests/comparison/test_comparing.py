@@ -123,7 +123,7 @@ def test_bad_input() -> None:
         sp.comparison.compare_methods(x, y[:, :3], RULES, labels=LABELS)
     with pytest.raises(ValueError, match="x has infinities or NaN"):
         sp.comparison.compare_methods(x * np.inf, y, RULES, labels=LABELS)
-    with pytest.raises(ValueError, match="y must hold 0 and 1 only"):
+    with pytest.raises(ValueError, match="y must contain only 0 and 1"):
         sp.comparison.compare_methods(x, y + 0.5, RULES, labels=LABELS)
     with pytest.raises(ValueError, match="folds must be from 2"):
         sp.comparison.compare_methods(x, y, RULES, labels=LABELS, folds=1)
@@ -142,7 +142,7 @@ def test_hmcnn_wants_a_hierarchy_over_all_labels() -> None:
     with pytest.raises(PropertyError, match="HMCNN takes hierarchies only"):
         build_method("hmcnn", torch.nn.Identity(), 2, rules, sp.compile(rules))
     rules = sp.parse("a -> b")
-    with pytest.raises(PropertyError, match="'c' is in none of its rules"):
+    with pytest.raises(sp.LabelError, match="'c' is in none of its rules"):
         build_method("hmcnn", torch.nn.Identity(), 2, rules, sp.compile(rules, labels=["a", "b", "c"]))
 
 

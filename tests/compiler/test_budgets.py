@@ -13,6 +13,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from selection import spread
 
 import semprola as sp
 from semprola import constraints
@@ -57,7 +58,7 @@ LARGE: dict[str, Callable[[], Formula]] = {
 }
 
 
-@pytest.mark.parametrize("name", LARGE)
+@pytest.mark.parametrize("name", spread(LARGE, 4, 1))
 def test_no_long_silence(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[float] = []
 
@@ -143,7 +144,7 @@ class TestTelling:
             sp.compile(random_clauses(150, 450, 3), timeout=1, cache=False)
         told = capsys.readouterr().err.splitlines()
         assert len(told) == 1
-        assert told[0].startswith("semprola: compiling a constraint takes long (")
+        assert told[0].startswith("semprola: still compiling a constraint (")
 
     @pytest.mark.parametrize("progress", [False, lambda _: None])
     def test_unless_told_otherwise(

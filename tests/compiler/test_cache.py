@@ -173,6 +173,7 @@ class TestSize:
 
 class TestProcesses:
     @pytest.mark.skipif(sys.platform == "win32", reason="no file locks there: both would work")
+    @pytest.mark.extensive
     def test_two_at_once_do_the_work_once(self) -> None:
         both = [elsewhere(SLOW) for _ in range(2)]
         outputs = sorted(process.communicate()[0].strip() for process in both)
@@ -195,6 +196,7 @@ class TestProcesses:
             made = list(pool.map(lambda i: sp.compile(f"exactly({i % 3}, a, b, c, d)").model_count(), range(24)))
         assert made == [1, 4, 6] * 8
 
+    @pytest.mark.extensive
     def test_killed_at_any_moment_it_stays_right(self, folder: Path) -> None:
         """A process that keeps compiling is killed 50 times at random moments."""
         work = (

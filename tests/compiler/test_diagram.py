@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from selection import spread
 
 from semprola.compiler.budget import Budget
 from semprola.compiler.diagram import decision_diagram
@@ -32,8 +33,7 @@ def _from_models(models, count, *, zero_suppressed, order, given=0):
     )
 
 
-@pytest.mark.parametrize("zero_suppressed", [True, False])
-@pytest.mark.parametrize("given", [0, 2])
+@pytest.mark.parametrize(("zero_suppressed", "given"), spread([(True, 0), (True, 2), (False, 2), (False, 0)], 2))
 def test_any_set_of_models(zero_suppressed, given):
     chance = random.Random(7)
     for _ in range(150):

@@ -47,6 +47,7 @@ for backend, constraint in work:
 """
 
 
+@pytest.mark.extensive
 def test_ctrl_c(tmp_path: Path) -> None:
     environment = {**os.environ, "SEMPROLA_CACHE": str(tmp_path / "cache"), "TMPDIR": str(tmp_path / "tmp")}
     (tmp_path / "tmp").mkdir()

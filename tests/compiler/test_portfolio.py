@@ -12,6 +12,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 import pytest
+from selection import spread
 from zoo import _nested, names, random_cnf, random_dnf
 
 import semprola as sp
@@ -164,7 +165,11 @@ class TestChoice:
 
 
 class TestBudgets:
-    @pytest.mark.parametrize("limits", [{"timeout": 0.5}, {"max_nodes": 2000}, {"memory": "40MB"}])
+    @pytest.mark.parametrize(
+        ("backend", "limits"),
+        spread(itertools.product(BACKENDS, [{"timeout": 0.5}, {"max_nodes": 2000}, {"memory": "40MB"}]), 8),
+        indirect=["backend"],
+    )
     def test_every_back_end(self, backend: str, limits: dict[str, Any]) -> None:
         budget = Budget(**limits)
         rng = random.Random(0)
@@ -179,7 +184,7 @@ class TestBudgets:
             )
         assert budget.seconds < (10 if "timeout" in limits else 120)
 
-    @pytest.mark.parametrize("family", ["paths", "permutation", "linear", "cardinality", "count"])
+    @pytest.mark.parametrize("family", spread(["paths", "permutation", "linear", "cardinality", "count"], 3))
     def test_every_family(self, family: str) -> None:
         rng = random.Random(0)
         labels = [f"x{i}" for i in range(3000)]
@@ -206,6 +211,7 @@ def wide() -> Any:
     return And([Or([Bool(f"v{v}") ^ (rng.random() < 0.5) for v in rng.sample(range(40), 3)]) for _ in range(120)])
 
 
+@pytest.mark.extensive
 def test_the_same_circuit_whatever_the_load() -> None:
     """Two processes make the same circuit even if one of them is slowed down between all steps."""
     script = """

@@ -82,6 +82,7 @@ def test_no_queens(oeis: Any) -> None:
 
 
 @needs_native
+@pytest.mark.extensive
 def test_latin_squares(oeis: Any) -> None:
     for n in range(1, 6):
         assert models(latin(n)) == oeis["A002860"]["values"][n - 1]
@@ -159,6 +160,7 @@ def competition(shared_data: Path) -> list[dict[str, Any]]:
 
 
 @needs_native
+@pytest.mark.extensive
 def test_competition(shared_data: Path) -> None:
     unweighted = [row for row in competition(shared_data) if not row["weighted"]]
     for row in unweighted:
@@ -170,6 +172,7 @@ def test_competition(shared_data: Path) -> None:
 
 
 @needs_native
+@pytest.mark.extensive
 def test_weighted_competition(shared_data: Path) -> None:
     """Weighted counts by the engine: log Z of independent labels, plus the normalisers that their odds leave out."""
     weighted = [row for row in competition(shared_data) if row["weighted"]]

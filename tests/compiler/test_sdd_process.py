@@ -16,6 +16,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from selection import spread
 
 from semprola.circuit import Circuit, CircuitBuilder, Vtree
 from semprola.compiler.backends.sdd import process as sdd_process
@@ -73,7 +74,7 @@ def hard_program(variables: int = 150, seed: int = 0) -> tuple[Program, list[int
 
 
 class TestRun:
-    @pytest.mark.parametrize("seed", range(60))
+    @pytest.mark.parametrize("seed", spread(range(60), 25))
     def test_random_programs_agree_with_their_truth_tables(self, seed: int) -> None:
         rng = random.Random(seed)
         count = rng.randrange(1, 7)
@@ -216,7 +217,7 @@ class TestProcess:
         assert done.returncode == 0, done.stderr
         assert not done.stderr
 
-    @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+    @pytest.mark.parametrize("sent", spread([signal.SIGINT, signal.SIGKILL], 1))
     def test_interrupted_parent_leaves_no_orphan(self, sent: signal.Signals) -> None:
         code = """
             import random

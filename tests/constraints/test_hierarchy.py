@@ -169,7 +169,7 @@ def test_large_graph_with_several_parents():
 
 def test_dense_graphs_fall_apart():
     """If an upper label is off, all lower ones are: such a graph has no narrow decomposition, and needs none."""
-    for size in (26, 70):
+    for size in (26, 45):
         edges = [(f"a{i}", f"b{j}") for i in range(size) for j in range(size)]
         circuit = hierarchy(edges).to_circuit(max_nodes=1000)
         assert circuit.model_count() == 2**size + 2**size - 1
@@ -407,7 +407,7 @@ def _down_to_leaves(graph):
     return math.prod(1 + count[label] for label in graph if not graph.out_degree(label)) - 1
 
 
-@pytest.mark.slow
+@pytest.mark.extensive
 @pytest.mark.skipif(native_library() is None, reason="the native module is not built: compiling takes many minutes")
 def test_gene_ontology(shared_data):
     """A DAG of 3,574 labels; the count equals that of the same implications compiled by the top-down compiler."""

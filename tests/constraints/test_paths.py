@@ -109,7 +109,7 @@ def test_twelve_by_twelve():
     assert circuit.model_count() - _corner(12, max_length=26).to_circuit().model_count() == 717_530_948
 
 
-@pytest.mark.slow
+@pytest.mark.extensive
 def test_twelve_by_twelve_longer():
     circuit = _corner(12, max_length=32).to_circuit()
     assert circuit.model_count() == 29_834_545_848

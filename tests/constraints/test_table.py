@@ -53,9 +53,9 @@ def test_order_and_repetition_do_not_matter():
         ([[0, 1, 1]], LabelError, r"shape \[1, 3\], expected \[rows, 2\]"),
         ([0, 1], LabelError, r"shape \[2\]"),
         ([[0, 1], [1]], LabelError, "rows must form an array"),
-        ([[0, 2]], ValueError, "0 and 1 only"),
-        ([[0, float("nan")]], ValueError, "0 and 1 only"),
-        ([["0", "1"]], ValueError, "0 and 1 only"),
+        ([[0, 2]], ValueError, "only 0 and 1"),
+        ([[0, float("nan")]], ValueError, "only 0 and 1"),
+        ([["0", "1"]], ValueError, "only 0 and 1"),
     ],
 )
 def test_errors(rows, error, words):

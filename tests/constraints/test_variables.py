@@ -114,6 +114,16 @@ def test_the_rule_of_a_variable_comes_along(make, count):
     assert pickle.loads(pickle.dumps(formula)) is formula
 
 
+def test_columns_are_in_the_order_of_the_labels():
+    """A table without names was read in another order than the labels of the formula say."""
+    n = Integer("n", 0, 3)
+    formula = n >= 2
+    assert sp.compile(formula).labels == formula.labels == n.labels
+    assert formula.evaluate([[0, 0, 1, 0], [1, 0, 0, 0]]).tolist() == [True, False]
+    p = sp.constrain(torch.tensor([0.0, 0.0, 0.0, 9.0]), formula)
+    assert n.decode(p.mode) == 3
+
+
 def test_values_that_share_nothing_are_never_equal():
     a, b = Categorical("a", ["x"]), Categorical("b", ["y", "z"])
     assert sp.compile(a != b).model_count() == 2

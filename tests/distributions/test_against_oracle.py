@@ -17,10 +17,7 @@ import semprola as sp
 NAN = math.nan
 
 
-SETTINGS = worlds.rotation() + worlds.single_precision() + worlds.conditioned()
-
-
-@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+@pytest.mark.parametrize("setting", worlds.settings(), ids=str)
 def test_every_query(setting: Setting) -> None:
     """One test a setting: a thousand of them with a dozen queries each would spend their time in the test runner."""
     w = World(setting)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import worlds
+from selection import spread
 from torch import Tensor, nn
 from torch.distributions import kl_divergence
 
@@ -153,8 +155,7 @@ ZERO_SAMPLES: dict[str, Query] = {
 
 
 @pytest.mark.parametrize("batch", [(0,), (2, 0)], ids=str)
-@pytest.mark.parametrize("rules", RULES)
-@pytest.mark.parametrize("name", LAYERS)
+@pytest.mark.parametrize(("name", "rules"), spread(itertools.product(LAYERS, RULES), 7, 1))
 def test_every_query_of_an_empty_batch(name: str, rules: str, batch: tuple[int, ...]) -> None:
     layer = LAYERS[name](sp.compile(RULES[rules]))
     full = (*batch[:-1], ROWS)

@@ -49,22 +49,22 @@ CASES = {
         ValueError,
         "a tensor of shape (3, 3) does not fit batch (2,) of 3 labels",
     ),
-    "values": (lambda: single().log_prob(torch.full((2, 3), 0.5)), ValueError, "y must hold 0 and 1 only"),
+    "values": (lambda: single().log_prob(torch.full((2, 3), 0.5)), ValueError, "y must contain only 0 and 1"),
     "labels not observed": (
         lambda: single().log_prob(torch.tensor([1, NAN, 0])),
         ValueError,
-        "y must hold 0 and 1 only, but has NaN: log_marginal takes NaN where nothing is observed",
+        "y must contain only 0 and 1, but has NaN: log_marginal takes NaN where nothing is observed",
     ),
     "labels not observed, to encode": (
         lambda: sp.SPL(4, CIRCUIT).encode(torch.tensor([[1, NAN, 0]])),
         ValueError,
-        "y must hold 0 and 1 only, but has NaN: log_marginal takes NaN where nothing is observed",
+        "y must contain only 0 and 1, but has NaN: log_marginal takes NaN where nothing is observed",
     ),
     **{
         f"{value} to {name}": (
             lambda query=query, value=value: query(torch.full((3,), value)),
             ValueError,
-            "y must hold 0 and 1 only"
+            "y must contain only 0 and 1"
             + (", but has NaN: log_marginal takes NaN where nothing is observed" if value != value else ""),
         )
         for value in (2.0, 0.5, NAN)
@@ -80,7 +80,7 @@ CASES = {
     "evidence values": (
         lambda: single().log_marginal(torch.full((2, 3), 2.0)),
         ValueError,
-        "evidence must hold 0, 1, and NaN where nothing is observed",
+        "evidence must contain only 0, 1, and NaN where nothing is observed",
     ),
     "evidence batch": (
         lambda: single().condition(torch.zeros(5, 2, 3)),
@@ -100,7 +100,7 @@ CASES = {
     "complex labels": (
         lambda: single().log_prob(torch.zeros(2, 3, dtype=torch.complex64)),
         TypeError,
-        "a tensor of 3 labels must hold real numbers, not torch.complex64",
+        "a tensor of 3 labels must contain real numbers, not torch.complex64",
     ),
     "evidence in a list": (
         lambda: single().condition([1, 1, 0]),
@@ -110,17 +110,17 @@ CASES = {
     "complex evidence": (
         lambda: single().condition(torch.zeros(2, 3, dtype=torch.complex64)),
         TypeError,
-        "evidence must hold real numbers, not torch.complex64",
+        "evidence must contain real numbers, not torch.complex64",
     ),
     "complex labels to encode": (
         lambda: sp.SPL(4, CIRCUIT).encode(torch.zeros(2, 3, dtype=torch.complex64)),
         TypeError,
-        "y must hold real numbers, not torch.complex64",
+        "y must contain real numbers, not torch.complex64",
     ),
     "negative sample shape": (
         lambda: single().sample((2, -1)),
         ValueError,
-        "sample_shape must hold sizes of 0 or more, not (2, -1)",
+        "sample_shape must contain sizes of 0 or more, not (2, -1)",
     ),
     "no samples for an estimate": (
         lambda: single().entropy_estimate(0),
@@ -205,7 +205,7 @@ CASES = {
         f"a prior of {value}": (
             lambda value=value: single().rescore(torch.eye(3), torch.tensor([0.0, value, 0.0])),
             ValueError,
-            "log_prior must hold finite numbers, or -inf to leave a candidate out, but has NaN or inf",
+            "log_prior must contain finite numbers, or -inf to leave a candidate out, but has NaN or inf",
         )
         for value in (NAN, torch.inf)
     },

@@ -7,6 +7,7 @@ import pytest
 import torch
 import worlds
 import zoo
+from selection import spread
 from worlds import Setting, world
 
 import semprola as sp
@@ -24,7 +25,7 @@ def further(case: zoo.Case, index: int) -> sp.Formula:
 
 
 @pytest.mark.parametrize("turn", range(2))
-@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", spread(SMALL, 33), ids=lambda case: case.name)
 def test_against_all_states(case: zoo.Case, turn: int) -> None:
     i = SMALL.index(case)
     layer = LAYERS[(i + 3 * turn) % len(LAYERS)]

@@ -8,6 +8,7 @@ import pytest
 import torch
 import zoo
 from oracle import Table
+from selection import spread
 from torch.distributions import kl_divergence
 
 import semprola as sp
@@ -62,7 +63,7 @@ def check_all_queries(p, table, case):
     assert (table.log_prob(sampled) > -torch.inf).all()
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", spread(CASES, 14), ids=lambda case: case.name)
 @pytest.mark.parametrize("kinds", [("spl", "spl-m2"), ("product", "spl"), ("spl-k2", "product")], ids="+".join)
 def test_mixture_against_tables(case, kinds):
     x = inputs_of(case, 4)
@@ -78,7 +79,7 @@ def test_mixture_against_tables(case, kinds):
     check_all_queries(p, Table(expected), case)
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", spread(CASES, 18, 1), ids=lambda case: case.name)
 @pytest.mark.parametrize("components", [1, 2])
 def test_known_states_against_tables(case, components):
     layer = layer_of("spl", case.circuit, 1, components=components, known_states=known_of(case))
@@ -190,11 +191,16 @@ class TestKnownStates:
             optimizer.step()
         assert loss < 0.5 * first
 
-    def test_in_one_graph_and_under_transforms(self):
+    @pytest.mark.extensive
+    def test_in_one_graph(self):
         layer = self.layer(components=2)
         z, y = torch.randn(3, 4), torch.eye(3)
         for query in (lambda z: layer(z).log_prob(y), lambda z: layer(z).mode):
             assert torch.equal(torch.compile(query, fullgraph=True)(z), query(z))
+
+    def test_under_transforms(self):
+        layer = self.layer(components=2)
+        z, y = torch.randn(3, 4), torch.eye(3)
         slopes = torch.func.vmap(torch.func.grad(lambda z, y: layer(z).log_prob(y)))(z, y)
         z.requires_grad_()
         layer(z).log_prob(y).sum().backward()

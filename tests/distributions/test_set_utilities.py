@@ -8,6 +8,7 @@ import pytest
 import torch
 import worlds
 import zoo
+from selection import spread
 from torch import Tensor
 from worlds import Setting, world
 
@@ -36,7 +37,7 @@ def setting(case: zoo.Case, turn: int) -> Setting:
 
 
 @pytest.mark.parametrize("utility", ["f1", "jaccard"])
-@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", spread(SMALL, 22), ids=lambda case: case.name)
 def test_against_all_pairs(case: zoo.Case, utility: str) -> None:
     w = world(setting(case, len(utility)))
     states = oracle.all_states(w.labels)
@@ -54,7 +55,7 @@ def test_against_all_pairs(case: zoo.Case, utility: str) -> None:
     w.close(bound, best)
 
 
-@pytest.mark.parametrize("case", SMALL[::2], ids=lambda case: case.name)
+@pytest.mark.parametrize("case", spread(SMALL[::2], 16), ids=lambda case: case.name)
 def test_search_without_listing(case: zoo.Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """The search for large supports, tried on small ones: its bound holds, and is mostly reached."""
     w = world(setting(case, 1))

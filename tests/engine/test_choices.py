@@ -46,10 +46,10 @@ def test_top_k(name: str) -> None:
         torch.testing.assert_close(found[:, rank, real], rows[:, order[rank]][:, real])
 
 
-@pytest.mark.parametrize("k", [7, 60])
+@pytest.mark.parametrize("k", [7, 50])
 def test_top_k_of_a_deep_circuit(k: int) -> None:
-    """A chain of 120 sums: fewer and more states are asked for than there are."""
-    circuit = sp.compile(sp.constraints.cardinality([f"y{i}" for i in range(120)], exactly=119) & sp.Bool("y0"))
+    """A chain of 60 sums: fewer and more states are asked for than there are below most of them."""
+    circuit = sp.compile(sp.constraints.cardinality([f"y{i}" for i in range(60)], exactly=59) & sp.Bool("y0"))
     one = sp.SPL(1, circuit).plans
     weights, leaves = numbers(one.layer_explicit, 35)
     found, values = choices.top_k(one.layer_explicit, weights, leaves, k)

@@ -8,6 +8,7 @@ import pytest
 import torch
 import zoo
 from engine_cases import INF, leaves_of, plans, states
+from selection import spread
 
 import semprola as sp
 from semprola.engine import encode, likelihood, log_softmax, log_value
@@ -28,7 +29,7 @@ CASES = [case.name for case in zoo.CASES if not case.given and not case.large]
 pytestmark = pytest.mark.usefixtures("each_engine")
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", spread(CASES, 20))
 def test_all_states(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Several samples and components at once, plain and encoded, values and gradients."""
     monkeypatch.setattr("semprola.engine.backends.native._WEIGHTS_PER_CODE", 0)  # read codes, however long
@@ -151,7 +152,7 @@ def test_what_cannot_be_encoded() -> None:
 
 @pytest.mark.parametrize("at_once", [7, 2**17])
 @pytest.mark.parametrize("per_code", [0, 10**6])
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", spread(CASES, 14, 1))
 def test_short_cuts_of_the_torch_engine(
     name: str, per_code: int, at_once: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from contextlib import nullcontext
 
 import pytest
 import torch
+from selection import spread
 from torch import Tensor, nn
 from torch.nn.utils import parametrizations, prune
 
@@ -55,7 +57,7 @@ def answers(p: sp.distributions.SPLDistribution, y: Tensor) -> list[Tensor]:
     return [part.detach().clone() for part in found]
 
 
-@pytest.mark.parametrize("first", FIRST)
+@pytest.mark.parametrize(("layer", "first"), spread(itertools.product(LAYERS, FIRST), 14), indirect=["layer"])
 def test_an_optimiser_step_changes_nothing(layer: nn.Module, first: str) -> None:
     z = torch.randn(3, 4, dtype=torch.float64)
     y = layer(z).sample()
@@ -69,7 +71,7 @@ def test_an_optimiser_step_changes_nothing(layer: nn.Module, first: str) -> None
     assert not torch.allclose(layer(z).log_prob(y), expected[0])
 
 
-@pytest.mark.parametrize("first", FIRST)
+@pytest.mark.parametrize(("layer", "first"), spread(itertools.product(LAYERS, FIRST), 14, 1), indirect=["layer"])
 def test_new_features_in_the_same_memory_change_nothing(layer: nn.Module, first: str) -> None:
     z = torch.randn(3, 4, dtype=torch.float64)
     y = layer(z).sample()
@@ -91,8 +93,7 @@ SHARING: dict[str, Callable[[], nn.Module]] = {
 }
 
 
-@pytest.mark.parametrize("first", FIRST)
-@pytest.mark.parametrize("kind", SHARING)
+@pytest.mark.parametrize(("kind", "first"), spread(itertools.product(SHARING, FIRST), 12))
 def test_a_gate_that_gives_its_input_shares_no_memory_with_it(kind: str, first: str) -> None:
     layer = SHARING[kind]()
     width = getattr(layer, "num_gate_outputs", 6)

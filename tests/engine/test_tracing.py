@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Callable
 
 import pytest
 import torch
+from selection import spread
 from torch import Tensor, nn
 
 import semprola as sp
@@ -45,8 +47,7 @@ class Asking(nn.Module):
         return self.query(self.layer(z))
 
 
-@pytest.mark.parametrize("query", QUERIES)
-@pytest.mark.parametrize("layer", LAYERS)
+@pytest.mark.parametrize(("layer", "query"), spread(itertools.product(LAYERS, QUERIES), 9))
 def test_a_traced_program_answers_for_new_features(layer: str, query: str) -> None:
     module = Asking(LAYERS[layer](), QUERIES[query])
     nn.init.normal_(module.layer.gate.output.weight)

@@ -50,7 +50,7 @@ def test_examples_are_short_and_say_how_to_run_them(name: str) -> None:
     assert f"`python examples/{name}.py`" in text
 
 
-@pytest.mark.parametrize("name", [pytest.param(n, marks=[pytest.mark.slow] if n in NEEDS else []) for n in QUICK])
+@pytest.mark.parametrize("name", QUICK)
 def test_example(name: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("sklearn")
     missing = [module for module in NEEDS.get(name, []) if find_spec(module) is None]

@@ -14,7 +14,6 @@ import pytest
 pytest.importorskip("typer")
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends the signal of Ctrl-C")
 def test_ctrl_c(tmp_path: Path) -> None:
     words = ["simple-path", "--known", "--methods", "spl", "--seeds", "2", "--jobs", "2", "--out", str(tmp_path)]

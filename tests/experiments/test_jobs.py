@@ -67,7 +67,6 @@ def test_keys_tell_jobs_apart_and_ignore_the_folder() -> None:
     assert _job(asdict(job)) == job
 
 
-@pytest.mark.slow
 def test_processes_change_nothing(tmp_path: Path) -> None:
     jobs = [Job(_TASK, method, _MODEL, _TRAINING, seed) for method in ("fil", "spl") for seed in (0, 1)]
     alone = execute_all(jobs, tmp_path / "alone", quiet=True, command="x")
@@ -110,7 +109,6 @@ def test_search_without_ray(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         search(_TASK, "spl", [(_MODEL, _TRAINING)], tmp_path, ray=True)
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray Tune (extra `tune`)")
 @pytest.mark.filterwarnings("ignore")
 def test_search_with_a_local_ray(tmp_path: Path) -> None:

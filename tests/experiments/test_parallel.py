@@ -75,7 +75,6 @@ def test_without_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         next(finished(pow, [(2, 3)], 1, ray=True))
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(importlib.util.find_spec("ray") is None, reason="needs Ray (extra `tune`)")
 def test_a_local_ray_does_the_calls() -> None:
     calls = [([0.0, 3.0, 3.0],), ([1.0],)]

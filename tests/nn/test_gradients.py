@@ -6,6 +6,7 @@ import oracle
 import pytest
 import torch
 import worlds
+from selection import spread
 from torch import Tensor
 from worlds import Setting, World, world
 
@@ -23,7 +24,7 @@ CASES = (
 LAYERS = ("spl-m1-k1", "spl-m2-k2", "spl-m1-k2-elementwise", "product-1", "product-2", "hmm-2", "vtree-2")
 
 
-@pytest.fixture(params=worlds.crossed(CASES, LAYERS, batch=(2,), scale=0.3), ids=str)
+@pytest.fixture(params=spread(worlds.crossed(CASES, LAYERS, batch=(2,), scale=0.3), 26), ids=str)
 def w(request: pytest.FixtureRequest) -> World:
     setting: Setting = request.param
     return world(setting)

@@ -7,6 +7,7 @@ import pytest
 import torch
 import torch.distributed as dist
 import torch.multiprocessing as mp
+from selection import extensive
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel
 
@@ -29,7 +30,12 @@ def network(kind):
 class TestCompile:
     @pytest.mark.parametrize(
         ("kind", "backend"),
-        [("spl", "inductor"), ("spl-mk", "aot_eager"), ("product", "aot_eager"), ("hmm", "aot_eager")],
+        [
+            extensive(("spl", "inductor")),
+            ("spl-mk", "aot_eager"),
+            ("product", "aot_eager"),
+            extensive(("hmm", "aot_eager")),
+        ],
     )
     def test_training_step_in_one_graph(self, kind, backend):
         model = network(kind)
@@ -74,6 +80,7 @@ class TestHigherOrder:
 
 
 class TestDistributed:
+    @pytest.mark.extensive
     def test_two_gloo_processes_agree_with_one(self, tmp_path):
         """Each process sees half the batch; the averaged gradient is that of the whole batch."""
         mp.spawn(_train, args=(str(tmp_path),), nprocs=2)

@@ -282,7 +282,7 @@ class TestGiven:
             sp.SPL(4, PETS)(torch.randn(3, 4), given=torch.zeros(3, 1))
 
     def test_given_must_be_binary(self, circuit):
-        with pytest.raises(ValueError, match=r"^given must hold 0 and 1 only$"):
+        with pytest.raises(ValueError, match=r"^given must contain only 0 and 1$"):
             sp.SPL(4, circuit)(torch.randn(1, 4), given=torch.tensor([[0.5, 0]]))
 
 
@@ -315,6 +315,10 @@ class TestBadArguments:
         with pytest.raises(ValueError) as error:  # noqa: PT011
             make()
         assert str(error.value) == message
+
+    def test_features_that_are_whole_numbers(self):
+        with pytest.raises(TypeError, match=r"^features must be floating point, not torch.int64: use z.float\(\)$"):
+            sp.SPL(4, PETS)(torch.ones(2, 4).long())
 
     def test_no_labels(self):
         with pytest.raises(sp.LabelError, match=r"^the constraint has no labels: there is nothing to predict$"):

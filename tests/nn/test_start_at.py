@@ -170,7 +170,7 @@ def test_features_are_learned_from_there():
         (torch.tensor([[1.0, 0, 0], [1, 1, 0]]), {}, r"y violates the constraint in row 1: leave these rows out"),
         (torch.zeros(0, 3), {}, r"y: expected rows of 3 labels, got shape \(0, 3\)"),
         (torch.zeros(2, 4), {}, r"y: expected rows of 3 labels, got shape \(2, 4\)"),
-        (torch.full((1, 3), 0.5), {}, "y must hold 0 and 1 only"),
+        (torch.full((1, 3), 0.5), {}, "y must contain only 0 and 1"),
         (torch.eye(3), {"smoothing": 0}, "smoothing must be a finite number above 0, not 0"),
         (torch.eye(3), {"smoothing": math.nan}, "smoothing must be a finite number above 0, not nan"),
         (torch.eye(3), {"smoothing": math.inf}, "smoothing must be a finite number above 0, not inf"),
@@ -273,10 +273,10 @@ def test_weights_count_with_given_inputs_too(kind):
 @pytest.mark.parametrize(
     ("weight", "message"),
     [
-        ([1.0, 2.0], "weight must hold one number for each of 3 rows"),
-        ([1.0, -1.0, 1.0], "weight must hold finite numbers from 0"),
-        ([0.0, 0.0, 0.0], "and not only zeros"),
-        ([1.0, float("nan"), 1.0], "finite numbers"),
+        ([1.0, 2.0], "weight must have one number for each of 3 rows"),
+        ([1.0, -1.0, 1.0], "weights must be finite"),
+        ([0.0, 0.0, 0.0], "and not all zero"),
+        ([1.0, float("nan"), 1.0], "must be finite"),
     ],
 )
 def test_weights_are_checked(weight, message):

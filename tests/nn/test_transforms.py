@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import io
+import itertools
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from selection import spread
 from torch import Tensor, nn
 
 import semprola as sp
@@ -62,8 +64,7 @@ def batch(model: Network, size: int) -> tuple[Tensor, Tensor]:
 
 
 class TestExport:
-    @pytest.mark.parametrize("kind", KINDS)
-    @pytest.mark.parametrize("query", QUERIES)
+    @pytest.mark.parametrize(("kind", "query"), spread(itertools.product(KINDS, QUERIES), 5))
     def test_for_any_size_of_batch(self, kind: str, query: str) -> None:
         model = Network(kind, query)
         size = torch.export.Dim("batch", min=2, max=1000)

@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 from playground_server import PATIENCE, Server, problem
+from selection import spread
 
 pytest.importorskip("starlette")
 pytest.importorskip("uvicorn")
@@ -302,7 +303,7 @@ def test_abandoned_requests_free_their_worker(server: Server) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
-@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("how", spread([signal.SIGINT, signal.SIGTERM, signal.SIGKILL], 1))
 def test_nothing_is_left_behind(tmp_path: Path, how: signal.Signals) -> None:
     """Also in the middle of a compilation with a child process of its own: no process, no file, no port."""
     server = Server(environment={"TMPDIR": str(tmp_path), "XDG_CACHE_HOME": str(tmp_path)})

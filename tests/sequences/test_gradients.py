@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from typing import Any
 
 import pytest
 import torch
+from selection import spread
 from sequence_oracle import RULES, make
 from torch import Tensor
 
@@ -14,8 +16,7 @@ import semprola as sp
 from semprola.sequences.chains import passes, sweeps
 
 
-@pytest.mark.parametrize("rules", RULES)
-@pytest.mark.parametrize("transitions", [True, False])
+@pytest.mark.parametrize(("rules", "transitions"), spread(itertools.product(RULES, [True, False]), 5))
 def test_derivatives(rules: str, transitions: bool) -> None:
     layer = make(rules, transitions)
     logits = torch.randn(2, 4, 3, dtype=torch.float64, requires_grad=True)
@@ -142,7 +143,7 @@ class TestTransforms:
         expected = torch.autograd.functional.hessian(value, logits)
         torch.testing.assert_close(torch.func.hessian(value)(logits), expected)
 
-    @pytest.mark.parametrize("rules", ["bio", "a third"])
+    @pytest.mark.parametrize("rules", spread(["bio", "a third"], 1, 1))
     def test_compiled(self, rules: str) -> None:
         layer = make(rules)
         logits = torch.randn(2, 4, 3, dtype=torch.float64)
@@ -153,7 +154,7 @@ class TestTransforms:
         assert torch.equal(mode, y)
         torch.testing.assert_close(log_prob, layer(logits).log_prob(y))
 
-    @pytest.mark.parametrize("rules", ["bio", "a third"])
+    @pytest.mark.parametrize("rules", spread(["bio", "a third"], 1))
     def test_exported_for_any_size_of_batch(self, rules: str) -> None:
         layer = make(rules)
 

@@ -11,6 +11,7 @@ import oracle
 import torch
 import zoo
 from oracle import Table
+from selection import only, spread
 from torch import Tensor
 
 import semprola as sp
@@ -162,6 +163,30 @@ def make_layer(setting: Setting, generator: torch.Generator) -> torch.nn.Module:
 def world(setting: Setting) -> World:
     """The world of a setting; made once a process."""
     return World(setting)
+
+
+def settings() -> list[Any]:
+    """What every query is tried on, as parameters of a test; all but a covering design of it are extensive."""
+    return [
+        *only(rotation(), lambda setting: setting in every_run()),
+        *spread(single_precision(), 46),
+        *spread(conditioned(), 78),
+    ]
+
+
+@cache
+def every_run() -> frozenset[Setting]:
+    """Of all pairs: each case with two layers, each layer with half of the cases in ``zoo.CORE``."""
+    layers, chosen = list(LAYERS), set()
+    for i, case in enumerate(zoo.CASES):
+        here = [setting for setting in rotation() if setting.case is case]
+        for is_spl in (True, False):
+            kind = [setting for setting in here if setting.layer.startswith("spl") == is_spl]
+            chosen.add(kind[i % len(kind)])
+        if case.name in zoo.CORE:
+            i = zoo.CORE.index(case.name)
+            chosen |= {s for s in here if (i + (j := layers.index(s.layer)) + j // 2) % 2 == 0}
+    return frozenset(chosen)
 
 
 def rotation() -> list[Setting]:

@@ -277,3 +277,10 @@ FAMILIES = [
 ]
 
 CASES = HAND_WRITTEN + RANDOM + WITH_INPUTS + FAMILIES
+CORE = (
+    *("cat_dog_animal", "single_label_free", "single_model", "free_labels", "exactly_two_of_five", "nested_choice"),
+    *("permutation_3", "random_dnf_1", "random_nested_2", "given_two", "given_may_leave_none", "given_budget"),
+    *("family_hierarchy_free", "family_cardinality", "family_table", "family_nonempty_dag", "family_given_paths"),
+    "family_and_formula",
+)
+"""One case of each kind: what is tried where all cases would take too long. The others are for `make test-all`."""

@@ -226,7 +226,7 @@ if os.environ.get("RANK", "0") == "0":
 """
 
 
-@pytest.mark.slow
+@pytest.mark.extensive
 def test_two_processes_reach_the_result_of_one(tmp_path: Path) -> None:
     (tmp_path / "worker.py").write_text(_WORKER)
     path = os.pathsep.join([str(Path(__file__).parent), *sys.path])

@@ -35,6 +35,10 @@ def test_every_supported_python_is_tested(project: dict[str, Any]) -> None:
     tests = workflow("ci.yml")["jobs"]["test"]
     assert set(tests["strategy"]["matrix"]["python"]) == stated == {"3.10", "3.11", "3.12", "3.13"}
     assert {"run": "make test"} in tests["steps"]
+    everything = workflow("ci.yml")["jobs"]["test-all"]
+    parts = everything["strategy"]["matrix"]["part"]
+    assert parts == [f"{i + 1}/{len(parts)}" for i in range(len(parts))]
+    assert everything["steps"][-1] == {"run": "make test-all PART=${{ matrix.part }}"}
     assert {"run": "make wheel"} in workflow("ci.yml")["jobs"]["wheel"]["steps"]
 
 

@@ -14,7 +14,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.slow
+@pytest.mark.extensive
 def test_from_a_fresh_environment_to_consistent_predictions(tmp_path: Path) -> None:
     """`pip install .[cli]`, `semprola train`, `semprola predict`, and the estimator in a pipeline.
 

@@ -108,7 +108,7 @@ def binary(y: Tensor, shape: Sequence[int]) -> Tensor:
         raise ValueError(f"expected y of shape {tuple(shape)}, got {tuple(y.shape)}")
     on = y > 0.5
     if not bool((on == y).all()):
-        raise ValueError("y must hold 0 and 1 only")
+        raise ValueError("y must contain only 0 and 1")
     return on
 
 

@@ -12,6 +12,8 @@ from torch.nn import functional as F
 from semprola.baselines.common import ScoringLayer, ThresholdScores, binary
 from semprola.constraints.hierarchy.family import OPTIONS, Hierarchy
 from semprola.constraints.hierarchy.family import hierarchy as make_hierarchy
+from semprola.errors import LabelError
+from semprola.logic.label_names import checked_names
 from semprola.nn.starting import checked_number
 
 _OFF = float("-inf")
@@ -29,9 +31,11 @@ class HMCNN(ScoringLayer):
         hierarchy: ``constraints.hierarchy(...)`` without options, or its argument, such as (child, parent) pairs. The
             module guarantees only that if a label is on, its parents are on.
         gate: widths of hidden layers (ReLU).
+        labels: the columns of y; by default the hierarchy's own order.
 
     Raises:
         ValueError: if the hierarchy has options such as `mandatory_leaf`.
+        LabelError: if `labels` are not those of the hierarchy.
 
     Example:
         >>> import torch, semprola as sp
@@ -43,17 +47,22 @@ class HMCNN(ScoringLayer):
         torch.Size([5])
     """
 
-    def __init__(self, in_features: int, hierarchy: Hierarchy | Any, gate: Iterable[int] | int = ()) -> None:
+    def __init__(
+        self,
+        in_features: int,
+        hierarchy: Hierarchy | Any,
+        gate: Iterable[int] | int = (),
+        *,
+        labels: Iterable[str] | None = None,
+    ) -> None:
         made = hierarchy if isinstance(hierarchy, Hierarchy) else make_hierarchy(hierarchy)
         _refuse_options(made)
         super().__init__(in_features, gate, len(made.names))
         self.hierarchy = made
-        self.steps = _Levels(made.children_of)
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Names of the columns of y."""
-        return self.hierarchy.names
+        self.labels = made.names if labels is None else _in_another_order(made, checked_names(labels, "labels"))
+        column = {name: place for place, name in enumerate(self.labels)}
+        children = {column[made.names[v]]: [column[made.names[c]] for c in cs] for v, cs in enumerate(made.children_of)}
+        self.steps = _Levels([children[v] for v in range(len(children))])
 
     def forward(self, z: Tensor) -> HMCNNScores:
         """The scores for features z [*batch, in_features]."""
@@ -187,6 +196,14 @@ def _heights(children_of: Sequence[Sequence[int]]) -> list[int]:
             stack.pop()
             height[v] = 1 + max((height[c] for c in children_of[v]), default=-1)
     return height
+
+
+def _in_another_order(made: Hierarchy, labels: tuple[str, ...]) -> tuple[str, ...]:
+    for name in (*labels, *made.names):
+        if name not in made.names or name not in labels:
+            missing = "in none of its rules" if name in labels else "not in labels="
+            raise LabelError(f"HMCNN needs a hierarchy over all labels: {name!r} is {missing}")
+    return labels
 
 
 def _refuse_options(made: Hierarchy) -> None:

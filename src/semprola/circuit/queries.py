@@ -161,7 +161,7 @@ def _rows(values: Any, names: tuple[str, ...], what: str) -> tuple[npt.NDArray[n
         width = "a scalar" if array.ndim == 0 else f"{array.shape[-1]} columns"
         raise LabelError(f"{what} has {width}, the circuit has {len(names)} columns: {_listed(names)}")
     if not np.all((array == 0) | (array == 1)):
-        raise ValueError(f"{what} must hold 0 and 1 only")
+        raise ValueError(f"{what} must contain only 0 and 1")
     return array.astype(bool), wrap
 
 

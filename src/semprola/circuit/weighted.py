@@ -16,6 +16,7 @@ from semprola.circuit.fold import fold
 from semprola.circuit.levels import levels
 from semprola.circuit.transforms import smooth
 from semprola.errors import LabelError
+from semprola.logic.messages import brief
 
 _DIGITS = 17
 
@@ -33,7 +34,7 @@ def weighted_count(circuit: Circuit, weights: Mapping[str, tuple[Any, Any]], exa
         A Fraction if `exact`; otherwise a float, or a Decimal if the value is too large or too small for a float.
 
     Raises:
-        LabelError: a name is not a variable of the circuit.
+        LabelError: a name is not a variable of the circuit, or its weights are not two finite numbers.
 
     Example:
         >>> from semprola.circuit import CircuitBuilder
@@ -46,7 +47,7 @@ def weighted_count(circuit: Circuit, weights: Mapping[str, tuple[Any, Any]], exa
     for name in weights:
         if name not in known:
             raise LabelError(f"{name!r} is not a variable of the circuit")
-    pairs = [tuple(map(Fraction, weights.get(name, (1, 1)))) for name in circuit.variables]
+    pairs = [_pair(name, weights.get(name, (1, 1))) for name in circuit.variables]
     # A variable that a branch does not mention contributes no + yes, or only no if it is zero-suppressed. After
     # division by that number it contributes 1 and can be left out; where the number is 0, spell the variable out first.
     absent = [no if zero else no + yes for (no, yes), zero in zip(pairs, circuit.zero_suppressed.tolist(), strict=True)]
@@ -77,6 +78,17 @@ def _number(mantissa: float, exponent: int) -> float | Decimal:
         value = Decimal(mantissa) * Decimal(2) ** exponent
         context.prec = _DIGITS
         return +value
+
+
+def _pair(name: str, weights: Any) -> tuple[Fraction, Fraction]:
+    try:
+        no, yes = map(Fraction, weights)
+    except (TypeError, ValueError, OverflowError):
+        raise LabelError(
+            f"the weights of {name!r} must be two finite numbers, of its negative and its positive literal, "
+            f"not {brief(weights)}"
+        ) from None
+    return no, yes
 
 
 def _scaled(value: Fraction) -> tuple[float, int]:

@@ -14,7 +14,7 @@ from semprola.errors import FormatError, UnsatisfiableError
 if TYPE_CHECKING:
     from semprola.circuit import Circuit
 
-Source = Annotated[str, typer.Argument(help="a formula, or a .cnf[.gz], .sp, .nnf, .sdd or .txt file")]
+Source = Annotated[str, typer.Argument(metavar="RULES", help="a formula, or a .cnf[.gz], .sp, .nnf, .sdd or .txt file")]
 Backend = Annotated[str, typer.Option(help="auto, automata, topdown, sdd, or your own compiler as d4:/path")]
 Timeout = Annotated[float | None, typer.Option(help="limit on the time, in seconds")]
 MaxNodes = Annotated[int | None, typer.Option(help="limit on the number of nodes")]

@@ -28,9 +28,9 @@ def train_command(
     epochs: Annotated[int, typer.Option(help="largest number of passes over the rows", min=1)] = 200,
     batch_size: Annotated[int, typer.Option(help="rows per gradient step", min=1)] = 64,
     lr: Annotated[float, typer.Option(help="learning rate")] = 1e-2,
-    dropout: Annotated[float, typer.Option(help="share of hidden units left out in training")] = 0.0,
+    dropout: Annotated[float, typer.Option(help="fraction of hidden units dropped in training")] = 0.0,
     patience: Annotated[int, typer.Option(help="epochs without progress before training stops", min=1)] = 15,
-    held_out: Annotated[float, typer.Option(help="share of the rows kept for the final scores")] = 0.2,
+    held_out: Annotated[float, typer.Option(help="fraction of rows held out for scoring")] = 0.2,
     seed: Annotated[
         int, typer.Option(help="random seed for parameters and the order of rows", min=0, max=2**32 - 1)
     ] = 0,

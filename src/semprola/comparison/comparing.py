@@ -180,7 +180,7 @@ def _checked(x: Any, y: Any, names: Sequence[str], folds: int) -> tuple[NDArray[
     if not np.isfinite(inputs).all():
         raise ValueError("x has infinities or NaN: fill them in first")
     if not np.isin(targets, (0, 1)).all():
-        raise ValueError("y must hold 0 and 1 only")
+        raise ValueError("y must contain only 0 and 1")
     if not 2 <= folds <= len(inputs) // 2:
         raise ValueError(f"folds must be from 2 to half the number of rows, not {folds}")
     return inputs, targets

@@ -106,7 +106,7 @@ def build_method(
     heads: dict[str, Callable[[], nn.Module]] = {
         "ebm": lambda: EBM(width, labels),
         "multiplexnet": lambda: MultiplexNet(width, constraint, labels=labels),
-        "hmcnn": lambda: _Reordered(HMCNN(width, _as_hierarchy(constraint)), labels),
+        "hmcnn": lambda: HMCNN(width, _as_hierarchy(constraint), labels=labels),
         "ccn": lambda: CCN(width, constraint, labels=labels),
         "spl": lambda: SPL(width, circuit, components=components),
         "product-spl": lambda: ProductSPL(width, circuit, components=components),
@@ -120,50 +120,6 @@ def build_method(
         added.append((weight, NeSyEntropy(circuit)))
     make = heads.get(method, lambda: FIL(width, labels))
     return MethodModel(backbone, make(), added)
-
-
-class _Reordered(nn.Module):
-    """A layer with its labels in another order; it must know all of them."""
-
-    def __init__(self, layer: HMCNN, labels: Sequence[str]) -> None:
-        super().__init__()
-        missing = [name for name in labels if name not in layer.labels]
-        if missing:
-            raise PropertyError(f"HMCNN needs a hierarchy over all labels: {missing[0]!r} is in none of its rules")
-        self.layer = layer
-        self.order = [layer.labels.index(name) for name in labels]
-        self.back = [list(labels).index(name) for name in layer.labels]
-
-    def forward(self, z: Tensor) -> _ReorderedScores:
-        return _ReorderedScores(self.layer(z), self.order, self.back)
-
-
-class _ReorderedScores:
-    """HMCNN's answers with their columns in another order."""
-
-    def __init__(self, scores: Any, order: list[int], back: list[int]) -> None:
-        self._scores, self._order, self._back = scores, order, back
-
-    @property
-    def mean(self) -> Tensor:
-        mean: Tensor = self._scores.mean[..., self._order]
-        return mean
-
-    @property
-    def mode(self) -> Tensor:
-        mode: Tensor = self._scores.mode[..., self._order]
-        return mode
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        return tuple(self._scores.labels[place] for place in self._order)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self.__dict__["_scores"], name)  # most queries raise an error there that says why
-
-    def loss(self, y: Tensor) -> Tensor:
-        loss: Tensor = self._scores.loss(y[..., self._back])
-        return loss
 
 
 def _as_hierarchy(constraint: Formula) -> Hierarchy:

@@ -260,7 +260,7 @@ class _Reporter:
                 sys.stderr.write(f"\r\x1b[K{text}")
             elif self._listener is None:
                 self._next = seconds + _LINE_SECONDS
-                sys.stderr.write(f"semprola: compiling a constraint takes long ({text})\n")
+                sys.stderr.write(f"semprola: still compiling a constraint ({text})\n")
             sys.stderr.flush()
 
     def close(self) -> None:

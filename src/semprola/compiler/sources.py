@@ -117,5 +117,5 @@ def _read_rules(path: Path) -> list[Formula | Circuit]:
     except ParseError as error:
         raise ParseError(f"{path}: {error}", line=error.line, column=error.column) from None
     if not rules:
-        raise ParseError(f"{path}: there is no rule in it, only comments")
+        raise ParseError(f"{path}: contains only comments, no rule")
     return [placed(rule.formula, f"{path}:{rule.line} {rule.name}".rstrip()) for rule in rules]

@@ -74,7 +74,7 @@ def ranking(
     pairs: dict[tuple[int, int], None] = {}
     for pair in before:
         if isinstance(pair, str) or not hasattr(pair, "__len__") or len(pair) != 2:
-            raise LabelError(f"ranking: before must hold pairs of items, not {brief(pair)}")
+            raise LabelError(f"ranking: before must contain pairs of items, not {brief(pair)}")
         for item in pair:
             if not isinstance(item, str) or item not in number:
                 raise LabelError(f"ranking: {brief(item)} in before= is not one of the items")

@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 from semprola.circuit import Circuit
 from semprola.compiler.budget import Budget
 from semprola.constraints.family import Family, renamed, whole_number
+from semprola.constraints.permutations import permutation
 from semprola.constraints.tables import Table
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
+from semprola.logic import Bool, Formula
 from semprola.logic.messages import brief
 
 _MOST_SOLUTIONS = 200_000
@@ -89,11 +91,20 @@ class Sudoku(Family):
             holds &= grid[:, row, column, digit]
         return holds
 
+    def as_parts(self) -> tuple[Formula, ...]:
+        side = self.box * self.box
+        grid = np.array(self.names).reshape(side, side, side)
+        boxes = grid.reshape(self.box, self.box, self.box, self.box, side).swapaxes(1, 2).reshape(side, side, side)
+        units = [*grid, *grid.swapaxes(0, 1), *boxes]
+        known = [Bool(grid[row, column, digit]) for (row, column), digit in self.givens]
+        return (*(permutation(side, unit.ravel().tolist()) for unit in units), *known)
+
     def _build(self, budget: Budget) -> Circuit:
         side = self.box * self.box
         found: list[list[int]] = []
         for solution in _solutions(self.box, dict(self.givens), budget):
             found.append(solution)
+            budget.check("the search for solutions", len(found) * side)
             if len(found) > _MOST_SOLUTIONS:
                 raise CompilationBudgetError(f"{budget.what} has more than {_MOST_SOLUTIONS:,} solutions: add givens")
         if not found:

@@ -65,7 +65,7 @@ def table(rows: Any, *, labels: Iterable[str] | None = None, variables: Iterable
     if values.ndim != 2 or values.shape[1] != len(names):
         raise LabelError(f"table: rows have shape {list(values.shape)}, expected [rows, {len(names)}] for the labels")
     if values.dtype.kind not in "biuf" or not np.all((values == 0) | (values == 1)):
-        raise ValueError("table: rows must hold 0 and 1 only")
+        raise ValueError("table: rows must contain only 0 and 1")
     return Table(names, _distinct(values.astype(bool)))
 
 

@@ -5,6 +5,7 @@ from semprola.distributions.base import ConstrainedDistribution
 from semprola.distributions.compatible import CompatibleDistribution
 from semprola.distributions.encoding import EncodedStates
 from semprola.distributions.ensembles import MixtureDistribution, mixture
+from semprola.distributions.pool import PoolDistribution
 from semprola.distributions.product import ProductDistribution
 from semprola.distributions.spl import SPLDistribution
 from semprola.distributions.violations import Violation, violations
@@ -14,6 +15,7 @@ __all__ = [
     "ConstrainedDistribution",
     "EncodedStates",
     "MixtureDistribution",
+    "PoolDistribution",
     "ProductDistribution",
     "SPLDistribution",
     "Violation",

@@ -69,7 +69,7 @@ def check_binary(value: Tensor, what: str, if_nan: str = "") -> None:
         value = torch._C._functorch.get_unwrapped(value)
     if value.dtype != torch.bool and not is_binary(value):
         hint = f", but has NaN{if_nan}" if value.is_floating_point() and bool(value.isnan().any()) else ""
-        raise ValueError(f"{what} must hold 0 and 1 only{hint}")
+        raise ValueError(f"{what} must contain only 0 and 1{hint}")
 
 
 def check_evidence(value: Tensor) -> None:
@@ -80,7 +80,7 @@ def check_evidence(value: Tensor) -> None:
     if is_hidden(value):
         return
     if value.dtype != torch.bool and not is_binary(torch.nan_to_num(value)):
-        raise ValueError("evidence must hold 0, 1, and NaN where nothing is observed")
+        raise ValueError("evidence must contain only 0, 1, and NaN where nothing is observed")
 
 
 def check_finite(value: Tensor, batch_shape: Sequence[int], what: str) -> None:
@@ -213,7 +213,7 @@ def normalized_mixing(logits: Tensor | None, components: int, batch_shape: Seque
 
 def _check_real(value: Tensor, what: str) -> None:
     if value.is_complex():
-        raise TypeError(f"{what} must hold real numbers, not {value.dtype}")
+        raise TypeError(f"{what} must contain real numbers, not {value.dtype}")
 
 
 def _upcast(logits: Tensor) -> Tensor:

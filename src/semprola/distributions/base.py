@@ -246,7 +246,7 @@ class ConstrainedDistribution(FurtherQueries):
         """
         shape = torch.Size(sample_shape)
         if any(size < 0 for size in shape):
-            raise ValueError(f"sample_shape must hold sizes of 0 or more, not {tuple(shape)}")
+            raise ValueError(f"sample_shape must contain sizes of 0 or more, not {tuple(shape)}")
         with torch.no_grad():
             y = decoding.sample(self.evaluator, shape.numel(), generator)
         return y.permute(1, 2, 0).reshape(*shape, *self.batch_shape, self.circuit.num_labels)

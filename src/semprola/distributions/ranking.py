@@ -71,7 +71,7 @@ def _check_prior(prior: Tensor, weight: Any) -> None:
     if not is_hidden(factor) and not bool(torch.isfinite(factor).all()):
         raise ValueError(f"weight must be a finite number, not {weight}")
     if not is_hidden(prior) and not bool((prior < math.inf).all()):
-        raise ValueError("log_prior must hold finite numbers, or -inf to leave a candidate out, but has NaN or inf")
+        raise ValueError("log_prior must contain finite numbers, or -inf to leave a candidate out, but has NaN or inf")
 
 
 def _score(p: Evaluator, candidates: Tensor) -> tuple[Tensor, Tensor]:

@@ -239,8 +239,9 @@ def _numbers(values: Any, names: tuple[str, ...], what: str, *, partial: bool) -
     if len(wrong):
         *row, column = wrong[0].tolist()
         place = f"row {_place_text(row, index)}, " if row else ""
-        expected = "0, 1, and NaN where not observed" if partial else "0 and 1 only"
-        raise ValueError(f"{what} must hold {expected}: {place}label {names[column]!r} is {array[tuple(wrong[0])]}")
+        expected = "0, 1, and NaN where not observed" if partial else "0 and 1"
+        found = f"{place}label {names[column]!r} is {array[tuple(wrong[0])]}"
+        raise ValueError(f"{what} must contain only {expected}: {found}")
     return array.astype(np.float32)
 
 

@@ -1,4 +1,4 @@
-"""Formulas: say what must hold. Atoms, connectives, counting, text, DIMACS files, evaluation on data."""
+"""Formulas: atoms, connectives, counting, text, DIMACS files, evaluation on data."""
 
 from semprola.logic.cnf import Cnf
 from semprola.logic.connectives import (

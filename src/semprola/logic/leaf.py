@@ -126,6 +126,13 @@ class Leaf(Formula, ABC):
         """
         return None
 
+    def as_parts(self) -> tuple[Formula, ...] | None:
+        """Return formulas whose conjunction is the constraint, each likely to compile where the whole does not.
+
+        `semprola.split` makes circuits of them; without any, it groups the formulas of ``as_rules``.
+        """
+        return None
+
     def as_clauses(self) -> tuple[tuple[int, ...], ...] | None:
         """Return equivalent clauses, if there are few.
 

@@ -2,5 +2,6 @@
 
 from semprola.losses.circuits import NeSyEntropy, SemanticLoss
 from semprola.losses.dl2 import DL2
+from semprola.losses.regret import ExpectedRegret
 
-__all__ = ["DL2", "NeSyEntropy", "SemanticLoss"]
+__all__ = ["DL2", "ExpectedRegret", "NeSyEntropy", "SemanticLoss"]

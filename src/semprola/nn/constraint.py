@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, overload
 
 import torch
 from torch import Tensor, nn
@@ -12,10 +12,12 @@ from semprola._names import is_named
 from semprola.circuit import Circuit
 from semprola.compiler import compile
 from semprola.compiler.sources import Source, as_constraint
-from semprola.distributions import ProductDistribution
+from semprola.compiler.splitting import Split
+from semprola.distributions import PoolDistribution, ProductDistribution
 from semprola.distributions.base import ConstrainedDistribution
 from semprola.distributions.cached import plans_of
 from semprola.distributions.heads import HeadsDistribution
+from semprola.distributions.pool import independent
 from semprola.engine import CircuitPlans
 from semprola.errors import FormatError, LabelError
 from semprola.logic import Formula
@@ -23,13 +25,29 @@ from semprola.logic.label_names import checked_names
 from semprola.nn.base import as_circuit
 
 
+@overload
 def constrain(
     logits: Tensor | Mapping[str, Tensor],
     constraint: Source,
     given: Any = None,
     *,
     labels: Iterable[str] | None = None,
-) -> ConstrainedDistribution:
+) -> ConstrainedDistribution: ...
+
+
+@overload
+def constrain(
+    logits: Tensor, constraint: Split, given: Any = None, *, labels: Iterable[str] | None = None
+) -> ConstrainedDistribution | PoolDistribution: ...
+
+
+def constrain(
+    logits: Tensor | Mapping[str, Tensor],
+    constraint: Source | Split,
+    given: Any = None,
+    *,
+    labels: Iterable[str] | None = None,
+) -> ConstrainedDistribution | PoolDistribution:
     """The distribution of independent labels with these log-odds, given that they satisfy the constraint.
 
     p(y) ∝ Π_j σ(±logits_j) for every y that satisfies the constraint, 0 for all others. It needs no training: pass the
@@ -38,7 +56,8 @@ def constrain(
     Args:
         logits: log-odds of the labels [*batch, labels], before any sigmoid; or one softmax head per variable, as in
             ``{"n": logits [*batch, values]}``, see :class:`ConstraintLayer`.
-        constraint: a formula, its text, a family, a compiled circuit, or the path of a file.
+        constraint: a formula, its text, a family, a compiled circuit, the path of a file, or a split (see
+            :func:`semprola.split`).
         given: values of the input variables [*batch, given], or by name. If the constraint is a formula, the variables
             that `given` names are its inputs.
         labels: names of the columns of the logits; by default all variables of the constraint that are not inputs, in
@@ -55,6 +74,10 @@ def constrain(
         >>> p.to_dict()
         {'cat': 1, 'animal': 1}
     """
+    if isinstance(constraint, Split):
+        constraint = refuse_options(constraint, labels, given)
+    if isinstance(constraint, Split):
+        return _pooled(constraint, logits)
     if isinstance(logits, Mapping) and labels is not None:
         raise LabelError("labels= names the columns of one tensor: logits by variable carry their own names")
     circuit = _compiled(constraint, labels, given)
@@ -70,7 +93,8 @@ class ConstraintLayer(nn.Module):
     ``p.log_prob_of({"sum": sums})`` is the log-likelihood of observed sums.
 
     Args:
-        constraint: a formula, its text, a family, a compiled circuit, or the path of a file.
+        constraint: a formula, its text, a family, a compiled circuit, the path of a file, or a split (see
+            :func:`semprola.split`).
         labels: names of the columns of the logits; see :func:`constrain`.
         given: names of the input variables, if any.
 
@@ -91,13 +115,21 @@ class ConstraintLayer(nn.Module):
 
     def __init__(
         self,
-        constraint: Source,
+        constraint: Source | Split,
         *,
         labels: Iterable[str] | None = None,
         given: Iterable[str] = (),
     ) -> None:
         super().__init__()
         names = checked_names(given, "given")
+        if isinstance(constraint, Split):
+            constraint = refuse_options(constraint, labels, names or None)
+        self.split = constraint if isinstance(constraint, Split) else None
+        if isinstance(constraint, Split):
+            self.plans = plans_of(constraint.circuits[0])
+            for circuit in constraint.circuits:
+                plans_of(circuit).prepare_constraint()
+            return
         if labels is not None or names:
             constraint = compile(constraint, labels=labels, given=names)
         self.plans = plans_of(as_circuit(constraint))
@@ -105,7 +137,7 @@ class ConstraintLayer(nn.Module):
 
     @property
     def circuit(self) -> Circuit:
-        """The compiled constraint."""
+        """The compiled constraint; of a split, its first circuit."""
         return self.plans.circuit
 
     @property
@@ -113,18 +145,23 @@ class ConstraintLayer(nn.Module):
         """Names of the columns of the logits and of y."""
         return self.circuit.labels
 
-    def forward(self, logits: Tensor | Mapping[str, Tensor], given: Any = None) -> ConstrainedDistribution:
+    def forward(
+        self, logits: Tensor | Mapping[str, Tensor], given: Any = None
+    ) -> ConstrainedDistribution | PoolDistribution:
         """The distribution over y.
 
         Args:
             logits: [*batch, labels]; or by variable, [*batch, values] each.
             given: values of the input variables [*batch, given], or by name.
         """
+        if self.split is not None:
+            refuse_options(self.split, None, given)
+            return _pooled(self.split, logits)
         return _distribution(self.plans, logits, given)
 
     def get_extra_state(self) -> Tensor:
         """A fingerprint of the circuit, saved with the parameters of the network."""
-        return torch.tensor(list(bytes.fromhex(self.circuit.digest)[:16]), dtype=torch.uint8)
+        return fingerprint(self.circuit if self.split is None else self.split)
 
     def set_extra_state(self, state: Any) -> None:
         """Refuse the parameters of a network that was made for another circuit."""
@@ -133,7 +170,28 @@ class ConstraintLayer(nn.Module):
 
     def extra_repr(self) -> str:
         """What `repr` shows."""
-        return repr(self.circuit)
+        return repr(self.circuit if self.split is None else self.split)
+
+
+def fingerprint(constraint: Circuit | Split) -> Tensor:
+    """Sixteen bytes that differ between constraints; saved with the parameters of a layer."""
+    return torch.tensor(list(bytes.fromhex(constraint.digest)[:16]), dtype=torch.uint8)
+
+
+def refuse_options(split: Split, labels: Any, given: Any) -> Split | Circuit:
+    """The split, or its circuit if it is exact; a split is made with its labels, and has no inputs."""
+    if labels is not None:
+        raise LabelError("the labels of a split are fixed when it is made: sp.split(rules, labels=…)")
+    if given is not None:
+        raise LabelError("a split has no inputs: leave given= out")
+    return split.circuits[0] if split.is_exact else split
+
+
+def _pooled(split: Split, logits: Any) -> PoolDistribution:
+    if isinstance(logits, Mapping):
+        raise LabelError("logits by variable need one circuit: for a split, pass one tensor [*batch, labels]")
+    check_logits(logits, split.labels)
+    return independent(split, logits.clone())
 
 
 def check_logits(logits: Any, labels: Sequence[str]) -> None:

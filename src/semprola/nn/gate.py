@@ -57,6 +57,8 @@ class Gate(nn.Module):
         require_tensor(z, self.in_features)
         if z.shape[-1:] != (self.in_features,):
             raise ValueError(f"expected features of shape [*batch, {self.in_features}], got {tuple(z.shape)}")
+        if not z.is_floating_point():
+            raise TypeError(f"features must be floating point, not {z.dtype}: use z.float()")
         parameters: Tensor = self.output(self.hidden(z))
         return parameters
 

@@ -137,9 +137,9 @@ def checked_weight(weight: Any, count: int) -> Tensor:
         return torch.ones(count, dtype=torch.float64)
     times = torch.as_tensor(np.asarray(weight) if not isinstance(weight, Tensor) else weight.detach()).cpu().double()
     if times.shape != (count,):
-        raise ValueError(f"weight must hold one number for each of {count} rows, got shape {tuple(times.shape)}")
+        raise ValueError(f"weight must have one number for each of {count} rows, got shape {tuple(times.shape)}")
     if not bool((times >= 0).all()) or not 0 < float(times.sum()) < float("inf"):
-        raise ValueError("weight must hold finite numbers from 0, and not only zeros")
+        raise ValueError("weights must be finite, not negative, and not all zero")
     return times
 
 

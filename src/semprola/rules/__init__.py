@@ -10,6 +10,7 @@ from semprola.rules.ontologies import Axiom, Ontology, from_obo, from_owl, from_
 from semprola.rules.reading import read
 from semprola.rules.reviewing import review
 from semprola.rules.rows import BrokenRow, RowReview, RuleUse
+from semprola.rules.shortcuts import Shortcuts, shortcuts
 
 __all__ = [
     "Axiom",
@@ -23,6 +24,7 @@ __all__ = [
     "RowReview",
     "Rule",
     "RuleUse",
+    "Shortcuts",
     "Witness",
     "compare",
     "explain",
@@ -34,4 +36,5 @@ __all__ = [
     "read",
     "read_ontology",
     "review",
+    "shortcuts",
 ]

@@ -156,7 +156,7 @@ def _from_mask(mask: Any, batch_shape: torch.Size, positions: int) -> Tensor:
         raise ValueError(f"a mask must be {expected}, not {tuple(value.shape)}")
     if value.dtype != torch.bool:
         if not is_hidden(value) and not bool(((value == 0) | (value == 1)).all()):
-            raise ValueError("a mask must hold true and false, or 1 and 0")
+            raise ValueError("a mask must contain true and false, or 1 and 0")
         value = value != 0
     lengths = value.sum(-1)
     if not is_hidden(value):

@@ -60,7 +60,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         batch_size: rows per gradient step.
         lr: learning rate of AdamW.
         weight_decay: decoupled weight decay.
-        validation_fraction: share of the rows held out for early stopping; 0 to train on all rows for all epochs.
+        validation_fraction: fraction of rows held out for early stopping; 0 to train on all rows for all epochs.
         patience: epochs without a better likelihood on held-out rows before training stops.
         decode: what `predict` returns: "mode" (the most probable y), or "hamming", "f1" or "jaccard" (the y that
             maximises that score in expectation).
@@ -249,7 +249,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             return self._output(np.log(self._marginals(X)), self.labels_, X)
 
     def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
-        """The share of rows whose observed labels are all predicted right.
+        """The fraction of rows whose observed labels are all predicted right.
 
         For y without NaN this is scikit-learn's accuracy. Rows without any observed label are left out. In
         scikit-learn's `cross_val_score`, pass ``cv=KFold(5)`` instead of ``cv=5`` if y has NaN: for a number, it looks

@@ -55,8 +55,8 @@ def label_table(y: Any, labels: Sequence[str] | None = None) -> tuple[NDArray[np
         index = row_names(y)
         name = repr(known[column]) if known else str(column)
         raise LabelError(
-            f"y must hold 0, 1, and NaN where not observed, but row {index[row] if index else row}, label {name}, is "
-            f"{table[row, column]:g}"
+            f"y must contain only 0, 1, and NaN where not observed, but row {index[row] if index else row}, label "
+            f"{name}, is {table[row, column]:g}"
         )
     return table.astype(np.float32), known
 

@@ -46,7 +46,6 @@ def test_toys_are_what_they_are_called() -> None:
     assert float(torch.stack(near).max(0).values.mean()) > 0.85
 
 
-@pytest.mark.slow
 def test_fits_lie_between_independent_labels_and_the_truth() -> None:
     found = {system: expressive(system) for system in ("fil", "ebm", "spl")}
     for toy in ("xor", "mixture", "parity"):

@@ -21,7 +21,6 @@ app.main(sys.argv[1:])
 """
 
 
-@pytest.mark.slow
 def test_two_processes_reach_the_result_of_one(tmp_path: Path) -> None:
     script = tmp_path / "campaign.py"
     script.write_text(SCRIPT, encoding="utf-8")

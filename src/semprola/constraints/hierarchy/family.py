@@ -179,6 +179,24 @@ class Hierarchy(Family):
                 found.append(at_most(1, children))
         return tuple(dict.fromkeys(found))
 
+    def as_parts(self) -> tuple[Formula, ...] | None:
+        """The first edge of every label, the second edges, and so on: each is a forest."""
+        if self.nonempty or self.mandatory_leaf or self.exclusive_siblings:
+            return None
+        most = max(map(len, self.parents_of), default=0)
+        levels = (
+            tuple((v, parents[level]) for v, parents in enumerate(self.parents_of) if len(parents) > level)
+            for level in range(most)
+        )
+        return tuple(self._forest(pairs) for pairs in levels) or None
+
+    def _forest(self, pairs: Pairs) -> Hierarchy:
+        """The hierarchy of some of the edges, over the labels that they mention."""
+        used = sorted({v for pair in pairs for v in pair})
+        place = {v: i for i, v in enumerate(used)}
+        names = tuple(self.names[v] for v in used)
+        return Hierarchy(names, tuple((place[child], place[parent]) for child, parent in pairs))
+
     def evaluate_columns(self, columns: Mapping[str, NDArray[np.bool_]], rows: int) -> NDArray[np.bool_]:
         asked = [option for option in OPTIONS if getattr(self, option)]
         matrix = np.stack([columns[name] for name in self.names], axis=1)

@@ -1,0 +1,120 @@
+"""What `split` returns: circuits that a constraint implies and that together state it."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from semprola.circuit import LITERAL, Circuit
+from semprola.errors import LabelError
+from semprola.logic import And, Formula
+from semprola.logic.places import located
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Circuits over the same labels, each implied by a constraint; with the rules left out, they state it.
+
+    Attributes:
+        circuits: the circuits; each has all labels as columns.
+        rules_left_out: rules that no circuit could take, as formulas. Layers still obey them: they search for states
+            that satisfy all rules.
+        places: the file and line of rules that were read from a file.
+        info: how the split was made: seconds, pieces, blocks.
+
+    Example:
+        >>> import semprola as sp
+        >>> K = sp.constraints.permutation(4)
+        >>> S = sp.split(K, max_nodes=30)
+        >>> len(S.circuits), S.left_out, S.is_exact
+        (4, (), False)
+        >>> int(S.satisfied(sp.compile(K).enumerate()).sum())
+        24
+    """
+
+    circuits: tuple[Circuit, ...]
+    rules_left_out: tuple[Formula, ...] = ()
+    places: Mapping[Formula, str] = field(default_factory=dict)
+    info: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if not self.circuits:
+            raise ValueError("a split has at least one circuit")
+        first = self.circuits[0].labels
+        for circuit in self.circuits:
+            if circuit.labels != first or circuit.given:
+                raise LabelError("the circuits of a split have the same labels in the same order, and no inputs")
+        unknown = [name for rule in self.rules_left_out for name in rule.labels if name not in set(first)]
+        if unknown:
+            raise LabelError(f"a rule that is left out mentions {unknown[0]!r}, which is not a label of the circuits")
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the columns of y."""
+        return self.circuits[0].labels
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether one circuit states the whole constraint, so that all answers are as for any circuit."""
+        return len(self.circuits) == 1 and not self.rules_left_out
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """The rules that no circuit could take, in the words of the constraint, with file and line if known."""
+        return tuple(located(rule, self.places) for rule in self.rules_left_out)
+
+    @cached_property
+    def digest(self) -> str:
+        """A fingerprint of the circuits and of the rules that are left out."""
+        parts = [*(circuit.digest for circuit in self.circuits), *map(str, self.rules_left_out)]
+        return hashlib.sha256("\n".join(parts).encode()).hexdigest()
+
+    @property
+    def num_nodes(self) -> int:
+        """Nodes of all circuits together."""
+        return sum(circuit.num_nodes for circuit in self.circuits)
+
+    @property
+    def num_edges(self) -> int:
+        """Edges of all circuits together."""
+        return sum(circuit.num_edges for circuit in self.circuits)
+
+    def satisfied(self, y: Any) -> Any:
+        """Whether rows satisfy the constraint: every circuit, and every rule that is left out.
+
+        Args:
+            y: 0/1 of shape [*batch, labels], or by name.
+
+        Returns:
+            bools [*batch], as an array or tensor like y.
+        """
+        result = self.circuits[0].satisfied(y)
+        for circuit in self.circuits[1:]:
+            result = result & circuit.satisfied(y)
+        if self.rules_left_out:
+            result = result & And(self.rules_left_out).evaluate(y, labels=self._columns(y))
+        return result
+
+    @cached_property
+    def mentions(self) -> npt.NDArray[np.bool_]:
+        """Whether a circuit says anything about a label [circuits, labels]."""
+        rows = np.zeros((len(self.circuits), len(self.labels)), bool)
+        for row, circuit in zip(rows, self.circuits, strict=True):
+            row[np.abs(circuit.literal[circuit.kind == LITERAL]) - 1] = True
+            row |= circuit.zero_suppressed
+        return rows
+
+    def __repr__(self) -> str:
+        said = "exact" if self.is_exact else "all rules" if not self.rules_left_out else "incomplete"
+        out = f", {len(self.rules_left_out)} rules left out" if self.rules_left_out else ""
+        circuits = f"{len(self.circuits)} circuit{'s' * (len(self.circuits) != 1)}"
+        return f"Split({circuits}, {len(self.labels)} labels, {self.num_edges:,} edges, {said}{out})"
+
+    def _columns(self, y: Any) -> Sequence[str] | None:
+        return None if isinstance(y, Mapping) or hasattr(y, "columns") else self.labels

@@ -1,0 +1,264 @@
+"""Branch and bound: the most probable states of a pool where the circuits do not agree by themselves.
+
+A node fixes some labels. What follows from them under all rules is fixed, too; then a few rounds of dual decomposition
+give its bound. It is done when the bound falls below the best known state, when the circuits agree on a state that
+satisfies all rules, or when nothing is left to fix; otherwise it branches on the label about which they disagree most.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import time
+from dataclasses import dataclass, field
+
+import torch
+from torch import Tensor
+
+from semprola.distributions.pool.oracles import Oracles
+from semprola.distributions.pool.propagation import Propagation
+from semprola.distributions.pool.rounds import run_rounds
+
+_NODES_AT_ONCE = 64
+_ROUNDS_PER_NODE = 12
+_WARM = 0.05
+"""The temperature at which the rounds of a node begin: its bonuses come from its parent."""
+_DIVE_SHARE, _MOST_DIVES, _MOST_TRIES, _NOISE = 0.3, 8, 20, 0.3
+"""Diving takes at most this share of the time; dives side by side, attempts of each; how far noise moves a leaning."""
+_TOLERANCE = 1e-9
+_NEGATIVE_INFINITY = float("-inf")
+_WANTED = 0.25
+"""A dive fixes a label to one if it is that likely."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the search for a mode may use: rounds at the root of each row, nodes and seconds per row."""
+
+    rounds: int = 100
+    nodes: int = 2000
+    seconds: float = 30.0
+
+
+@dataclass(frozen=True)
+class Found:
+    """The best states of each row.
+
+    Attributes:
+        states: best first [labels, k, batch]; rows past `count` are of no meaning.
+        scores: Σ_j w_j log p_j(y) [k, batch], -inf past the last state found.
+        bound: no other state has a larger score [batch].
+        empty: where the search proved that no state satisfies all rules [batch].
+    """
+
+    states: Tensor
+    scores: Tensor
+    bound: Tensor
+    empty: Tensor
+
+    @property
+    def is_exact(self) -> Tensor:
+        """Whether the states are proven to be the best, and in this order [batch]."""
+        least = self.scores[-1]
+        return (self.bound <= least + _slack(least)) | self.empty
+
+
+@dataclass
+class _Row:
+    """The search of one row: the best states so far and the open nodes."""
+
+    k: int
+    best: list[tuple[float, Tensor]] = field(default_factory=list)
+    open: list[_Node] = field(default_factory=list)
+    nodes: int = 0
+    began: float = 0.0
+
+    @property
+    def floor(self) -> float:
+        """A state must have a larger score to matter."""
+        return self.best[self.k - 1][0] if len(self.best) >= self.k else float("-inf")
+
+    def add(self, score: float, state: Tensor) -> None:
+        if any(torch.equal(state, known) for _, known in self.best):
+            return
+        self.best = sorted([*self.best, (score, state)], key=lambda pair: -pair[0])[: self.k]
+
+
+@dataclass(order=True)
+class _Node:
+    key: tuple[float, float, int]
+    bound: float = field(compare=False)
+    fixed: Tensor = field(compare=False)
+    bonus: Tensor = field(compare=False)
+    depth: int = field(compare=False)
+
+
+class Search:
+    """The k best states of every row of a pool.
+
+    Args:
+        oracles: the circuits.
+        propagation: all rules.
+        limits: what may be used.
+        k: how many states.
+        fixed: labels known beforehand [labels, batch], NaN where free.
+    """
+
+    def __init__(self, oracles: Oracles, propagation: Propagation, limits: Limits, k: int, fixed: Tensor) -> None:
+        self.oracles, self.propagation, self.limits, self.k = oracles, propagation, limits, k
+        self.fixed = fixed.double()
+        self.size = oracles.size_of_scores().clamp(min=1e-6)
+        self.rows = [_Row(k) for _ in range(oracles.batch)]
+        self._numbers = itertools.count()
+
+    @torch.no_grad()
+    def run(self) -> Found:
+        """Search until every row is settled or its budget is used up."""
+        began = time.monotonic()
+        index = torch.arange(self.oracles.batch, device=self.fixed.device)
+        # the circuits alone settle most rows, without any propagation
+        self._visit(index, self.fixed, self.oracles.starting_bonus(), torch.zeros_like(index), root=True)
+        self._dive()
+        allowed = self.limits.seconds * max(1, self.oracles.batch)
+        while time.monotonic() - began < allowed:
+            chosen = self._chosen()
+            if not chosen:
+                break
+            row = torch.tensor([r for r, _ in chosen], device=self.fixed.device)
+            fixed = torch.stack([node.fixed for _, node in chosen], dim=1)
+            bonus = torch.stack([node.bonus for _, node in chosen], dim=2)
+            depth = torch.tensor([node.depth for _, node in chosen], device=self.fixed.device)
+            self._visit(row, fixed, bonus, depth, root=False)
+        return self._result()
+
+    def _dive(self) -> None:
+        """Look for a state of rows that have none: fix the likeliest label, and what follows, until all are fixed.
+
+        Every row makes several attempts side by side; noise tells them apart, and one that fails begins again.
+        """
+        generator = torch.Generator().manual_seed(0)
+        rows = [r for r, row in enumerate(self.rows) if row.open and not row.best]
+        if not rows:
+            return
+        row = torch.tensor(rows).repeat_interleave(max(1, min(_MOST_DIVES, _NODES_AT_ONCE // len(rows))))
+        start, dead = self.propagation.extend(self.fixed[:, row])
+        fixed, tries, noise = start.clone(), torch.ones(len(row)), torch.zeros_like(start)
+        began = time.monotonic()
+        while len(row) and time.monotonic() - began < _DIVE_SHARE * self.limits.seconds * len(rows):
+            again = dead.clone()
+            fixed = torch.where(again, start, fixed)
+            tries = tries + again
+            fresh = torch.rand(noise.shape, generator=generator, dtype=torch.float64) - 0.5
+            noise = torch.where(again | (tries == 1) & (noise == 0).all(0), _NOISE * fresh, noise)
+            score = (self.leaning[:, row] + noise).masked_fill(~fixed.isnan(), _NEGATIVE_INFINITY)
+            top, label = score.max(0)
+            # labels that are likely to be zero imply little: only if no other is left are they fixed, the surest first
+            _low, sure = (-score).masked_fill(~fixed.isnan(), _NEGATIVE_INFINITY).max(0)
+            at = torch.arange(len(row))
+            one = top > _WANTED
+            fixed[torch.where(one, label, sure), at] = one.double()
+            fixed, dead = self.propagation.extend(fixed)
+            whole = ~dead & ~fixed.isnan().any(0)
+            self._add(row[whole], fixed[:, whole])
+            dead |= whole
+            settled = {r for r in rows if self.rows[r].best}
+            keep = torch.tensor([r not in settled for r in row.tolist()]) & (tries <= _MOST_TRIES)
+            row, fixed, dead, tries = row[keep], fixed[:, keep], dead[keep], tries[keep]
+            start, noise = start[:, keep], noise[:, keep]
+
+    def _visit(self, row: Tensor, fixed: Tensor, bonus: Tensor, depth: Tensor, *, root: bool) -> None:
+        """Bound some nodes, keep what states they lead to, and open their children."""
+        if not root:
+            fixed, dead = self.propagation.extend(fixed)
+            alive = torch.nonzero(~dead)[:, 0]
+            row, fixed, bonus, depth = row[alive], fixed[:, alive], bonus[:, :, alive], depth[alive]
+        if not len(row):
+            return
+        floor = torch.tensor([self.rows[r].floor for r in row.tolist()], dtype=torch.float64, device=fixed.device)
+        own = self.oracles.select(row, fixed if not root or bool((~fixed.isnan()).any()) else None)
+        rounds = self.limits.rounds if root else _ROUNDS_PER_NODE
+        made = run_rounds(own, bonus, rounds, self.size[row], floor, **({} if root else {"hot": _WARM}))
+        if root:
+            self.leaning = made.leaning
+        whole = made.agreed | ~fixed.isnan().any(0)
+        states = torch.where(fixed.isnan(), made.states, fixed)
+        scores = torch.full_like(made.bound, _NEGATIVE_INFINITY)
+        scores[whole] = self._add(row[whole], states[:, whole])
+        free = fixed.isnan()
+        for i, r in enumerate(row.tolist()):
+            bound, mine = float(made.bound[i]), self.rows[r]
+            settled = self.k == 1 and bound <= float(scores[i]) + _slack_of(bound)
+            if settled or not bool(free[:, i].any()) or bound <= mine.floor + _slack_of(bound):
+                continue
+            label = self._branching(made.doubt[:, i], made.leaning[:, i], free[:, i])
+            likelier = float(made.leaning[label, i] >= 0.5)
+            for value in (1 - likelier, likelier):
+                child = fixed[:, i].clone()
+                child[label] = value
+                key = self._key(mine, bound, int(depth[i]) + 1)
+                node = _Node((*key, -next(self._numbers)), bound, child, made.bonus[:, :, i].clone(), int(depth[i]) + 1)
+                heapq.heappush(mine.open, node)
+
+    def _add(self, row: Tensor, states: Tensor) -> Tensor:
+        """Keep the states [labels, n] of some rows that satisfy all rules; their scores [n], -inf for the others."""
+        inside = self.propagation.satisfied(states)
+        scores = torch.full(inside.shape, _NEGATIVE_INFINITY, dtype=torch.float64, device=states.device)
+        if bool(inside.any()):
+            row, states = row[inside], states[:, inside]
+            scores[inside] = self.oracles.select(row).scores(states[:, None])[0]
+            for r, score, state in zip(row.tolist(), scores[inside].tolist(), states.unbind(1), strict=True):
+                self.rows[r].add(score, state.clone())
+        return scores
+
+    def _branching(self, doubt: Tensor, leaning: Tensor, free: Tensor) -> int:
+        """The free label about which the circuits disagree most; of several, the one that is likeliest to be one."""
+        score = torch.where(free, doubt + leaning, -1.0)
+        return int(score.argmax())
+
+    @staticmethod
+    def _key(row: _Row, bound: float, depth: int) -> tuple[float, float]:
+        """Deepest first until there is a state, then the best bound first."""
+        return (-float(depth), -bound) if not row.best else (-bound, -float(depth))
+
+    def _chosen(self) -> list[tuple[int, _Node]]:
+        """The next nodes, shared out among the rows that are not settled."""
+        active = []
+        for r, row in enumerate(self.rows):
+            kept = [node for node in row.open if node.bound > row.floor + _slack_of(node.bound)]
+            if len(kept) < len(row.open) or (row.best and kept and kept[0].key[0] == -kept[0].depth):
+                for node in kept:
+                    node.key = (*self._key(row, node.bound, node.depth), node.key[2])
+                heapq.heapify(kept)
+                row.open = kept
+            if row.open and row.nodes < self.limits.nodes:
+                active.append(r)
+        chosen: list[tuple[int, _Node]] = []
+        each = max(1, _NODES_AT_ONCE // max(1, len(active)))
+        for r in active[:_NODES_AT_ONCE]:
+            row = self.rows[r]
+            for _ in range(min(each, len(row.open), self.limits.nodes - row.nodes)):
+                chosen.append((r, heapq.heappop(row.open)))
+                row.nodes += 1
+        return chosen
+
+    def _result(self) -> Found:
+        labels, batch = self.fixed.shape
+        states = torch.zeros((labels, self.k, batch), dtype=torch.float64, device=self.fixed.device)
+        scores = torch.full((self.k, batch), float("-inf"), dtype=torch.float64, device=self.fixed.device)
+        bound = torch.full((batch,), float("-inf"), dtype=torch.float64, device=self.fixed.device)
+        empty = torch.zeros(batch, dtype=torch.bool, device=self.fixed.device)
+        for r, row in enumerate(self.rows):
+            for i, (score, state) in enumerate(row.best):
+                states[:, i, r], scores[i, r] = state, score
+            left = max((node.bound for node in row.open), default=float("-inf"))
+            bound[r] = max(left, row.floor)
+            empty[r] = not row.best and not row.open
+        return Found(states, scores, bound, empty)
+
+
+def _slack(scores: Tensor) -> Tensor:
+    return _TOLERANCE * (1 + scores.abs().nan_to_num(0.0, 0.0, 0.0))
+
+
+def _slack_of(score: float) -> float:
+    return _TOLERANCE * (1 + abs(score)) if abs(score) != float("inf") else 0.0

@@ -1,0 +1,102 @@
+"""`split`: circuits that a constraint implies and that together state it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import semprola as sp
+from semprola.errors import LabelError, UnsatisfiableError
+
+C = sp.constraints
+
+
+def letters(n: int) -> list[sp.Formula]:
+    return [sp.Bool(f"v{i}") for i in range(n)]
+
+
+def some_rules(n: int = 9) -> sp.Formula:
+    v = letters(n)
+    pairs = [v[i] ^ v[(i + 3) % n] ^ v[(i + 4) % n] for i in range(0, n, 2)]
+    return sp.And([*pairs, sp.at_most(3, v[:6]), sp.exactly(2, v[3:]), v[0] >> v[5]])
+
+
+@pytest.mark.parametrize(
+    "constraint",
+    [
+        some_rules(),
+        C.permutation(4),
+        C.sudoku(2),
+        C.sudoku(2, {(1, 1): 2, (3, 4): 1}),
+        C.hierarchy([("a", "b"), ("a", "c"), ("b", "d"), ("c", "d"), ("e", "c"), ("e", "b")]),
+        C.permutation(3) & sp.parse('"y[0,0]" | "y[1,1]"'),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("max_nodes", [1, 12, 60, 400])
+def test_the_circuits_and_the_rules_left_out_state_the_constraint(constraint: sp.Formula, max_nodes: int) -> None:
+    S = sp.split(constraint, max_nodes=max_nodes)
+    rng = np.random.default_rng(0)
+    models = sp.compile(constraint).enumerate()
+    near = models[rng.integers(len(models), size=300)] ^ (rng.random((300, models.shape[1])) < 0.1)
+    rows = np.concatenate([models, near.astype(np.uint8), rng.integers(0, 2, size=(300, models.shape[1]))])
+    expected = constraint.evaluate(rows)
+    assert np.array_equal(S.satisfied(rows), expected)
+    for circuit in S.circuits:
+        assert circuit.satisfied(models).all()
+        assert circuit.num_nodes <= max(max_nodes, len(S.labels) + 1)
+    again = sp.split(constraint, max_nodes=max_nodes)
+    assert [c.digest for c in again.circuits] == [c.digest for c in S.circuits]
+    assert again.left_out == S.left_out
+
+
+def test_one_circuit_is_exact() -> None:
+    S = sp.split(C.permutation(4))
+    assert S.is_exact
+    assert S.circuits[0].model_count() == 24
+    assert sp.split(S.circuits[0]).is_exact
+
+
+def test_families_know_their_parts() -> None:
+    S = sp.split(C.sudoku(2), max_nodes=500)
+    assert len(S.circuits) == 3
+    assert not S.left_out
+    dag = C.hierarchy([(f"t{i}", f"t{j}") for i in range(1, 60) for j in {i // 2, i // 3, max(0, i - 7)}])
+    S = sp.split(dag, max_nodes=300)
+    assert not S.left_out
+    assert len(S.circuits) <= 3
+
+
+def test_rules_of_a_file_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "rules.txt"
+    path.write_text("a -> b\nparity: a ^ b ^ c ^ d ^ e ^ f\n")
+    S = sp.split(path, max_nodes=8)
+    assert S.left_out == (f"a ^ b ^ c ^ d ^ e ^ f [{path}:2 parity]",)
+    assert "1 rules left out" in repr(S)
+
+
+def test_contradictions_are_named() -> None:
+    with pytest.raises(UnsatisfiableError, match="contradict"):
+        sp.split("(a -> b) & a & ~b", max_nodes=5)
+    pigeons = [sp.exactly(1, [sp.Bool(f"p{i}{k}") for k in range(5)]) for i in range(6)]
+    holes = [sp.at_most(1, [sp.Bool(f"p{i}{k}") for i in range(6)]) for k in range(5)]
+    with pytest.raises(UnsatisfiableError, match="contradict"):
+        sp.split(sp.And([*pigeons, *holes]), max_nodes=40)
+
+
+def test_bad_arguments() -> None:
+    with pytest.raises(LabelError, match="not listed"):
+        sp.split("a & b", labels=["a"])
+    with pytest.raises(ValueError, match="timeout"):
+        sp.split("a & b", timeout=-1)
+    assert sp.split("a -> b", labels=["c", "b", "a"]).labels == ("c", "b", "a")
+
+
+def test_a_timeout_leaves_rules_out() -> None:
+    n = 40
+    v = letters(n)
+    K = sp.And([sp.exactly(5, v[i : i + 20]) ^ v[(i * 7) % n] for i in range(0, 20)])
+    S = sp.split(K, timeout=0.2)
+    assert len(S.labels) == n
