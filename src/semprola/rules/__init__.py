@@ -6,6 +6,7 @@ from semprola.rules.comparing import Comparison, Witness, compare
 from semprola.rules.explaining import Consequence, Explanation, explain
 from semprola.rules.findings import Redundant, Review
 from semprola.rules.listing import Rule
+from semprola.rules.logic_programs import Head, LogicProgram, from_problog
 from semprola.rules.ontologies import Axiom, Ontology, from_obo, from_owl, from_skos, read_ontology
 from semprola.rules.reading import read
 from semprola.rules.reviewing import review
@@ -18,6 +19,8 @@ __all__ = [
     "Comparison",
     "Consequence",
     "Explanation",
+    "Head",
+    "LogicProgram",
     "Ontology",
     "Redundant",
     "Review",
@@ -30,6 +33,7 @@ __all__ = [
     "explain",
     "from_obo",
     "from_owl",
+    "from_problog",
     "from_skos",
     "from_sympy",
     "model_count",
