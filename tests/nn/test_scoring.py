@@ -12,7 +12,7 @@ from torch.nn.utils import parametrizations, prune
 from torch.utils.checkpoint import checkpoint
 
 import semprola as sp
-from semprola.distributions.scored import ScoredDistribution
+from semprola.distributions.announced import ScoredDistribution
 from semprola.engine.backends import BACKENDS
 from semprola.engine.ops import gates
 from semprola.nn import scoring

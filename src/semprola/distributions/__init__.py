@@ -4,7 +4,7 @@ from semprola.distributions import kl as _kl
 from semprola.distributions.base import ConstrainedDistribution
 from semprola.distributions.compatible import CompatibleDistribution
 from semprola.distributions.encoding import EncodedStates
-from semprola.distributions.ensembles import MixtureDistribution, mixture
+from semprola.distributions.mixtures import MixtureDistribution, mixture
 from semprola.distributions.pool import PoolDistribution
 from semprola.distributions.product import ProductDistribution
 from semprola.distributions.spl import SPLDistribution

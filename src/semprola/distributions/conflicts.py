@@ -13,7 +13,7 @@ from torch import Tensor
 from semprola.circuit import Circuit
 from semprola.compiler import Budget, compile
 from semprola.compiler.contradiction import explained
-from semprola.distributions.cached import plans_of
+from semprola.distributions.plans import plans_of
 from semprola.engine import CircuitPlans, indicators, supported
 from semprola.errors import CompilationBudgetError, UnsatisfiableError
 from semprola.logic import And, Bool, Formula, Leaf

@@ -14,12 +14,12 @@ from semprola._names import is_named
 from semprola.circuit import SUM, Circuit
 from semprola.compiler import compile
 from semprola.distributions.arguments import rows_named
-from semprola.distributions.cached import plans_of
 from semprola.distributions.cases import Cases
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.independent import IndependentLabels
 from semprola.distributions.numeric import log_sum_exp
 from semprola.distributions.observed import log_prob_of_values
+from semprola.distributions.plans import plans_of
 from semprola.engine import CircuitPlans
 from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import IntractableError, LabelError, UnsatisfiableError

@@ -11,11 +11,11 @@ from torch import Tensor
 from semprola.circuit import Circuit
 from semprola.distributions.arguments import flat_columns, given_rows, normalized_mixing, rows_named, with_components
 from semprola.distributions.base import ConstrainedDistribution
-from semprola.distributions.cached import plans_of
 from semprola.distributions.components import Components
 from semprola.distributions.domain import Domain
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.independent import IndependentLabels
+from semprola.distributions.plans import plans_of
 from semprola.engine import CircuitPlans, Literals, possible
 from semprola.errors import UnsatisfiableError
 

@@ -11,7 +11,7 @@ from torch import Tensor
 from semprola.compiler.sources import Source
 from semprola.compiler.splitting import Split
 from semprola.distributions import ConstrainedDistribution, EncodedStates, MixtureDistribution, SPLDistribution
-from semprola.distributions.ensembles import beside_known_states
+from semprola.distributions.mixtures import beside_known_states
 from semprola.engine import CircuitPlans, logits_of
 from semprola.nn.base import GatedLayer, GateLike, as_circuit, one_name
 from semprola.nn.gate import positive, split_columns

@@ -12,9 +12,9 @@ import torch
 from torch import Tensor, nn
 
 from semprola.distributions import EncodedStates, SPLDistribution
+from semprola.distributions.announced import Announced, ScoredDistribution
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.numeric import log_sum_exp
-from semprola.distributions.scored import Announced, ScoredDistribution
 from semprola.engine import CircuitPlans, Plan, encode, gate_likelihood, is_binary, uses_few_rows, watched
 from semprola.engine.torch_internals import has_global_hooks, has_saved_tensor_hooks
 from semprola.errors import SemprolaError
