@@ -6,19 +6,19 @@ stopped at any time and repeated, also in another checkout.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated, Any, Protocol
 
 import typer
 
 from experiments.hmlc.campaign import BY_COST, find_result
 from experiments.hmlc.variants import VARIANTS, known_jobs, work_through
 from experiments.jobs import TaskSettings
-from experiments.provenance import read_json
+from experiments.provenance import read_json, write_json
 from experiments.reproduce import Plan, reproduce
-from experiments.restore import restore
+from experiments.restore import collect, restore
 
 RESULTS, OUT = Path("results"), Path("out/campaign")
 SEEDS = 10
@@ -63,8 +63,12 @@ class Comparison:
         before = read_json(path) if path.is_file() else None
         if before:
             restore(plan, before, OUT)
-        reproduce(plan, OUT, before)
-        path.write_bytes((OUT / path.name).read_bytes())
+        reproduce(plan, OUT, before, keep=lambda: self._keep(before))
+        self._keep(before)
+
+    def _keep(self, before: Mapping[str, Any] | None) -> None:
+        """Write the runs that are done, with those that an earlier file has: it may be of more seeds."""
+        write_json(RESULTS / f"{self.plan.name}.json", collect(replace(self.plan, seeds=SEEDS), OUT, before))
 
 
 @dataclass(frozen=True)
@@ -96,8 +100,8 @@ def steps() -> list[Step]:
     early = replace(paths.task, ends="early")
     rankings = Plan(TaskSettings("preference", source="file"), seeds=SEEDS)
     small, large = BY_COST[:7], BY_COST[7:-1]
-    found: list[Step] = [Comparison(replace(paths, seeds=1))]
-    found += [Hierarchy(name, "hierarchy") for name in BY_COST[:2]]
+    found: list[Step] = [Hierarchy(name, "hierarchy") for name in BY_COST[:2]]
+    found += [Comparison(replace(paths, seeds=1))]
     found += [
         Comparison(replace(rankings, net=net, methods=methods, choose=rule, search_seeds=tries))
         for net in ("released", "text")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -72,13 +72,16 @@ class Plan:
         return " ".join(words)
 
 
-def reproduce(plan: Plan, out: str | Path, before: Mapping[str, Any] | None = None) -> dict[str, Any]:
+def reproduce(
+    plan: Plan, out: str | Path, before: Mapping[str, Any] | None = None, keep: Callable[[], None] | None = None
+) -> dict[str, Any]:
     """Carry out a plan; finished runs are not repeated.
 
     Args:
         plan: the plan.
         out: a folder; results and checkpoints of runs go to ``out/runs``, the summary and reports to ``out``.
         before: content of an earlier summary, whose searches are not repeated.
+        keep: called after every run with settings that were chosen.
 
     Returns:
         The content of the summary: "title", "command", "results", and "search" (what was tried on validation rows).
@@ -95,12 +98,19 @@ def reproduce(plan: Plan, out: str | Path, before: Mapping[str, Any] | None = No
         (model, training), tried = (cut[method], []) if cut else _chosen(plan, method, runs, before or {})
         searched += [{"method": method, **entry} for entry in tried]
         jobs = [Job(plan.task, method, model, training, seed) for seed in range(plan.seeds)]
-        done = execute_all(jobs, runs, processes=plan.processes, quiet=plan.quiet, command=plan.command)
-        results += done
-    content = {"title": _title(plan), "command": plan.command, "search": searched, "results": results}
+        results += execute_all(
+            jobs, runs, processes=plan.processes, quiet=plan.quiet, command=plan.command,
+            done=lambda job, result: keep() if keep else None,
+        )  # fmt: skip
+    content = summary_of(plan, searched, results)
     write_json(Path(out) / f"{plan.name}.json", content)
     write_report(content, Path(out) / plan.name)
     return content
+
+
+def summary_of(plan: Plan, searched: list[dict[str, Any]], results: list[dict[str, Any]]) -> dict[str, Any]:
+    """The content of a results file."""
+    return {"title": _title(plan), "command": plan.command, "search": searched, "results": results}
 
 
 def _check(plan: Plan) -> None:
@@ -129,17 +139,21 @@ def _check(plan: Plan) -> None:
 
 def _chosen(plan: Plan, method: str, runs: Path, before: Mapping[str, Any]) -> tuple[Candidate, list[dict[str, Any]]]:
     """The settings of a method, and what was tried to find them."""
-    experiment, choose = plan.task.experiment, plan.choose
     if plan.known:
         return _known(plan, method), []
-    grid = candidates(experiment, plan.net, method, plan.grid)
-    tried = [(model, replace(training, choose=choose)) for model, training in grid]
+    tried = plan_candidates(plan, method)
     if found := recall(method, tried, plan.search_seeds, before.get("search", ())):
         return found
     return search(
         plan.task, method, tried, runs, seeds=plan.search_seeds,
         processes=plan.processes, ray=plan.ray, quiet=plan.quiet, command=plan.command,
     )  # fmt: skip
+
+
+def plan_candidates(plan: Plan, method: str) -> list[Candidate]:
+    """What the search of a plan tries for a method."""
+    grid = candidates(plan.task.experiment, plan.net, method, plan.grid)
+    return [(model, replace(training, choose=plan.choose)) for model, training in grid]
 
 
 def _cut(plan: Plan, seconds: float) -> dict[str, Candidate]:

@@ -20,7 +20,8 @@ def variants(campaign: Campaign) -> str:
     """Runs with other settings: the best figures on validation rows, and exact match on test rows."""
     rows = []
     for (name, method, variant), runs in campaign.variants.items():
-        valid = [spread([run["valid"][figure] for run in runs], digits) for figure, digits in _VALID]
+        chosen = [run["valid"] for run in runs]
+        valid = [spread([best[figure] for best in chosen if figure in best], digits) for figure, digits in _VALID]
         test = [spread(EXACT.of(runs, column), 2) for column in COLUMNS]
         what = "hierarchy only" if variant == "optionsFalse" else variant
         rows.append((name, TITLES[method], what, *valid, *test, str(len(runs))))

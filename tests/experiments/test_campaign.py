@@ -12,9 +12,9 @@ from experiments import reproduce as module
 from experiments.campaign import Comparison, Hierarchy, campaign, steps
 from experiments.jobs import TaskSettings
 from experiments.methods import ModelSettings
-from experiments.provenance import write_json
+from experiments.provenance import read_json, write_json
 from experiments.reproduce import Plan, reproduce
-from experiments.restore import restore
+from experiments.restore import collect, restore
 from experiments.settings import candidates
 from experiments.trainer import TrainSettings
 from semprola.errors import SemprolaError
@@ -47,9 +47,17 @@ def test_a_plan_goes_on_from_a_results_file(tmp_path: Path, monkeypatch: pytest.
     plan = Plan(TaskSettings("preference"), methods=("fil",), seeds=1, quiet=True)
     first = reproduce(plan, tmp_path / "a")
     more = replace(plan, seeds=2)
+    assert collect(more, tmp_path / "a") == {**first, "command": more.command}, "the other seed is still to do"
+    (worse,) = (path for path in (tmp_path / "a/runs" / plan.name).iterdir() if read_json(path) not in first["results"])
+    worse.unlink()
+    assert collect(more, tmp_path / "a")["results"] == [], "the search is not finished"
     assert restore(more, first, tmp_path / "b") == 1
     assert restore(more, first, tmp_path / "b") == 0
-    second = reproduce(more, tmp_path / "b", first)
+    kept: list[int] = []
+    second = reproduce(
+        more, tmp_path / "b", first, lambda: kept.append(len(collect(more, tmp_path / "b", first)["results"]))
+    )
+    assert kept == [1, 2], "every run is kept as soon as it is done"
     assert second["search"] == first["search"]
     assert second["results"][0] == first["results"][0]
     done = {path.name for path in (tmp_path / "b/runs" / plan.name).iterdir()}
