@@ -35,9 +35,7 @@ def from_pysat(formula: Any) -> Cnf:
         raise TypeError(f"from_pysat takes a CNF or WCNF of python-sat, not {brief(formula)}")
     soft = getattr(formula, "soft", ())
     if soft:
-        raise FormatError(
-            f"the WCNF has {len(soft):,} soft clauses, which are not rules: pass CNF(from_clauses=w.hard)"
-        )
+        raise FormatError(f"the WCNF has {len(soft):,} soft clauses, which are not rules; w.hard has the others")
     if getattr(formula, "atmosts", None) or getattr(formula, "atms", None):
         raise FormatError("the formula has native cardinality constraints: encode them with pysat.card.CardEnc")
     return Cnf(formula.nv, clauses)
