@@ -15,12 +15,13 @@ from semprola.circuit import SUM, Circuit
 from semprola.compiler import compile
 from semprola.distributions.arguments import rows_named
 from semprola.distributions.cached import plans_of
+from semprola.distributions.cases import Cases
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.independent import IndependentLabels
 from semprola.distributions.numeric import log_sum_exp
 from semprola.distributions.observed import log_prob_of_values
-from semprola.distributions.tables import KnownStates, StateTable
 from semprola.engine import CircuitPlans
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import IntractableError, LabelError, UnsatisfiableError
 from semprola.logic import Formula, Leaf, parse
 from semprola.logic.rewrite import stated
@@ -59,33 +60,24 @@ def condition(p: ConstrainedDistribution, formula: Formula | str) -> Any:
     """See :meth:`ConstrainedDistribution.condition`."""
     formula = parse(formula) if isinstance(formula, str) else formula
     log_prob = log_prob_of(p, formula)
-    impossible = log_prob == float("-inf")
+    impossible = log_prob == NEGATIVE_INFINITY
     if impossible.any():
         raise UnsatisfiableError(f"the formula has probability zero{rows_named(impossible, p.batch_shape)}")
     components = p.evaluator.components
     if isinstance(components, IndependentLabels):
         return p.over(Evaluator(components.under(_both(p, formula)), p.evaluator.log_mixing))
-    cases = _paths(stated(formula), _FEW_CASES)
-    if cases is not None and len(cases) == 1:
-        row = np.full(p.circuit.num_variables, np.nan)
-        row[[p.circuit.variables.index(name) for name in formula.labels]] = np.where(cases[0] < 0, np.nan, cases[0])
-        if np.isnan(row[p.circuit.num_labels :]).all():
-            return p.condition(torch.from_numpy(row[: p.circuit.num_labels]).to(p.evaluator.log_mixing))
-    if p.circuit.given or not p.evaluator.domain.can_be_listed():
+    found = _paths(stated(formula), _MOST_CASES)
+    rows = None if found is None else _rows(found, stated(formula), p.circuit)
+    if rows is None or not np.isnan(rows[:, p.circuit.num_labels :]).all():
         raise IntractableError(
-            "this distribution has too many states to condition on a formula with several cases: use ProductSPL or "
+            f"the formula speaks of inputs, or splits into more than {_MOST_CASES} cases: use ProductSPL or "
             "sp.constrain, which conjoin it with the constraint, or conjoin it before you build the layer"
         )
-    table = StateTable(p.evaluator.domain.all_states())
-    holds = torch.as_tensor(formula.evaluate(_named(table.states, p, formula)), device=table.states.device)
-    states = table.states.T[:, :, None].expand(-1, -1, p.evaluator.batch)
-    scores = p.evaluator.log_probs(states).masked_fill(~holds[:, None], float("-inf"))
-    return p.over(Evaluator(KnownStates(p.evaluator.domain, table, scores), torch.zeros_like(scores[:1])))
-
-
-def _named(states: Tensor, p: ConstrainedDistribution, formula: Formula) -> Tensor:
-    """The columns of the formula's labels."""
-    return states[:, [p.labels.index(name) for name in formula.labels]]
+    labels = torch.from_numpy(rows[:, : p.circuit.num_labels]).to(p.evaluator.log_mixing)
+    if len(labels) == 1:
+        return p.condition(labels[0])
+    cases = Cases(components, labels, p.evaluator.domain.under(_both(p, formula)))
+    return p.over(Evaluator(cases, p.evaluator.log_mixing))
 
 
 def _by_conjunction(p: ConstrainedDistribution, components: IndependentLabels, formula: Formula) -> Tensor:
@@ -93,7 +85,7 @@ def _by_conjunction(p: ConstrainedDistribution, components: IndependentLabels, f
     try:
         both = _both(p, formula)
     except UnsatisfiableError:
-        return p.log_partition.detach().new_full(p.batch_shape, float("-inf"))
+        return p.log_partition.detach().new_full(p.batch_shape, NEGATIVE_INFINITY)
     narrowed = Evaluator(components.under(both), p.evaluator.log_mixing)
     log_prob = (narrowed.log_partition - p.evaluator.log_partition).reshape(p.batch_shape)
     return log_prob.clamp(max=0.0)
@@ -117,8 +109,8 @@ def _by_cases(p: ConstrainedDistribution, formula: Formula) -> Tensor:
     if p.circuit.given and observed is not None:
         x = observed[p.circuit.num_labels :].T
         differs = ((given[:, None] != x) & ~given.isnan()[:, None]).any(-1)
-        parts = parts.masked_fill(differs.reshape(len(rows), *p.batch_shape), float("-inf"))
-    blank = p.log_partition.detach().new_full(p.batch_shape, float("-inf"))
+        parts = parts.masked_fill(differs.reshape(len(rows), *p.batch_shape), NEGATIVE_INFINITY)
+    blank = p.log_partition.detach().new_full(p.batch_shape, NEGATIVE_INFINITY)
     total = log_sum_exp(parts, 0).clamp(max=0.0) if len(rows) else blank
     return _log_one_minus_exp(total) if negated else total
 
@@ -136,9 +128,14 @@ def _cases(formula: Formula, circuit: Circuit) -> tuple[NDArray[np.float64], boo
             f"the formula splits into more than {_MOST_CASES} cases: use ProductSPL or sp.constrain, which conjoin it "
             "with the constraint, or conjoin it before you build the layer"
         )
+    return _rows(found, formula, circuit), own is None
+
+
+def _rows(found: NDArray[np.int8], formula: Formula, circuit: Circuit) -> NDArray[np.float64]:
+    """Cases over the labels of a formula as cases over the variables of a circuit, NaN where open."""
     rows = np.full((len(found), circuit.num_variables), np.nan)
     rows[:, [circuit.variables.index(name) for name in formula.labels]] = np.where(found < 0, np.nan, found)
-    return rows, own is None
+    return rows
 
 
 def _paths(formula: Formula, most: int) -> NDArray[np.int8] | None:
@@ -187,7 +184,7 @@ def _log_one_minus_exp(value: Tensor) -> Tensor:
     safe = value.masked_fill(certain, -1.0)
     near = torch.log(-torch.expm1(safe))
     far = torch.log1p(-torch.exp(safe))
-    return torch.where(safe > -0.6931, near, far).masked_fill(certain, float("-inf"))
+    return torch.where(safe > -0.6931, near, far).masked_fill(certain, NEGATIVE_INFINITY)
 
 
 class CompiledRules(Leaf):
