@@ -77,7 +77,7 @@ class Ontology:
         for variable in special & set(graph):
             below |= nx.ancestors(graph, variable)
         solver = new_solver(
-            max([len(self._ids), *(abs(v) for c in clauses for v in c)]), map(sorted, clauses), Budget()
+            max([len(self._ids), *(abs(v) for c in clauses for v in c)]), map(sorted, clauses), Budget(progress=False)
         )
         return [self._ids[v] for v in sorted(below) if v in self._ids and not solver.solve([v])]
 
