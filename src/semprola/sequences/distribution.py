@@ -181,11 +181,15 @@ class SequenceDistribution(Distribution):
             >>> round(p.log_prob_of(sp.at_least(1, ["B"])).exp().item(), 4)  # BB BI BO OB of 5 sequences
             0.8
         """
+        nothing = self._log_z.new_full((), NEGATIVE_INFINITY).expand(self.batch_shape).clone()
         try:
             machine = tag_machine(rules, self.tags)
         except UnsatisfiableError:
-            return self._log_z.new_full((), NEGATIVE_INFINITY).expand(self.batch_shape).clone()
-        log_z = chains.log_partition(self.trellis.obeying(machine.table, machine.accepting))
+            return nothing
+        both = self.trellis.obeying(machine.table, machine.accepting)
+        if both.chain.num_nodes == 0:
+            return nothing
+        log_z = chains.log_partition(both)
         impossible = log_z == NEGATIVE_INFINITY
         found = torch.where(impossible, NEGATIVE_INFINITY, log_z - self._log_z)
         return found.clamp(max=0.0).reshape(self.batch_shape)

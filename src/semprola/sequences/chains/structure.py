@@ -54,7 +54,7 @@ class Chain:
             for tag in range(tags) if state >= 0 else ():
                 after = int(rows[state, tag])
                 targets[i, tag] = number[after, tag if with_tags else 0] if after >= 0 else -1
-        self._steps, self._ends = targets, np.array([bool(state >= 0 and ends[state]) for state, _ in pairs])
+        self._steps, self._ends = targets, np.array([state >= 0 and ends[state] for state, _ in pairs], bool)
         self.allowed = torch.from_numpy(targets >= 0)
         self.targets = torch.from_numpy(np.maximum(targets, 0))
         self.final = torch.from_numpy(self._ends.copy())
