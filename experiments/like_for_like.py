@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from experiments.campaign import Comparison, Hierarchy, steps
+from experiments.campaign import Ablation, Comparison, Hierarchy, steps
 from experiments.hmlc import hierarchy_only
 from experiments.hmlc import published as hmlc_published
 from experiments.hmlc.collecting import campaign_in
@@ -110,9 +110,13 @@ def not_run(results: Path) -> str:
         if missing and isinstance(step, Comparison):
             plans[step.plan.name] = f"- `{step.name}`: {missing} runs"  # of the last step, which has all seeds
         elif missing and isinstance(step, Hierarchy):
-            sets.setdefault(step.variant, []).append(step.set)
+            sets.setdefault(f"--variant {step.variant}", []).append(step.set)
+        elif missing and isinstance(step, Ablation):
+            sets.setdefault("--ablation --paper-grid", []).append(step.set)
+        elif missing:
+            plans[step.name] = f"- `{step.name}`"
     lines = [*plans.values()]
-    lines += [f"- `python -m experiments hmlc --variant {name} --sets {','.join(left)}`" for name, left in sets.items()]
+    lines += [f"- `python -m experiments hmlc {words} --sets {','.join(left)}`" for words, left in sets.items()]
     return "\n".join(lines) or "Nothing."
 
 
