@@ -52,7 +52,7 @@ test-triton: .venv-triton/.installed ## Test the GPU kernels without a GPU: comp
 	@$(PYTHON) -m venv $(@D) > $(@D).log 2>&1 && mv $(@D).log $(@D)/install.log || { cat $(@D).log; exit 1; }
 	@$(BIN)/python -c "import sysconfig; print(f'import site; site.addsitedir({sysconfig.get_path(\"purelib\")!r})')" > \
 	  $$($(@D)/bin/python -c "import sysconfig; print(sysconfig.get_path('purelib'))")/others.pth
-	@$(@D)/bin/python -m pip install -c constraints.txt triton >> $(@D)/install.log 2>&1 || $(FAILED)
+	@$(@D)/bin/python -m pip install -c pins.txt triton >> $(@D)/install.log 2>&1 || $(FAILED)
 	@touch $@
 
 lint: $(INSTALLED) ## Check style, format and types

@@ -21,7 +21,7 @@ def _variables():
     return [
         sp.Integer("n", -2, 2),
         sp.Integer("m", 0, 3),
-        sp.constraints.Categorical("k", [1, 10, 100]),
+        sp.Categorical("k", [1, 10, 100]),
         sp.Integer("one", 4, 4),
     ]
 
@@ -149,7 +149,7 @@ def test_wide_sums_compile_through_partial_sums():
 
 
 def test_relations_are_families(agrees):
-    n, m, c = sp.Integer("n", 0, 2), sp.Integer("m", 1, 2), sp.constraints.Categorical("c", ["r", "g"])
+    n, m, c = sp.Integer("n", 0, 2), sp.Integer("m", 1, 2), sp.Categorical("c", ["r", "g"])
     agrees(2 * n + m <= 3)
     agrees(n + m == 9)
     agrees(abs(n - 2 * m) != 1)
@@ -158,7 +158,7 @@ def test_relations_are_families(agrees):
 
 
 def test_all_different():
-    three = [sp.Integer("a", 1, 3), sp.Integer("b", 2, 4), sp.constraints.Categorical("c", [1, 4, "x"])]
+    three = [sp.Integer("a", 1, 3), sp.Integer("b", 2, 4), sp.Categorical("c", [1, 4, "x"])]
     expected = sum(len(set(values)) == 3 for values in itertools.product(*(v.values for v in three)))
     assert sp.rules.model_count(C.all_different(three)) == expected
 
@@ -199,7 +199,7 @@ def test_evaluation_beyond_64_bits():
 )
 def test_errors(make, message):
     with pytest.raises(LabelError, match=message):
-        make(sp.Integer("n", 0, 3), sp.constraints.Categorical("c", ["r", "g"]))
+        make(sp.Integer("n", 0, 3), sp.Categorical("c", ["r", "g"]))
     with pytest.raises(TypeError):
         sp.Integer("n", 0, 3) + 1.5
 

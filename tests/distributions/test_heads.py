@@ -141,9 +141,44 @@ def test_other_layers_take_whole_values():
     )
     assert (conditioned.log_prob(states[:, None].expand(-1, 3, -1))[~holds] == float("-inf")).all()
     torch.testing.assert_close(p.condition("x").mean, p.condition({"x": 1}).mean)
+    with pytest.raises(UnsatisfiableError, match="probability zero"):
+        p.condition({"x": 0}).condition("x")
     wide = sp.SPL(4, sp.at_least(1, [f"x{i}" for i in range(20)]))(torch.randn(4))
-    with pytest.raises(IntractableError, match="too many states to condition"):
-        wide.condition("x1 | x2 & x3")
+    with pytest.raises(IntractableError, match="more than 4096 cases"):
+        wide.condition(sp.exactly(10, [f"x{i}" for i in range(20)]))
+
+
+@pytest.mark.parametrize("make", [sp.SPL, sp.ProductSPL], ids=lambda make: make.__name__)
+@pytest.mark.parametrize("options", [{}, {"replicas": 2}, {"units": 2}])
+def test_conditioning_layers_on_formulas(make, options):
+    torch.manual_seed(0)
+    labels = [f"x{i}" for i in range(5)]
+    if make is sp.ProductSPL:
+        options = {"mixtures": 2} if options else {}
+    layer = make(4, sp.at_least(1, labels), **options).double()
+    p = layer(torch.randn(3, 4, dtype=torch.float64))
+    formula = sp.parse("x0 ^ (x1 & x2) | x3 & x4")
+    states = p.enumerate_support()
+    holds = torch.from_numpy(formula.evaluate(states[:, 0].numpy(), labels=labels))
+    joint = p.log_prob(states).masked_fill(~holds[:, None], float("-inf"))
+    expected = joint - joint.logsumexp(0)
+    q = p.condition(formula)
+    torch.testing.assert_close(q.log_prob(states).exp(), expected.exp())
+    torch.testing.assert_close(q.mean, (expected.exp()[..., None] * states).sum(0))
+    assert q.enumerate_support().shape[0] == int(holds.sum())
+    assert bool((q.support.check(states) == holds[:, None]).all())
+    torch.testing.assert_close(q.log_prob(q.mode), expected.amax(0))
+    assert bool(q.mode_is_exact.all())
+    if not options:
+        torch.testing.assert_close(q.entropy(), torch.special.entr(expected.exp()).sum(0))
+    log_probs = q.top_k(3)[1]
+    torch.testing.assert_close(log_probs, expected.sort(0, descending=True).values[:3].T)
+    drawn = q.sample((400,))
+    assert formula.evaluate(drawn.numpy(), labels=labels).all()
+    torch.testing.assert_close(drawn.mean(0), q.mean, atol=0.15, rtol=0)
+    twice = q.condition({"x0": 1})
+    rest = expected.masked_fill(states[..., 0] != 1, float("-inf"))
+    torch.testing.assert_close(twice.log_prob(states).exp(), (rest - rest.logsumexp(0)).exp())
 
 
 def test_frames_have_one_column_per_variable():

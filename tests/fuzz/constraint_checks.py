@@ -141,7 +141,7 @@ def _same_text(c: Compiled) -> None:
     """The text of a formula is the formula."""
     if any(isinstance(node, Leaf) for node in c.formula.nodes()) or "sp.Integer" in c.source.constraint:
         return
-    if "sp.constraints.Categorical" in c.source.constraint or "sp.from_dimacs" in c.source.constraint:
+    if "sp.Categorical" in c.source.constraint or "sp.from_dimacs" in c.source.constraint:
         return
     again = sp.parse(str(c.formula))
     assert set(again.labels) <= {*c.columns, *c.given}

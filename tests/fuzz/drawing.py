@@ -74,7 +74,7 @@ class Draw:
         """A comparison of variables with several values, or of expressions of them."""
         sign = self.rng.choice(["==", "!=", "<", "<=", ">", ">="])
         value = self.rng.randint(*self.range)
-        colours = "sp.constraints.Categorical('colour', ['red', 'green', 'blue'])"
+        colours = "sp.Categorical('colour', ['red', 'green', 'blue'])"
         pairs = [[self.rng.randint(*self.range), self.rng.randint(0, 2)] for _ in range(3)]
         return self.rng.choice(
             [

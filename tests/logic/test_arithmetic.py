@@ -10,7 +10,7 @@ import semprola as sp
 from semprola.errors import LabelError, ParseError
 
 N, M = sp.Integer("n", 0, 4), sp.Integer("m", -1, 3)
-COLOUR = sp.constraints.Categorical("my colour", ["red", "dark green"])
+COLOUR = sp.Categorical("my colour", ["red", "dark green"])
 
 
 @pytest.mark.parametrize(

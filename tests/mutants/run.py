@@ -2,8 +2,8 @@
 
 Draws mutants of the named packages (the same for the same seed), tries each in a copy of ``src`` on the tests that
 call the function it is in, and appends a line to ``tests/mutants/results.jsonl``. Runs resume: what is in that file is
-tried again only after its function has changed. A mutant that survives the tests of ``make test`` is tried on the
-extensive ones, too: what only they find (``"result": "extensive"``) deserves a test in every run.
+tried again only after its function has changed. A second run with ``--extensive`` tries the survivors on the tests that
+only `make test-all` runs. What these find (``"result": "extensive"``) deserves a test in every run.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -46,7 +47,9 @@ def main() -> None:
     arguments = _arguments()
     suite = Suite(arguments.folders)
     known = read_results()
-    chosen = [m for m in drawn(arguments.packages, arguments.count, arguments.seed) if m.key not in known]
+    every = drawn(arguments.packages, arguments.count, arguments.seed)
+    wanted = "survived" if arguments.extensive else None
+    chosen = [mutant for mutant in every if known.get(mutant.key, {"result": None})["result"] == wanted]
     print(f"{len(chosen)} mutants to try; results go to {RESULTS}")
     _import_what_is_large()
     until = time.monotonic() + 60 * arguments.minutes
@@ -54,11 +57,11 @@ def main() -> None:
         if time.monotonic() > until:
             print("The time is up: run this again to go on")
             break
-        entry = tried(mutant, suite, arguments.seconds)
+        entry = tried(mutant, suite, arguments.seconds, arguments.extensive)
         with RESULTS.open("a", encoding="utf-8") as file:
             file.write(json.dumps(entry, ensure_ascii=False) + "\n")
         print(f"{number}/{len(chosen)} {entry['result']:10} {mutant}", flush=True)
-    summary(drawn(arguments.packages, arguments.count, arguments.seed))
+    summary(every)
 
 
 def drawn(packages: Sequence[str], count: int, seed: int) -> list[Mutant]:
@@ -69,6 +72,7 @@ def drawn(packages: Sequence[str], count: int, seed: int) -> list[Mutant]:
         found = [
             mutant
             for path in sorted((folder / package).rglob("*.py"))
+            if not path.name.startswith("triton")  # runs only on a GPU, or in `make test-triton`
             for mutant in mutants(path.relative_to(folder).as_posix(), path.read_text(encoding="utf-8"))
         ]
         found.sort(key=lambda mutant: hashlib.sha256(f"{seed} {mutant.key}".encode()).digest())
@@ -104,6 +108,9 @@ class Suite:
         """The tests that call a function, and the extensive ones that may; of its own package and cheap ones first."""
         place, folder = f"{mutant.path}:{mutant.first}", f"tests/{mutant.path.partition('/')[0]}/"
         every_run = [test for test, calls in self.calls.items() if place in calls]
+        if not every_run:  # called when it is imported, or in another process: see what calls something beside it
+            beside = mutant.path.rpartition("/")[0] + "/"
+            every_run = [test for test, calls in self.calls.items() if any(call.startswith(beside) for call in calls)]
         functions, known = {_function(test) for test in every_run}, {_function(test) for test in self.calls}
         extensive = [
             test
@@ -112,7 +119,8 @@ class Suite:
         ]
 
         def cost(test: str) -> float:
-            return self.seconds[test] * (1 if test.startswith(folder) else 3)
+            mirror = f"test_{Path(mutant.path).stem}" in _file(test)
+            return self.seconds[test] * (0.2 if mirror else 1 if test.startswith(folder) else 3)
 
         return sorted(every_run, key=cost), sorted(extensive, key=cost)
 
@@ -134,15 +142,14 @@ def _record(folder: str, made: Path) -> None:
         raise SystemExit(f"the tests of {folder} could not be run: see {made.with_suffix('.log')}")
 
 
-def tried(mutant: Mutant, suite: Suite, seconds: float) -> dict[str, Any]:
+def tried(mutant: Mutant, suite: Suite, seconds: float, extensive: bool) -> dict[str, Any]:
     """One line of the results."""
     entry: dict[str, Any] = {"key": mutant.key, "mutant": str(mutant)}
-    result = "unreached"
-    for name, tests in zip(("killed", "extensive"), suite.calling(mutant), strict=True):
-        for some in _portions(tests, suite, seconds):
-            result = "survived"
-            if killer := _killer(mutant, suite, some):
-                return entry | {"result": name, "by": killer}
+    result = "found by none" if extensive else "unreached"
+    for some in _portions(suite.calling(mutant)[extensive], suite, seconds):
+        result = "found by none" if extensive else "survived"
+        if killer := _killer(mutant, suite, some):
+            return entry | {"result": "extensive" if extensive else "killed", "by": killer}
     return entry | {"result": result}
 
 
@@ -201,9 +208,13 @@ def _run_tests(suite: Suite, tests: Sequence[str], copy: Path, said: Path) -> No
     code = 1
     try:
         files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-        arguments = ["-x", "-q", "-p", "no:cacheprovider", "-m", "", "--tb=line", *files]
+        arguments = ["-x", "-q", "-p", "no:cacheprovider", "-m", "", "--tb=line", "-W", "ignore:Module already", *files]
         code = pytest.main(arguments, plugins=[_Only(tests, suite, said)])
+    except BaseException:
+        traceback.print_exc()
     finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
         if code == 0:
             said.write_text("")
         os._exit(0)
@@ -225,6 +236,8 @@ class _Only:
         limit = 10 + SLOW * self.suite.seconds[nodeid]
         signal.signal(signal.SIGPROF, signal.SIG_DFL)  # ends the process, in native code, too
         signal.setitimer(signal.ITIMER_PROF, limit)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # and if it waits for ever
+        signal.setitimer(signal.ITIMER_REAL, 10 * limit)
 
 
 def read_results() -> dict[str, dict[str, Any]]:
@@ -261,6 +274,7 @@ def _arguments() -> Any:
     parser.add_argument("--folders", nargs="+", default=FOLDERS, help="folders of tests to find them with")
     parser.add_argument("--count", type=int, default=210, help="how many mutants")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--extensive", action="store_true", help="try the survivors on the tests of make test-all")
     parser.add_argument("--minutes", type=float, default=60, help="stop after this many minutes")
     parser.add_argument("--seconds", type=float, default=SECONDS, help="CPU seconds of tests a mutant")
     return parser.parse_args()

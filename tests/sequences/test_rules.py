@@ -77,7 +77,7 @@ def test_the_same_rules_give_the_same_automaton() -> None:
     from automata.fa.dfa import DFA
     from automata.fa.nfa import NFA
 
-    prev = sp.constraints.Categorical("prev", TAGS)
+    prev = sp.Categorical("prev", TAGS)
     kinds = ("PER", "LOC")
     formula = sp.And(*[sp.Bool(f"I-{kind}") >> prev.isin([f"B-{kind}", f"I-{kind}"]) for kind in kinds])
     steps: dict[str, dict[str, str]] = {state: {"O": "out"} for state in ("out", *kinds)}

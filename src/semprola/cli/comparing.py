@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from semprola.cli.output import emit, keep
+from semprola.cli.output import emit, keep, widths, words
 
 
 def compare_command(
@@ -50,12 +50,12 @@ def compare_command(
     from semprola.errors import FormatError, LabelError
     from semprola.logic import Formula
 
-    names = _words(labels)
+    names = words(labels)
     if not names:
         raise LabelError("--labels names no column")
     table = read_table(data)
     table.require(names)
-    table.require(_words(ignore))
+    table.require(words(ignore))
     formula = as_constraint(rules)
     if not isinstance(formula, Formula):
         raise FormatError("a comparison needs rules as formulas, not a compiled circuit")
@@ -64,15 +64,15 @@ def compare_command(
         raise FormatError(f"{data}: labels are missing; a comparison needs all of them")
     wrong = ~np.asarray(formula.evaluate(y, names), bool)
     table, y = without_broken(table, y, wrong, names, formula, skip=skip_inconsistent, quiet=as_json)
-    used = [name for name in table.columns if name not in {*names, *_words(ignore)}]
+    used = [name for name in table.columns if name not in {*names, *words(ignore)}]
     keep(f"finished folds are in {out / 'folds'}; repeat the command to continue")
     result = compare_methods(
         Features.of(table, used).table(table),
         y,
         formula,
         labels=names,
-        methods=_words(methods) or None,
-        hidden=[_whole(word) for word in _words(hidden)],
+        methods=words(methods) or None,
+        hidden=widths(hidden),
         folds=folds,
         epochs=epochs,
         components=components,
@@ -89,13 +89,3 @@ def compare_command(
         if "refused" in row:
             typer.echo(f"{row['title']}: {row['refused']}")
     typer.echo(f"report  {out / 'report.html'}")
-
-
-def _words(text: str) -> list[str]:
-    return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def _whole(word: str) -> Any:
-    if not word.isdigit() or int(word) < 1:
-        raise ValueError(f"--hidden takes widths such as 64,64; not {word!r}")
-    return int(word)

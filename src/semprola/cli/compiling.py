@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from semprola._files import write_atomically
-from semprola.cli.output import emit
+from semprola.cli.output import emit, words
 from semprola.errors import FormatError, UnsatisfiableError
 
 if TYPE_CHECKING:
@@ -50,8 +50,8 @@ def compile_command(
 
     circuit = compile_constraint(
         as_constraint(source, vtree),
-        labels=None if labels is None else [name for name in labels.split(",") if name],
-        given=[name for name in given.split(",") if name],
+        labels=None if labels is None else words(labels),
+        given=words(given),
         backend=backend,
         timeout=timeout,
         max_nodes=max_nodes,

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from semprola.cli.output import emit, keep
+from semprola.cli.output import emit, keep, widths, words
 
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 JsonLines = Annotated[bool, typer.Option("--json", help="print one JSON object per row, each on its own line")]
@@ -52,10 +52,10 @@ def train_command(
     keep(f"training can continue from {checkpoint} with --resume, if the first epoch was finished")
     request = TrainRequest(
         data=data,
-        labels=tuple(name.strip() for name in labels.split(",") if name.strip()),
+        labels=tuple(words(labels)),
         out=out,
         rules=rules,
-        ignore=tuple(name.strip() for name in ignore.split(",") if name.strip()),
+        ignore=tuple(words(ignore)),
         held_out=held_out,
         skip_inconsistent=skip_inconsistent,
         checkpoint=checkpoint,
@@ -63,7 +63,7 @@ def train_command(
         seed=seed,
         quiet=as_json,
         options={
-            "hidden": _widths(hidden),
+            "hidden": widths(hidden),
             "layer": layer,
             "components": components,
             "units": units,
@@ -96,12 +96,5 @@ def predict_command(
     """
     from semprola.cli.predicting import predict_rows
 
-    known = tuple(name.strip() for name in evidence.split(",") if name.strip())
+    known = tuple(words(evidence))
     predict_rows(model, data, out, known, explain, skip_inconsistent, as_json)
-
-
-def _widths(text: str) -> tuple[int, ...]:
-    words = [word.strip() for word in text.split(",") if word.strip() not in ("", "none")]
-    if not all(word.isdigit() and int(word) > 0 for word in words):
-        raise ValueError(f"--hidden takes widths such as 64 or 128,64, or none; not {text!r}")
-    return tuple(int(word) for word in words)

@@ -29,6 +29,23 @@ def emit(result: Mapping[str, Any], as_json: bool) -> None:
         typer.echo(f"{name:<{width}}  {_shown(name, value)}")
 
 
+def words(text: str) -> list[str]:
+    """The parts of a comma-separated option."""
+    return [word.strip() for word in text.split(",") if word.strip()]
+
+
+def widths(text: str) -> tuple[int, ...]:
+    """The widths of layers in a comma-separated option; "none" for no layers.
+
+    Raises:
+        ValueError: a part is not a positive whole number.
+    """
+    parts = [] if text.strip() == "none" else words(text)
+    if not all(word.isdigit() and int(word) > 0 for word in parts):
+        raise ValueError(f"--hidden takes widths such as 64 or 128,64, or none; not {text!r}")
+    return tuple(map(int, parts))
+
+
 def keep(text: str) -> None:
     """Set what Ctrl-C says from now on: what has been written, and how to continue."""
     _kept[0] = text

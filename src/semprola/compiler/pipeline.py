@@ -104,9 +104,23 @@ def compile(
         if isinstance(constraint, Circuit) or error.rules:
             raise
         raise explained(constraint, budget) from None
+    except CompilationBudgetError as error:
+        if isinstance(constraint, Formula):
+            error.args = (_with_split(str(error), constraint, names[1]),)
+        raise
     finally:
         budget.close()
     return circuit
+
+
+def _with_split(text: str, constraint: Formula, given: tuple[str, ...]) -> str:
+    """The message of a budget that ran out, with the advice to split if that is possible."""
+    from semprola.compiler.splitting.pieces import can_split
+
+    if given or not can_split(constraint):
+        return text
+    advice = "split the constraint: sp.split(rules)"
+    return text.replace(": raise ", f": {advice}, or raise ", 1) if ": raise " in text else f"{text}; or {advice}"
 
 
 def _through_disk(

@@ -158,8 +158,7 @@ class ConstrainedDistribution(FurtherQueries):
         Raises:
             UnsatisfiableError: if the evidence has probability zero; the message names the rows.
             LabelError: if a name is not a label.
-            IntractableError: if the formula splits into several cases and there are too many states to list, unless
-                labels are independent apart from the constraint.
+            IntractableError: if the formula splits into too many cases for this kind of distribution.
         """
         if isinstance(evidence, Formula | str):
             return formulas.condition(self, evidence)

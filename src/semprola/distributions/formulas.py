@@ -15,11 +15,11 @@ from semprola.circuit import SUM, Circuit
 from semprola.compiler import compile
 from semprola.distributions.arguments import rows_named
 from semprola.distributions.cached import plans_of
+from semprola.distributions.cases import Cases
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.independent import IndependentLabels
 from semprola.distributions.numeric import log_sum_exp
 from semprola.distributions.observed import log_prob_of_values
-from semprola.distributions.tables import KnownStates, StateTable
 from semprola.engine import CircuitPlans
 from semprola.errors import IntractableError, LabelError, UnsatisfiableError
 from semprola.logic import Formula, Leaf, parse
@@ -65,27 +65,18 @@ def condition(p: ConstrainedDistribution, formula: Formula | str) -> Any:
     components = p.evaluator.components
     if isinstance(components, IndependentLabels):
         return p.over(Evaluator(components.under(_both(p, formula)), p.evaluator.log_mixing))
-    cases = _paths(stated(formula), _FEW_CASES)
-    if cases is not None and len(cases) == 1:
-        row = np.full(p.circuit.num_variables, np.nan)
-        row[[p.circuit.variables.index(name) for name in formula.labels]] = np.where(cases[0] < 0, np.nan, cases[0])
-        if np.isnan(row[p.circuit.num_labels :]).all():
-            return p.condition(torch.from_numpy(row[: p.circuit.num_labels]).to(p.evaluator.log_mixing))
-    if p.circuit.given or not p.evaluator.domain.can_be_listed():
+    found = _paths(stated(formula), _MOST_CASES)
+    rows = None if found is None else _rows(found, stated(formula), p.circuit)
+    if rows is None or not np.isnan(rows[:, p.circuit.num_labels :]).all():
         raise IntractableError(
-            "this distribution has too many states to condition on a formula with several cases: use ProductSPL or "
+            f"the formula speaks of inputs, or splits into more than {_MOST_CASES} cases: use ProductSPL or "
             "sp.constrain, which conjoin it with the constraint, or conjoin it before you build the layer"
         )
-    table = StateTable(p.evaluator.domain.all_states())
-    holds = torch.as_tensor(formula.evaluate(_named(table.states, p, formula)), device=table.states.device)
-    states = table.states.T[:, :, None].expand(-1, -1, p.evaluator.batch)
-    scores = p.evaluator.log_probs(states).masked_fill(~holds[:, None], float("-inf"))
-    return p.over(Evaluator(KnownStates(p.evaluator.domain, table, scores), torch.zeros_like(scores[:1])))
-
-
-def _named(states: Tensor, p: ConstrainedDistribution, formula: Formula) -> Tensor:
-    """The columns of the formula's labels."""
-    return states[:, [p.labels.index(name) for name in formula.labels]]
+    labels = torch.from_numpy(rows[:, : p.circuit.num_labels]).to(p.evaluator.log_mixing)
+    if len(labels) == 1:
+        return p.condition(labels[0])
+    cases = Cases(components, labels, p.evaluator.domain.under(_both(p, formula)))
+    return p.over(Evaluator(cases, p.evaluator.log_mixing))
 
 
 def _by_conjunction(p: ConstrainedDistribution, components: IndependentLabels, formula: Formula) -> Tensor:
@@ -136,9 +127,14 @@ def _cases(formula: Formula, circuit: Circuit) -> tuple[NDArray[np.float64], boo
             f"the formula splits into more than {_MOST_CASES} cases: use ProductSPL or sp.constrain, which conjoin it "
             "with the constraint, or conjoin it before you build the layer"
         )
+    return _rows(found, formula, circuit), own is None
+
+
+def _rows(found: NDArray[np.int8], formula: Formula, circuit: Circuit) -> NDArray[np.float64]:
+    """Cases over the labels of a formula as cases over the variables of a circuit, NaN where open."""
     rows = np.full((len(found), circuit.num_variables), np.nan)
     rows[:, [circuit.variables.index(name) for name in formula.labels]] = np.where(found < 0, np.nan, found)
-    return rows, own is None
+    return rows
 
 
 def _paths(formula: Formula, most: int) -> NDArray[np.int8] | None:

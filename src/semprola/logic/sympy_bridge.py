@@ -33,44 +33,42 @@ def from_sympy(expression: Any) -> Formula:
     sympy = _library()
     if isinstance(expression, bool):
         return TRUE if expression else FALSE
-    done: dict[Any, Formula] = {}
-    stack = [expression]
-    while stack:
-        node = stack[-1]
-        if node in done:
-            stack.pop()
-            continue
-        parts = () if getattr(node, "is_Symbol", False) else tuple(getattr(node, "args", ()))
-        missing = [part for part in parts if part not in done]
-        if missing:
-            stack.extend(reversed(missing))
-            continue
-        done[node] = _formula(sympy, node, [done[part] for part in parts])
-        stack.pop()
-    return done[expression]
+    made: Formula = _converted(
+        expression,
+        lambda node: () if getattr(node, "is_Symbol", False) else tuple(getattr(node, "args", ())),
+        lambda node, parts: _formula(sympy, node, parts),
+    )
+    return made
 
 
 def to_sympy(formula: Formula) -> Any:
     """Return a formula as a SymPy expression; see ``Formula.to_sympy``."""
     sympy = _library()
-    done: dict[Formula, Any] = {}
-    stack = [formula := stated(formula)]
+    try:
+        return _converted(
+            stated(formula),
+            lambda node: (node.to_formula(),) if isinstance(node, Cnf) else node.args,
+            lambda node, parts: _expression(sympy, node, parts),
+        )
+    except RecursionError:
+        raise SemprolaError("the formula is nested too deeply for SymPy, which recurses") from None
+
+
+def _converted(root: Any, parts_of: Callable[[Any], Sequence[Any]], convert: Callable[[Any, list[Any]], Any]) -> Any:
+    """The root of a graph, converted from the leaves up without recursion."""
+    done: dict[Any, Any] = {}
+    stack = [root]
     while stack:
         node = stack[-1]
-        if node in done:
-            stack.pop()
-            continue
-        parts: Sequence[Formula] = (node.to_formula(),) if isinstance(node, Cnf) else node.args
+        parts = parts_of(node)
         missing = [part for part in parts if part not in done]
         if missing:
             stack.extend(reversed(missing))
             continue
-        try:
-            done[node] = _expression(sympy, node, [done[part] for part in parts])
-        except RecursionError:
-            raise SemprolaError("the formula is nested too deeply for SymPy, which recurses") from None
         stack.pop()
-    return done[formula]
+        if node not in done:
+            done[node] = convert(node, [done[part] for part in parts])
+    return done[root]
 
 
 def _formula(sympy: Any, node: Any, parts: list[Formula]) -> Formula:

@@ -19,11 +19,19 @@ _REDUCTIONS = ("mean", "sum", "none")
 class _CircuitLoss(nn.Module):
     """A loss of independent labels' logits with respect to a compiled constraint."""
 
-    def __init__(self, constraint: Source, reduction: str = "mean") -> None:
+    def __init__(
+        self,
+        constraint: Source,
+        reduction: str = "mean",
+        *,
+        timeout: float | None = None,
+        max_nodes: int | None = None,
+        memory: int | str | None = None,
+    ) -> None:
         super().__init__()
         if reduction not in _REDUCTIONS:
             raise ValueError(f"reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
-        self.plans = CircuitPlans(as_circuit(constraint))
+        self.plans = CircuitPlans(as_circuit(constraint, None, timeout, max_nodes, memory))
         self.plans.prepare_constraint()
         self.reduction = reduction
 
@@ -58,6 +66,7 @@ class SemanticLoss(_CircuitLoss):
     Args:
         constraint: a formula, its text, a family, a compiled circuit, or the path of a file.
         reduction: "mean", "sum" or "none" over the batch.
+        timeout, max_nodes, memory: the budget of a compilation, see :func:`semprola.compile`.
 
     Example:
         >>> import torch, semprola as sp
@@ -78,6 +87,7 @@ class NeSyEntropy(_CircuitLoss):
     Args:
         constraint: a formula, its text, a family, a compiled circuit, or the path of a file.
         reduction: "mean", "sum" or "none" over the batch.
+        timeout, max_nodes, memory: the budget of a compilation, see :func:`semprola.compile`.
 
     Example:
         >>> import torch, semprola as sp

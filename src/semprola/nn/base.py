@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from semprola.circuit import Circuit
 from semprola.compiler import compile
 from semprola.compiler.sources import Source
+from semprola.compiler.splitting import Split
 from semprola.engine import CircuitPlans
 from semprola.errors import FormatError, LabelError, PropertyError
 from semprola.nn.gate import (
@@ -235,19 +236,31 @@ class GatedLayer(nn.Module):
         last.bias[: values.numel()] = values.reshape(-1)
 
 
-def as_circuit(constraint: Source, labels: Iterable[str] | None = None) -> Circuit:
+def as_circuit(
+    constraint: Source | Split,
+    labels: Iterable[str] | None = None,
+    timeout: float | None = None,
+    max_nodes: int | None = None,
+    memory: int | str | None = None,
+) -> Circuit:
     """The circuit of a constraint, compiled if necessary and checked for use in a layer.
 
     Args:
         constraint: a formula, its text, a family, a compiled circuit, or the path of a file.
         labels: the column order of y; by default the constraint's own.
+        timeout, max_nodes, memory: the budget of a compilation, see :func:`semprola.compile`.
 
     Raises:
         LabelError: if there are no labels, or they differ from the constraint's.
         PropertyError: if the given circuit lacks a property that a layer needs.
     """
+    if isinstance(constraint, Split):
+        if not constraint.is_exact:
+            raise LabelError("this needs one circuit, but the split has several, or leaves rules out")
+        constraint = constraint.circuits[0]
     compiled = isinstance(constraint, Circuit)
-    circuit = constraint if compiled and labels is None else compile(constraint, labels=labels)
+    budget: Any = {"timeout": timeout, "max_nodes": max_nodes, "memory": memory}
+    circuit = constraint if compiled and labels is None else compile(constraint, labels, **budget)
     if not isinstance(circuit, Circuit) or circuit.num_labels == 0:
         raise LabelError("the constraint has no labels: there is nothing to predict")
     if not circuit.is_decomposable or not circuit.is_deterministic:

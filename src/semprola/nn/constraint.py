@@ -32,6 +32,9 @@ def constrain(
     given: Any = None,
     *,
     labels: Iterable[str] | None = None,
+    timeout: float | None = None,
+    max_nodes: int | None = None,
+    memory: int | str | None = None,
 ) -> ConstrainedDistribution: ...
 
 
@@ -47,6 +50,9 @@ def constrain(
     given: Any = None,
     *,
     labels: Iterable[str] | None = None,
+    timeout: float | None = None,
+    max_nodes: int | None = None,
+    memory: int | str | None = None,
 ) -> ConstrainedDistribution | PoolDistribution:
     """The distribution of independent labels with these log-odds, given that they satisfy the constraint.
 
@@ -62,6 +68,7 @@ def constrain(
             that `given` names are its inputs.
         labels: names of the columns of the logits; by default all variables of the constraint that are not inputs, in
             order of first appearance.
+        timeout, max_nodes, memory: the budget of a compilation, see :func:`semprola.compile`.
 
     Raises:
         ValueError: if logits have the wrong width, or are NaN or infinite; the message names the rows.
@@ -80,7 +87,8 @@ def constrain(
         return _pooled(constraint, logits)
     if isinstance(logits, Mapping) and labels is not None:
         raise LabelError("labels= names the columns of one tensor: logits by variable carry their own names")
-    circuit = _compiled(constraint, labels, given)
+    budget = {"timeout": timeout, "max_nodes": max_nodes, "memory": memory}
+    circuit = _compiled(constraint, labels, given, budget)
     return _distribution(plans_of(circuit), logits, given)
 
 
@@ -97,6 +105,7 @@ class ConstraintLayer(nn.Module):
             :func:`semprola.split`).
         labels: names of the columns of the logits; see :func:`constrain`.
         given: names of the input variables, if any.
+        timeout, max_nodes, memory: the budget of a compilation, see :func:`semprola.compile`.
 
     Raises:
         LabelError: if a name is unknown or missing, or `given` or `labels` is no list of names.
@@ -119,6 +128,9 @@ class ConstraintLayer(nn.Module):
         *,
         labels: Iterable[str] | None = None,
         given: Iterable[str] = (),
+        timeout: float | None = None,
+        max_nodes: int | None = None,
+        memory: int | str | None = None,
     ) -> None:
         super().__init__()
         names = checked_names(given, "given")
@@ -130,9 +142,10 @@ class ConstraintLayer(nn.Module):
             for circuit in constraint.circuits:
                 plans_of(circuit).prepare_constraint()
             return
+        budget: Any = {"timeout": timeout, "max_nodes": max_nodes, "memory": memory}
         if labels is not None or names:
-            constraint = compile(constraint, labels=labels, given=names)
-        self.plans = plans_of(as_circuit(constraint))
+            constraint = compile(constraint, labels=labels, given=names, **budget)
+        self.plans = plans_of(as_circuit(constraint, **budget))
         self.plans.prepare_constraint()
 
     @property
@@ -209,14 +222,13 @@ def check_logits(logits: Any, labels: Sequence[str]) -> None:
         raise LabelError(f"logits must be [*batch, {count}], one column for each of {names}; not {tuple(logits.shape)}")
 
 
-def _compiled(constraint: Source, labels: Iterable[str] | None, given: Any) -> Circuit:
+def _compiled(constraint: Source, labels: Iterable[str] | None, given: Any, budget: Mapping[str, Any]) -> Circuit:
     constraint = as_constraint(constraint)
     if isinstance(constraint, Formula) and given is not None and is_named(given):
         mentioned = set(constraint.labels)
-        return as_circuit(
-            compile(constraint, labels=labels, given=[name for name in _names(given) if name in mentioned])
-        )
-    return as_circuit(constraint if labels is None else compile(constraint, labels=labels))
+        inputs = [name for name in _names(given) if name in mentioned]
+        return as_circuit(compile(constraint, labels=labels, given=inputs, **budget))
+    return as_circuit(constraint if labels is None else compile(constraint, labels=labels, **budget), **budget)
 
 
 def _names(given: Any) -> list[str]:

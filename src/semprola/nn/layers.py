@@ -9,12 +9,14 @@ import torch
 from torch import Tensor
 
 from semprola.compiler.sources import Source
+from semprola.compiler.splitting import Split
 from semprola.distributions import ConstrainedDistribution, EncodedStates, MixtureDistribution, SPLDistribution
 from semprola.distributions.ensembles import beside_known_states
 from semprola.engine import CircuitPlans, logits_of
 from semprola.nn.base import GatedLayer, GateLike, as_circuit, one_name
 from semprola.nn.gate import positive, split_columns
 from semprola.nn.known import KnownTable
+from semprola.nn.pooled import pooled
 from semprola.nn.q import KINDS, Q
 from semprola.nn.scoring import scored
 from semprola.nn.starting import branch_weights, label_odds
@@ -31,7 +33,8 @@ class SPL(GatedLayer):
 
     Args:
         in_features: width of the features z.
-        constraint: a formula, its text, a family, a compiled circuit, or the path of a file.
+        constraint: a formula, its text, a family, a compiled circuit, the path of a file, or a split (see
+            :func:`semprola.split`), for which the result is a :class:`semprola.nn.PooledLayer`.
         components: number of circuits, each with its own parameters, in one input-dependent mixture; m of the paper, 1
             by default. The paper's name ``replicas`` is accepted too.
         units: number of copies of each sum, over the cross product of its inputs (Algorithm 1); k of the paper.
@@ -47,6 +50,7 @@ class SPL(GatedLayer):
             learns which whole label sets are likely; the others keep every y of the constraint possible.
         device: where the parameters live.
         dtype: type of the parameters.
+        timeout, max_nodes, memory: the budget of a compilation, see :func:`semprola.compile`.
 
     Example:
         >>> import torch, semprola as sp
@@ -60,10 +64,14 @@ class SPL(GatedLayer):
         True
     """
 
+    def __new__(cls, *args: Any, **options: Any) -> Any:
+        """A layer over a split is a :class:`semprola.nn.PooledLayer`."""
+        return pooled(cls, args, options) or super().__new__(cls)
+
     def __init__(
         self,
         in_features: int,
-        constraint: Source,
+        constraint: Source | Split,
         *,
         components: int | None = None,
         units: int = 1,
@@ -74,10 +82,15 @@ class SPL(GatedLayer):
         known_states: Any = None,
         device: Any = None,
         dtype: torch.dtype | None = None,
+        timeout: float | None = None,
+        max_nodes: int | None = None,
+        memory: int | str | None = None,
         replicas: int | None = None,
     ) -> None:
         components = one_name(components, "replicas", replicas)
-        plans = CircuitPlans(as_circuit(constraint, labels), positive(units, "units"), mixing)
+        plans = CircuitPlans(
+            as_circuit(constraint, labels, timeout, max_nodes, memory), positive(units, "units"), mixing
+        )
         plans.prepare_layer()
         self.units = units
         super().__init__(
@@ -136,7 +149,8 @@ class ProductSPL(GatedLayer):
 
     Args:
         in_features: width of the features z.
-        constraint: a formula, its text, a family, a compiled circuit, or the path of a file.
+        constraint: a formula, its text, a family, a compiled circuit, the path of a file, or a split (see
+            :func:`semprola.split`), for which the result is a :class:`semprola.nn.PooledLayer`.
         components: number of components of q, 1 by default; the name ``mixtures`` is accepted too.
         units: number of hidden states for "hmm" and "vtree", 2 by default; a factorised q has none. A circuit without
             the structure that these need is rebuilt by PySDD (``layer.circuit.info["restructured"]`` says so); compile
@@ -149,6 +163,7 @@ class ProductSPL(GatedLayer):
         labels: the column order of y; by default the constraint's own.
         device: where the parameters live.
         dtype: type of the parameters.
+        timeout, max_nodes, memory: the budget of a compilation, see :func:`semprola.compile`.
 
     Raises:
         PropertyError: if q is "hmm" or "vtree" and the circuit respects no suitable vtree and cannot be given one.
@@ -160,10 +175,14 @@ class ProductSPL(GatedLayer):
         tensor([1., 1., 1., 1., 1.])
     """
 
+    def __new__(cls, *args: Any, **options: Any) -> Any:
+        """A layer over a split is a :class:`semprola.nn.PooledLayer`."""
+        return pooled(cls, args, options) or super().__new__(cls)
+
     def __init__(
         self,
         in_features: int,
-        constraint: Source,
+        constraint: Source | Split,
         *,
         components: int | None = None,
         units: int | None = None,
@@ -173,13 +192,16 @@ class ProductSPL(GatedLayer):
         labels: Iterable[str] | None = None,
         device: Any = None,
         dtype: torch.dtype | None = None,
+        timeout: float | None = None,
+        max_nodes: int | None = None,
+        memory: int | str | None = None,
         mixtures: int | None = None,
     ) -> None:
         components = one_name(components, "mixtures", mixtures)
         kind = KINDS.get(q) if isinstance(q, str) else q
         if not (isinstance(kind, type) and issubclass(kind, Q)):
             raise ValueError(f"q must be 'factorized', 'hmm', 'vtree' or a subclass of Q, not {q!r}")
-        made = kind(as_circuit(constraint, labels), units)
+        made = kind(as_circuit(constraint, labels, timeout, max_nodes, memory), units)
         self.q, self.units, self._q = q, made.units, made
         super().__init__(
             in_features,

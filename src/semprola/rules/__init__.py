@@ -2,28 +2,43 @@
 
 from semprola.compiler.models import model_count
 from semprola.logic import from_sympy
+from semprola.rules.comparing import Comparison, Witness, compare
+from semprola.rules.explaining import Consequence, Explanation, explain
 from semprola.rules.findings import Redundant, Review
 from semprola.rules.listing import Rule
 from semprola.rules.logic_programs import Head, LogicProgram, from_problog
+from semprola.rules.ontologies import Axiom, Ontology, from_obo, from_owl, from_skos, read_ontology
 from semprola.rules.reading import read
 from semprola.rules.reviewing import review
 from semprola.rules.rows import BrokenRow, RowReview, RuleUse
 from semprola.rules.shortcuts import Shortcuts, shortcuts
 
 __all__ = [
+    "Axiom",
     "BrokenRow",
+    "Comparison",
+    "Consequence",
+    "Explanation",
     "Head",
     "LogicProgram",
+    "Ontology",
     "Redundant",
     "Review",
     "RowReview",
     "Rule",
     "RuleUse",
     "Shortcuts",
+    "Witness",
+    "compare",
+    "explain",
+    "from_obo",
+    "from_owl",
     "from_problog",
+    "from_skos",
     "from_sympy",
     "model_count",
     "read",
+    "read_ontology",
     "review",
     "shortcuts",
 ]

@@ -73,6 +73,9 @@ def listed(source: Any) -> RuleList:
     """
     if isinstance(source, RuleList):
         return source
+    if callable(own := getattr(source, "listed", None)):  # ontologies
+        found: RuleList = own()
+        return found
     parts = [rule for each in _sources(source) for rule in _parts(each)]
     made = [_rule(part) for part in parts]
     kept = tuple(rule for rule in made if rule is not None)

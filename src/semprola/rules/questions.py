@@ -82,11 +82,21 @@ class Questions:
         """Of rules that have no model together with the literals, some of which each is needed for that."""
         if self.has_model(rules, literals):
             raise ValueError("these rules have a model")
-        values = {self.labels[abs(v) - 1]: int(v > 0) for v in literals if abs(v) <= self.num_plain}
         blamed = self.blamed()
-        few = self.about(blamed)
-        own = few.literals(values)
+        few, own = self._about(blamed, literals)
         return sorted(blamed[i] for i in minimal(few.everything, lambda kept: not few.has_model(kept, own)))
+
+    def conflict(self, rules: Iterable[int], literals: Sequence[int]) -> tuple[list[int], dict[str, int]]:
+        """Of rules and values that have no model together, some of which each is needed for that."""
+        found = self.against(rules, literals)
+        few, own = self._about(found, literals)
+        needed = minimal(own, lambda kept: not few.has_model(few.everything, kept))
+        return found, {few.labels[abs(v) - 1]: int(v > 0) for v in needed}
+
+    def _about(self, rules: Sequence[int], literals: Sequence[int]) -> tuple[Questions, list[int]]:
+        """A few of the rules, and the literals of their labels."""
+        few = self.about(rules)
+        return few, few.literals({self.labels[abs(v) - 1]: int(v > 0) for v in literals})
 
     def follows(self, rule: int, rules: Sequence[int]) -> bool:
         """Whether a rule holds wherever the others do."""

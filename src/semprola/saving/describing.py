@@ -8,8 +8,10 @@ from typing import Any
 from torch import nn
 
 from semprola.circuit import Circuit
+from semprola.compiler.splitting import Split
 from semprola.errors import FormatError
-from semprola.nn import SPL, ConstraintLayer, Gate, ProductSPL
+from semprola.logic import Leaf, parse
+from semprola.nn import SPL, ConstraintLayer, Gate, PooledLayer, ProductSPL
 from semprola.nn.standardize import Standardize
 from semprola.sequences import SequenceSPL
 from semprola.sequences.machines import TagMachine
@@ -37,7 +39,12 @@ def describe(module: nn.Module, circuits: list[Circuit]) -> dict[str, Any] | Non
     if isinstance(module, SPL | ProductSPL) and type(module) in (SPL, ProductSPL):
         return _describe_layer(module, circuits)
     if type(module) is ConstraintLayer:
+        if module.split is not None:
+            said = _describe_split(module.split, circuits)
+            return None if said is None else {"class": name, "split": said}
         return {"class": name, "circuit": _number(module.circuit, circuits)}
+    if type(module) is PooledLayer:
+        return _describe_pool(module, circuits)
     if type(module) is SequenceSPL:
         rules = {"table": module.machine.table.tolist(), "accepting": module.machine.accepting.tolist()}
         return {"class": name, "options": {"tags": list(module.tags), "transitions": module.is_learnt}, "rules": rules}
@@ -75,6 +82,11 @@ def build(description: Any, circuits: list[Circuit], depth: int = 0) -> nn.Modul
         if isinstance(layer, SPL) and layer.known is not None:
             layer.known.resize(int(known or 1))
         return layer
+    if name == "PooledLayer":
+        members = [build(member, circuits, depth + 1) for member in description["members"]]
+        return PooledLayer(_split(description["split"], circuits), members, description["weights"])
+    if name == "ConstraintLayer" and "split" in description:
+        return ConstraintLayer(_split(description["split"], circuits))
     if name == "ConstraintLayer":
         return ConstraintLayer(circuits[description["circuit"]])
     if name == "SequenceSPL":
@@ -106,6 +118,34 @@ def _describe_layer(layer: SPL | ProductSPL, circuits: list[Circuit]) -> dict[st
             return None
     known = {"known": len(layer.known.states)} if isinstance(layer, SPL) and layer.known is not None else {}
     return {"class": type(layer).__name__, "options": options, "circuit": _number(layer.circuit, circuits), **known}
+
+
+def _describe_pool(layer: PooledLayer, circuits: list[Circuit]) -> dict[str, Any] | None:
+    said = _describe_split(layer.split, circuits)
+    members = [describe(member, circuits) for member in layer.members]
+    if said is None or None in members:
+        return None
+    weights = None if layer.has_learnt_weights else layer.weights.tolist()
+    return {"class": "PooledLayer", "split": said, "members": members, "weights": weights}
+
+
+def _describe_split(split: Split, circuits: list[Circuit]) -> dict[str, Any] | None:
+    """A split; None if a rule that it leaves out cannot be written as text."""
+    rules = split.rules_left_out
+    if any(isinstance(node, Leaf) for rule in rules for node in rule.nodes()):
+        return None
+    places = {str(rule): place for rule, place in split.places.items()}
+    return {
+        "circuits": [_number(c, circuits) for c in split.circuits],
+        "left_out": list(map(str, rules)),
+        "places": places,
+    }
+
+
+def _split(description: Any, circuits: list[Circuit]) -> Split:
+    rules = tuple(parse(text) for text in description["left_out"])
+    places = {rule: description["places"][str(rule)] for rule in rules if str(rule) in description["places"]}
+    return Split(tuple(circuits[number] for number in description["circuits"]), rules, places)
 
 
 def _number(circuit: Circuit, circuits: list[Circuit]) -> int:

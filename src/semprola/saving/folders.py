@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from semprola._files import write_atomically
 from semprola._version import __version__
 from semprola.circuit import Circuit
+from semprola.compiler.splitting import Split
 from semprola.errors import FormatError, SemprolaError
 from semprola.saving.describing import build, describe
 
@@ -156,9 +157,11 @@ def _network_of(model: Any) -> tuple[nn.Module, dict[str, Any] | None]:
 def _circuits_in(model: nn.Module) -> list[Circuit]:
     found: list[Circuit] = []
     for module in model.modules():
-        circuit = getattr(module, "circuit", None)
-        if isinstance(circuit, Circuit) and not any(circuit is known for known in found):
-            found.append(circuit)
+        split = getattr(module, "split", None)
+        own = split.circuits if isinstance(split, Split) else (getattr(module, "circuit", None),)
+        for circuit in own:
+            if isinstance(circuit, Circuit) and not any(circuit is known for known in found):
+                found.append(circuit)
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from semprola.distributions import PoolDistribution
 from semprola.errors import SemprolaError
 from semprola.nn import scoring
 from semprola.training.data import Batch
@@ -63,11 +64,11 @@ def predict(model: Any, batch: Batch) -> Any:
 
 
 def log_likelihood(p: Any, y: Tensor) -> Tensor:
-    """Log-probability of the labels [rows]; where some are NaN, of the observed ones."""
+    """Log-probability of the labels [rows], of a pool a lower bound; where some are NaN, of the observed ones."""
     if y.is_floating_point() and bool(y.isnan().any()):
         value: Tensor = p.log_marginal(y)
         return value
-    value = p.log_prob(y)
+    value = p.log_score(y) if isinstance(p, PoolDistribution) else p.log_prob(y)
     return value
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from torch import nn
 
+from semprola.nn import PooledLayer
 from semprola.nn.base import GatedLayer
 from semprola.training.data import Batch
 
@@ -24,7 +25,10 @@ def start_new_layer(model: nn.Module, rows: Batch) -> bool:
     Returns:
         Whether the layer was started.
     """
-    layers = [module for module in model.modules() if isinstance(module, GatedLayer)]
+    pools = [module for module in model.modules() if isinstance(module, PooledLayer)]
+    inner = {member for pool in pools for member in pool.members}
+    single = [module for module in model.modules() if isinstance(module, GatedLayer) and module not in inner]
+    layers: list[GatedLayer | PooledLayer] = [*pools, *single]
     if len(layers) != 1 or layers[0].circuit.given or not layers[0].is_new:
         return False
     counted = ~rows.y.isnan().any(-1)

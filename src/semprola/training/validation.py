@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
+from semprola.distributions import PoolDistribution
 from semprola.errors import IntractableError, SemprolaError, ViolationError
 from semprola.training.data import Batch
 from semprola.training.metrics import observed_exact
@@ -16,6 +17,8 @@ from semprola.training.objective import log_likelihood, predict
 _MOST_ROWS = 4096
 """Number of rows that are evaluated at once."""
 _SHOWN = 5
+_ROUNDS, _SECONDS = 60, 0.02
+"""What the search for the mode of a pool may take per row while it is trained."""
 
 
 @torch.no_grad()
@@ -24,7 +27,7 @@ def evaluate(model: Any, rows: Batch, device: torch.device | None = None) -> tup
     scores, log_probs, sizes = [], [], []
     for part in _parts(rows, device):
         p = predict(model, part)
-        scores.append(observed_exact(p.mode, part.y))
+        scores.append(observed_exact(_mode(p), part.y))
         log_probs.append(_mean_log_likelihood(p, part.y))
         sizes.append(len(part.x))
     if len(sizes) == 1:
@@ -34,6 +37,14 @@ def evaluate(model: Any, rows: Batch, device: torch.device | None = None) -> tup
         sum(score * size for score, size in zip(scores, sizes, strict=True)) / total,
         sum(value * size for value, size in zip(log_probs, sizes, strict=True)) / total,
     )
+
+
+def _mode(p: Any) -> Tensor:
+    """The mode; of a pool, what a short search finds, and NaN where that is nothing."""
+    if not isinstance(p, PoolDistribution):
+        mode: Tensor = p.mode
+        return mode
+    return cast(Tensor, p.within(rounds=_ROUNDS, nodes=0, seconds=_SECONDS).try_mode())
 
 
 @torch.no_grad()

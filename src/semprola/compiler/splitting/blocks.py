@@ -24,6 +24,7 @@ from semprola.compiler.budget import Budget
 from semprola.compiler.join import join_circuits
 from semprola.compiler.parts import conjuncts_of
 from semprola.compiler.parts import split as grouped
+from semprola.compiler.splitting.pieces import Piece
 from semprola.errors import CompilationBudgetError
 from semprola.logic import And, Bool, Formula
 from semprola.logic.simplify import simplify
@@ -38,21 +39,6 @@ _MERGED_NODES, _MOST_ATTEMPTS = 20_000, 60
 """By default, the most nodes of merged circuits; and how often merging is tried."""
 _MOST_COVERED = 3
 """A piece joins at most so many blocks."""
-
-
-@dataclass(frozen=True)
-class Piece:
-    """A part of a rule.
-
-    Attributes:
-        formula: what it says.
-        rule: the number of the rule that it is part of.
-        closed: whether it is a block as it is, because its family chose it as one.
-    """
-
-    formula: Formula
-    rule: int
-    closed: bool = False
 
 
 @dataclass(frozen=True)

@@ -110,6 +110,13 @@ class Split:
             row |= circuit.zero_suppressed
         return rows
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Split:
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle what it was made with, not what is kept with it."""
+        return Split, (self.circuits, self.rules_left_out, dict(self.places), dict(self.info))
+
     def __repr__(self) -> str:
         said = "exact" if self.is_exact else "all rules" if not self.rules_left_out else "incomplete"
         out = f", {len(self.rules_left_out)} rules left out" if self.rules_left_out else ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
 from semprola.circuit import Circuit
 from semprola.compiler.backends.topdown.backend import refute
@@ -11,15 +11,13 @@ from semprola.compiler.budget import Budget, Progress
 from semprola.compiler.contradiction import explained, refuted_early, written_rules
 from semprola.compiler.pipeline import compile
 from semprola.compiler.sources import Source, as_constraint
-from semprola.compiler.splitting.blocks import Blocks, Piece, conjoined, joined
+from semprola.compiler.splitting.blocks import Blocks, conjoined, joined
+from semprola.compiler.splitting.pieces import pieces_of, spelled_out
 from semprola.compiler.splitting.split import Split
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
-from semprola.logic import FALSE, TRUE, Cnf, Formula, Leaf
+from semprola.logic import Cnf, Formula, Leaf
 from semprola.logic.label_names import checked_names
 from semprola.logic.places import places_of, stated_in_place
-from semprola.logic.rewrite import substitute
-from semprola.logic.rules import conjuncts, literal_of
-from semprola.logic.simplify import simplify
 
 _WHOLE_NODES, _BLOCK_NODES = 50_000, 5_000
 """By default, the most nodes of one circuit of everything, and of a block."""
@@ -123,9 +121,9 @@ def _as_one(source: Formula, names: tuple[str, ...], budget: Budget) -> Circuit 
 
 def _split(source: Formula, names: tuple[str, ...], budget: Budget) -> Split:
     rules = written_rules(source)
-    pieces, facts = _pieces(rules)
+    pieces, facts = pieces_of(rules)
     with contextlib.suppress(CompilationBudgetError):
-        spelled = [part for piece in pieces for part in _spelled(piece.formula)]
+        spelled = [part for piece in pieces for part in spelled_out(piece.formula)]
         refute([spelled], budget.within(_REFUTE_SECONDS))
     most = _BLOCK_NODES if budget.max_nodes is None else budget.max_nodes
     groups, hard = Blocks(pieces, facts, budget, most).find()
@@ -134,49 +132,3 @@ def _split(source: Formula, names: tuple[str, ...], budget: Budget) -> Split:
     info = {"seconds": budget.seconds, "pieces": len(pieces), "blocks": sum(map(len, groups))}
     places = places_of(source)
     return Split(tuple(circuits), tuple(left_out), {rule: places[rule] for rule in left_out if rule in places}, info)
-
-
-def _pieces(rules: Sequence[Formula]) -> tuple[list[Piece], dict[str, bool]]:
-    """The parts of rules, without the labels that rules fix, and these labels.
-
-    Raises:
-        UnsatisfiableError: a rule contradicts the labels that others fix.
-    """
-    pieces = [piece for number, rule in enumerate(rules) for piece in _parts(rule, number)]
-    facts: dict[str, bool] = {}
-    while True:
-        found = dict(fact for piece in pieces if (fact := literal_of(piece.formula)) is not None)
-        if any(literal_of(piece.formula) not in (None, *found.items()) for piece in pieces):
-            raise UnsatisfiableError("the constraint has no model")
-        facts |= found
-        kept = [piece for piece in pieces if literal_of(piece.formula) is None]
-        if not found:
-            return kept, facts
-        pieces = [piece for old in kept for piece in _fixed(old, found)]
-
-
-def _fixed(piece: Piece, facts: dict[str, bool]) -> list[Piece]:
-    """A piece once some labels are known; families keep them as variables."""
-    known = {name: int(facts[name]) for name in piece.formula.labels if name in facts}
-    if not known or any(isinstance(node, Leaf) for node in piece.formula.nodes()):
-        return [piece]
-    formula = simplify(substitute(piece.formula, known))
-    if formula is FALSE:
-        raise UnsatisfiableError("the constraint has no model")
-    return [Piece(part, piece.rule) for part in conjuncts(formula) if part is not TRUE]
-
-
-def _spelled(formula: Formula) -> Sequence[Formula]:
-    rules = formula.as_rules() if isinstance(formula, Leaf) else None
-    return [formula] if rules is None else rules
-
-
-def _parts(rule: Formula, number: int) -> list[Piece]:
-    """The pieces of a rule: those that its family chose, its own conjuncts, or the rule itself."""
-    if isinstance(rule, Leaf):
-        parts = rule.as_parts()
-        if parts is not None:
-            return [Piece(part, number, closed=True) for part in parts]
-        spelled = rule.as_rules()
-        return [Piece(part, number) for part in (spelled or [rule])]
-    return [Piece(part, number) for part in conjuncts(simplify(rule)) if part is not TRUE]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,9 @@ from semprola.constraints.family import Family
 from semprola.constraints.hierarchy.dag import clause_circuit, dag_circuit
 from semprola.constraints.hierarchy.edges import Direction, Labels, Pairs, neighbours, read_hierarchy
 from semprola.constraints.hierarchy.forest import Siblings, forest_circuit
+from semprola.errors import LabelError, PropertyError
 from semprola.logic import Bool, Formula, Or, at_most
+from semprola.logic.label_names import checked_names
 
 OPTIONS = ("nonempty", "exclusive_siblings", "mandatory_leaf")
 """Conditions that :func:`hierarchy` can add to those of the edges."""
@@ -108,6 +110,54 @@ class Hierarchy(Family):
         """Each label that has children, with its children; and None with the roots."""
         groups: list[tuple[int | None, list[int]]] = [(v, below) for v, below in enumerate(self.children_of) if below]
         return [*groups, (None, [v for v, parents in enumerate(self.parents_of) if not parents])]
+
+    def restrict(self, terms: Iterable[str]) -> Hierarchy:
+        """The hierarchy of some labels, with what they imply for each other through labels that are left out.
+
+        Args:
+            terms: labels, in the column order you want.
+
+        Raises:
+            LabelError: a label is unknown or listed twice.
+            PropertyError: the hierarchy has `exclusive_siblings` or `mandatory_leaf`, which speak about all children.
+
+        Example:
+            >>> hierarchy([("cat", "pet"), ("pet", "animal")]).restrict(["cat", "animal"]).edges
+            (('cat', 'animal'),)
+        """
+        if self.exclusive_siblings or self.mandatory_leaf:
+            raise PropertyError(
+                "a hierarchy with exclusive_siblings or mandatory_leaf cannot be restricted: condition it"
+            )
+        names = checked_names(terms, "terms")
+        index = {name: v for v, name in enumerate(self.names)}
+        unknown = [name for name in names if name not in index]
+        if unknown:
+            raise LabelError(f"{unknown[0]!r} is not a label of the hierarchy")
+        chosen = {index[name]: i for i, name in enumerate(names)}
+        pairs = []
+        for child, at in chosen.items():
+            nearest, further = self._chosen_above(child, chosen)
+            pairs += [(at, chosen[parent]) for parent in nearest if parent not in further]
+        # a root that is left out can be the one that is on
+        nonempty = self.nonempty and all(v in chosen for v, parents in enumerate(self.parents_of) if not parents)
+        return Hierarchy(names, tuple(sorted(pairs)), nonempty)
+
+    def _chosen_above(self, child: int, chosen: Mapping[int, int]) -> tuple[set[int], set[int]]:
+        """The first chosen labels on each way up, and all chosen labels further up."""
+        nearest: set[int] = set()
+        further: set[int] = set()
+        seen: set[tuple[int, bool]] = set()
+        pending = [(parent, False) for parent in self.parents_of[child]]
+        while pending:
+            label, is_further = pending.pop()
+            if (label, is_further) in seen:
+                continue
+            seen.add((label, is_further))
+            if label in chosen:
+                (further if is_further else nearest).add(label)
+            pending += [(parent, is_further or label in chosen) for parent in self.parents_of[label]]
+        return nearest, further
 
     def key(self) -> Hashable:
         return self.names, self.pairs, self.nonempty, self.mandatory_leaf, self.exclusive_siblings

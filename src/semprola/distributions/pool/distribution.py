@@ -65,11 +65,10 @@ class PoolDistribution(Distribution):
         self.split, self.members, self.limits = split, tuple(members), limits or Limits()
         if len(self.members) != len(split.circuits):
             raise ValueError(f"a pool of {len(split.circuits)} circuits needs as many distributions")
-        like = self.members[0].evaluator.log_mixing
-        given = torch.ones(len(self.members), dtype=like.dtype) if weights is None else torch.as_tensor(weights)
+        given = torch.ones(len(self.members)) if weights is None else torch.as_tensor(weights)
         if given.shape != (len(self.members),) or not bool((given.detach() > 0).all()):
             raise ValueError(f"weights must be {len(self.members)} numbers above 0, one for each circuit")
-        self.weights = (given / given.sum()).to(like)
+        self.weights = given / given.sum()
         self._found: list[dict[bytes, Tensor]] = []
         self._searched: Found | None = None
         super().__init__(self.members[0].batch_shape, self.members[0].event_shape, validate_args=False)
@@ -167,7 +166,7 @@ class PoolDistribution(Distribution):
         """
         with torch.no_grad():
             if not any(self._found):
-                self._search(1)
+                self._search(1, refuse=False)
             upper = sum(w * member.log_partition for w, member in zip(self.weights, self.members, strict=True))
             return torch.as_tensor(upper) + self._log_known(), torch.as_tensor(upper)
 
@@ -195,6 +194,11 @@ class PoolDistribution(Distribution):
             UnsatisfiableError: there is none; names the rows.
         """
         return self._shaped(self._search(1).states[:, 0])
+
+    def try_mode(self) -> Tensor:
+        """The same as `mode`, with NaN in the rows for which no state was found [*batch, labels]."""
+        found = self._search(1, refuse=False)
+        return self._shaped(torch.where(found.scores[0] == _NEGATIVE_INFINITY, torch.nan, found.states[:, 0]))
 
     @property
     def mode_is_exact(self) -> Tensor:
@@ -353,12 +357,13 @@ class PoolDistribution(Distribution):
         return PoolDistribution(self.split, members, self.weights, limits or self.limits, self._validate_args)
 
     def _rows(self, value: Any) -> Tensor:
-        value = as_rows(value, self.labels, "y", self._like)
+        if not isinstance(value, Tensor):  # members may know this very tensor
+            value = as_rows(value, self.labels, "y", self._like)
         if self._validate_args and not torch.compiler.is_compiling():
             check_labels(value)
         return torch.as_tensor(value)
 
-    def _search(self, k: int) -> Found:
+    def _search(self, k: int, *, refuse: bool = True) -> Found:
         """The k best states, searched for once."""
         if self._searched is None or self._searched.states.shape[1] < k:
             oracles = self._oracles
@@ -366,11 +371,12 @@ class PoolDistribution(Distribution):
             if fixed is None:
                 fixed = torch.full((len(self.labels), oracles.batch), float("nan"), device=self._like.device)
             found = Search(oracles, propagation_of(self.split), self.limits, k, fixed).run()
-            self._refuse_rows(found, "mode")
             self._searched = found
             for i in range(found.states.shape[1]):
                 self._keep(self._shaped(found.states[:, i])[None], found.scores[i] > _NEGATIVE_INFINITY)
         found = self._searched
+        if refuse:
+            self._refuse_rows(found, "mode")
         if k < found.states.shape[1]:
             return Found(
                 found.states[:, :k], found.scores[:k], torch.maximum(found.bound, found.scores[k - 1]), found.empty

@@ -89,7 +89,7 @@ class _Pooled:
     def attempt(self, rows: Tensor, count: int, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
         from semprola.distributions import decoding
 
-        y = rows.new_zeros((len(self.p.labels), count, len(rows)), dtype=self.p.weights.dtype)
+        y = rows.new_zeros((len(self.p.labels), count, len(rows)), dtype=self.p.members[0].evaluator.log_mixing.dtype)
         for number, choice in enumerate(self.choices):
             own = torch.nonzero(self.best[rows] == number)[:, 0]
             if len(own):
@@ -110,7 +110,7 @@ class _Mixture:
         own = [evaluator.select(rows) for evaluator in self.evaluators]
         member = torch.multinomial(self.p.weights, count * len(rows), replacement=True, generator=generator)
         member = member.reshape(count, len(rows))
-        y = rows.new_zeros((len(self.p.labels), count, len(rows)), dtype=self.p.weights.dtype)
+        y = rows.new_zeros((len(self.p.labels), count, len(rows)), dtype=self.p.members[0].evaluator.log_mixing.dtype)
         for number, evaluator in enumerate(own):
             chosen = member == number
             most = int(chosen.sum(0).max())

@@ -1,6 +1,0 @@
-"""`python -m semprola.cli`: the same as `semprola`."""
-
-from semprola.cli.app import main
-
-if __name__ == "__main__":
-    main()
