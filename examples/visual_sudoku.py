@@ -13,7 +13,13 @@ from torch import Tensor, nn
 
 import semprola as sp
 
-CIRCUIT = sp.compile(sp.constraints.sudoku(2))  # labels "r1c1=1" to "r4c4=4"
+DIGITS = range(1, 5)
+LABELS = [f"r{row}c{column}={digit}" for row in DIGITS for column in DIGITS for digit in DIGITS]
+CELLS = torch.arange(64).view(2, 2, 2, 2, 4)  # box and row in it, box and column in it, digit
+GROUPS = [CELLS.flatten(0, 3), CELLS.permute(0, 1, 4, 2, 3), CELLS.permute(2, 3, 4, 0, 1), CELLS.permute(0, 2, 4, 1, 3)]
+RULES = sp.And([sp.one_hot([LABELS[i] for i in group]) for part in GROUPS for group in part.reshape(-1, 4)])
+# as a table of its 288 boards, the circuit is smaller than as rules
+CIRCUIT = sp.compile(sp.constraints.table(sp.compile(RULES, LABELS).enumerate(), labels=LABELS))
 BOARDS = torch.tensor(CIRCUIT.enumerate(), dtype=torch.float32)  # [288, 64]
 
 

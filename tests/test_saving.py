@@ -129,6 +129,28 @@ def test_estimators(kind: str, tmp_path: Path) -> None:
     np.testing.assert_array_equal(again.predict_proba(X), model.predict_proba(X))
 
 
+def test_a_full_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new folder goes, and a model that was there stays."""
+    layer = sp.SPL(3, "a -> b")
+    old = sp.save(layer, tmp_path / "old")
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("semprola.saving.folders.write_atomically", full)
+    for folder in (old, tmp_path / "new"):
+        with pytest.raises(OSError, match="No space left"):
+            sp.save(sp.SPL(3, "a | b | c"), folder)
+    assert sp.load(old).labels == ("a", "b")
+    assert not (tmp_path / "new").exists()
+    assert sorted(path.name for path in old.iterdir()) == ["circuit-0.sp", "model.json", "weights.safetensors"]
+
+
+def test_what_a_killed_call_left_behind_is_no_obstacle(tmp_path: Path) -> None:
+    (tmp_path / ".saving-x").mkdir()
+    assert sp.load(sp.save(sp.SPL(3, "a -> b"), tmp_path)).labels == ("a", "b")
+
+
 def test_what_is_damaged_is_refused(tmp_path: Path) -> None:
     good = sp.save(network(), tmp_path / "good")
     content = json.loads((good / "model.json").read_text())

@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import statistics
 from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 import torch
 
 from experiments.mnist_add.images import Images, load_mnist, load_small
+from experiments.mnist_add.report import page, summary
 from experiments.mnist_add.training import Settings, read, run, train, validate
 from experiments.provenance import provenance, read_json, write_json
 
@@ -26,12 +26,7 @@ KNOWN = {
     100: Settings(100, epochs=20, batch=2),
 }
 """Settings per number of digits, but for what `--search` chooses on validation rows."""
-PUBLISHED = {
-    1: "DeepProbLog 97.2",
-    2: "DeepProbLog 95.2",
-    4: "DeepSoftLog 93.5 ± 0.6, NeSyDM 92.5, PLIA 91.8, Scallop 90.9",
-    15: "PLIA 79.0 ± 0.7, NeSyDM 77.3 ± 1.4, DeepSoftLog 77.1, A-NeSI 76.8",
-}
+PAGE = Path("docs/mnist_add.md")
 _VALIDATION = 10_000
 _QUICK_SECONDS = 60.0
 
@@ -40,6 +35,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run what is missing, then print the table; returns the exit status."""
     options = _parser().parse_args(arguments)
     torch.set_num_threads(options.threads)
+    if options.report:
+        PAGE.write_text(page(options.out), encoding="utf-8")
+        print(PAGE)
+        return 0
     if options.quick:
         return _quick(options.digits or 2)
     train_images, test_images = load_mnist(options.data)
@@ -66,7 +65,7 @@ def _runs(digits: int, train_images: Images, test_images: Images, options: argpa
         content["runs"] = sorted([*(r for r in content["runs"] if r["seed"] != seed), result], key=lambda r: r["seed"])
         write_json(path, content)
         checkpoint.unlink()
-        _print(digits, content["runs"])
+        print(summary(digits, content["runs"]), flush=True)
 
 
 def _search(digits: int, images: Images, options: argparse.Namespace) -> None:
@@ -118,14 +117,6 @@ def _quick(digits: int) -> int:
     print(f"N={digits}, scikit-learn's digits: {result['test']['sums']:.1f} % of sums right, ", end="")
     print(f"{result['test']['digits']:.1f} % of digits; no digit was labelled")
     return 0
-
-
-def _print(digits: int, runs: Sequence[dict[str, Any]]) -> None:
-    sums = [each["test"]["sums"] for each in runs]
-    spread = f" ± {statistics.stdev(sums):.2f}" if len(sums) > 1 else ""
-    line = f"N={digits}: {statistics.mean(sums):.2f}{spread} % of sums over {len(sums)} seeds"
-    line += f", {statistics.mean(each['test']['digits'] for each in runs):.2f} % of digits"
-    print(f"{line}; published: {PUBLISHED.get(digits, 'nothing')}", flush=True)
 
 
 def _key(settings: Settings) -> str:

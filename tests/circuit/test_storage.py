@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from circuit_cases import Referee, diagram, random_models
 
+import semprola as sp
 from semprola.circuit import Circuit, CircuitBuilder, Vtree, storage
 from semprola.errors import FormatError
 
@@ -187,3 +188,13 @@ def test_damaged_bytes() -> None:
             assert again == circuit
     assert len(messages) > 300
     assert not any("\n" in message for message in messages)
+
+
+def test_old_scraps_of_killed_writers_go(tmp_path: Path) -> None:
+    old, fresh, other = (tmp_path / f".{name}" for name in ("c.sp." + "0" * 16, "c.sp." + "1" * 16, "c.sp.notes"))
+    for path in (old, fresh, other):
+        path.write_bytes(b"half")
+    os.utime(old, (0, 0))
+    os.utime(other, (0, 0))
+    sp.compile("a -> b").save(tmp_path / "c.sp")
+    assert sorted(tmp_path.iterdir()) == sorted([fresh, other, tmp_path / "c.sp"])

@@ -122,6 +122,8 @@ def test_sparse_rows_are_those_of_the_dense_table(run: Any) -> None:
         "{0 1.5": "does not end in }",
         "{0}": "entries such as '3 1.5', not '0'",
         "{x 1}": "entries such as '3 1.5', not 'x 1'",
+        "{² 1}": "entries such as '3 1.5', not '² 1'",
+        "1" * 131_073: "a value has more than 131072 characters",
         "{9 1}": "there are 5 attributes, counted from 0",
         "{0 1, 0 2}": "attribute 0 occurs twice",
     }.items():
@@ -129,6 +131,20 @@ def test_sparse_rows_are_those_of_the_dense_table(run: Any) -> None:
         said = train(run, "bad.arff").stderr
         assert f"bad.arff:{head.count(chr(10)) + 2}: " in said
         assert message in said
+
+
+def test_an_attribute_without_values(run: Any) -> None:
+    Path("bad.arff").write_text("@relation r\n@attribute x {}\n@data\n1\n")
+    assert "bad.arff:2: a nominal attribute lists its values" in train(run, "bad.arff").stderr
+
+
+@pytest.mark.parametrize("huge", [["--hidden", "9" * 30], ["--hidden", "9999999999"], ["--components", "9" * 30]])
+def test_networks_that_no_memory_holds(run: Any, huge: list[str]) -> None:
+    columns = table(20)
+    write_csv("rows.csv", columns)
+    found = train(run, "rows.csv", *huge)
+    assert found.exit_code == 2
+    assert "too many weights" in found.stderr
 
 
 def test_a_rule_about_an_input_is_a_label_with_evidence(run: Any) -> None:

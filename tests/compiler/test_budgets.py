@@ -49,7 +49,6 @@ LARGE: dict[str, Callable[[], Formula]] = {
     "permutation": lambda: constraints.permutation(13),
     "paths": lambda: constraints.simple_paths(nx.grid_2d_graph(7, 7), (0, 0), (6, 6)),
     "count": lambda: constraints.cardinality([f"a{i}" for i in range(800)], exactly=300),
-    "balanced count": lambda: constraints.cardinality([f"a{i}" for i in range(400)], exactly=200, balanced=True),
     "tree": lambda: constraints.hierarchy([(f"n{i}", f"n{(i - 1) // 3}") for i in range(1, 30_000)]),
     "dag": lambda: random_dag(2000),
     "chain": lambda: sp.And([sp.Bool(f"x{i}") >> sp.Bool(f"x{i + 1}") for i in range(8000)]),

@@ -82,10 +82,10 @@ class TestHits:
         assert not entries(folder)
 
     def test_families_from_elsewhere_are_not_kept(self, folder: Path) -> None:
-        class Odd(sp.constraints.Cardinality):
+        class Odd(sp.constraints.Permutation):
             pass
 
-        sp.compile(Odd(("a", "b"), 1, 1, False))
+        sp.compile(Odd("permutation", 2, ("a", "b", "c", "d"), (), False))
         assert not entries(folder)
 
     def test_a_folder_that_cannot_be_written(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -239,7 +239,7 @@ class TestDigest:
             "made = [formula_digest(k) for k in (sp.parse('a & b -> exactly(1, c, d)'), C.hierarchy([('a', 'b')]),"
             "C.simple_paths(nx.grid_2d_graph(3, 3), source=(0, 0), target=(2, 2)), C.regex('a*b', length=3),"
             "C.linear({'x': 2, 'y': 0.5}, '<=', 2), C.table([[0, 1]], labels=['p', 'q']), C.permutation(4),"
-            "C.spanning_trees(nx.path_graph(3)), C.sudoku(2), sp.from_dimacs('p cnf 1 1\\n1 0\\n'))]\n"
+            "C.spanning_trees(nx.path_graph(3)), sp.from_dimacs('p cnf 1 1\\n1 0\\n'))]\n"
         )
         here: dict[str, Any] = {"sp": sp, "nx": nx, "formula_digest": formula_digest}
         exec(source, here)

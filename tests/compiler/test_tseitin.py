@@ -86,7 +86,7 @@ def test_clauses_stay_clauses() -> None:
 
 def test_families_are_written_as_their_circuits() -> None:
     tree = sp.constraints.hierarchy([("a", "b"), ("c", "b")])
-    few = sp.constraints.cardinality(list("abc"), at_least=1, at_most=2)
+    few = sp.constraints.table([[1, 0, 0], [0, 1, 1]], labels=list("abc"))
     circuits = {leaf: leaf.to_circuit() for leaf in (tree, few)}
     for formula in (tree, ~tree, tree ^ few, few & (Bool("a") | ~tree)):
         used, found = projections([formula], circuits)

@@ -163,6 +163,14 @@ def test_all_different():
     assert sp.rules.model_count(C.all_different(three)) == expected
 
 
+def test_categoricals_with_numbers_are_compared():
+    k, c = sp.constraints.Categorical("k", [1, 10, 100]), sp.constraints.Categorical("c", ["r", "g"])
+    assert sp.rules.model_count(k < 11) == sp.rules.model_count(k >= 10) == 2
+    assert sp.rules.model_count((k < 5) | (k == 100)) == 2
+    with pytest.raises(LabelError, match="not whole numbers"):
+        _ = c <= 3
+
+
 def test_several_relations_share_variables():
     word = {name: sp.Integer(name, 0, 9) for name in "SENDMORY"}
     digits = lambda text: C.number([word[letter] for letter in text])  # noqa: E731

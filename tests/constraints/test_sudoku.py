@@ -7,6 +7,8 @@ from semprola.constraints import sudoku
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
 
 PUZZLE = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
+pytestmark = pytest.mark.filterwarnings("ignore:sp.constraints.sudoku goes:DeprecationWarning")
+
 SOLUTION = "534678912672195348198342567859761423426853791713924856961537284287419635345286179"
 
 

@@ -11,6 +11,7 @@ import torch
 import worlds
 import zoo
 from oracle import Table
+from selection import spread
 from worlds import Setting, world
 
 import semprola as sp
@@ -20,7 +21,8 @@ FEW = ("cat_dog_animal", "free_labels", "nested_choice", "permutation_3", "given
 
 
 def few(*layers: str, **fixed: Any) -> pytest.MarkDecorator:
-    return pytest.mark.parametrize("setting", worlds.crossed(FEW, layers or tuple(worlds.LAYERS), **fixed), ids=str)
+    settings = worlds.crossed(FEW, layers or tuple(worlds.LAYERS), **fixed)
+    return pytest.mark.parametrize("setting", spread(settings, 40), ids=str)
 
 
 @few(batch=(2,), scale=0.3)

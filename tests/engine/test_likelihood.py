@@ -146,7 +146,7 @@ def test_what_cannot_be_encoded() -> None:
     layer = sp.SPL(2, "a ^ b")
     with pytest.raises(ValueError, match="rows of 2 labels"):
         layer.encode(torch.zeros(3, 3))
-    with pytest.raises(ValueError, match="0 and 1 only"):
+    with pytest.raises(ValueError, match="only 0 and 1"):
         layer.encode(torch.full((1, 2), 0.5))
 
 

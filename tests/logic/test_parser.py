@@ -362,3 +362,9 @@ def test_labels_may_be_named_like_files(text: str) -> None:
 def test_labels_with_dots() -> None:
     assert parse("ana.mon").labels == ("ana.mon",)
     assert parse("v1.2").labels == ("v1.2",)
+
+
+def test_at_least_none_is_read_back() -> None:
+    formula = at_least(0, ["a", "b"])
+    assert str(formula) == "at_least(0, a, b)"
+    assert parse(str(formula)) == formula

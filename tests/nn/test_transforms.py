@@ -76,6 +76,7 @@ class TestExport:
         file.seek(0)
         torch.testing.assert_close(torch.export.load(file).module()(*other), model(*other))
 
+    @pytest.mark.extensive
     def test_in_another_process(self, tmp_path: Path) -> None:
         """A saved program runs where the same layer has been built, and elsewhere says that it needs to be."""
         model = Network("spl", "log_prob")

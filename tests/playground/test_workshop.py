@@ -118,7 +118,7 @@ def test_pictures() -> None:
         assert points[0] == small["nodes"][parent][:2]
         assert points[-1] == small["nodes"][child][:2]
         assert points[0][1] < points[-1][1], "parents are above their children"
-    large = sp.compile(sp.constraints.sudoku(2))
+    large = sp.compile(sp.constraints.permutation(6))
     layers = picture(large)
     assert layers["kind"] == "layers"
     assert sum(sum(row[2:]) for row in layers["rows"]) == large.num_nodes

@@ -363,6 +363,12 @@ OTHERS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("transitions", [True, False])
+def test_log_prob_of_rules_that_no_first_tag_obeys(transitions: bool) -> None:
+    p = sp.SequenceSPL(TAGS, "I*", transitions)(torch.zeros(2, 3, 3))
+    assert p.log_prob_of("B .*").tolist() == [-math.inf, -math.inf]
+
+
+@pytest.mark.parametrize("transitions", [True, False])
 @pytest.mark.parametrize("rules", RULES)
 @pytest.mark.parametrize("other", OTHERS)
 def test_log_prob_of_rules(rules: str, other: str, transitions: bool) -> None:

@@ -171,7 +171,7 @@ def test_automata_that_read_numbers() -> None:
         ("[O", sp.ParseError, r"'\[' needs tags and a '\]'"),
         ("(" * 60 + "O" + ")" * 60, sp.ParseError, "more than 50 parentheses are nested"),
         (sp.parse("O -> at_most(1, O)"), sp.LabelError, r"is unclear: at_most\(1, O\) counts over the whole sequence"),
-        (sp.constraints.cardinality(["O"], at_most=1), sp.LabelError, "a family over tags is unclear"),
+        (sp.constraints.permutation(1, labels=["O"]), sp.LabelError, "a family over tags is unclear"),
         (sp.at_least(2, ["O"]) & sp.at_most(1, ["O"]), sp.UnsatisfiableError, "no sequence"),
     ],
 )

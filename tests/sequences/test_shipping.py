@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 import torch
-from selection import only
 from sequence_oracle import RULES, TAGS, make
 from torch import Tensor, nn
 
@@ -85,7 +84,8 @@ class TestExport:
         found = export.program(net, what, example=example).module()(*given)
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
-    @pytest.mark.parametrize("what", only([*QUERIES], lambda what: what == "hamming"))
+    @pytest.mark.extensive
+    @pytest.mark.parametrize("what", QUERIES)
     def test_onnx(self, what: str, tmp_path: Path) -> None:
         onnx, runtime = pytest.importorskip("onnx"), pytest.importorskip("onnxruntime")
         pytest.importorskip("onnxscript")

@@ -252,6 +252,7 @@ def test_two_processes_reach_the_result_of_one(tmp_path: Path) -> None:
         ({"schedule": "steps"}, "schedule must be 'constant', 'cosine', 'linear' or a function"),
         ({"clip": 0.0}, "clip must be a positive number"),
         ({"label_weight": -1.0}, "label_weight must not be negative"),
+        ({"label_weight": (1.0, 2.0)}, "label_weight has 2 numbers, but there are 3 labels"),
     ],
 )
 def test_settings_that_make_no_sense(options: dict[str, Any], message: str) -> None:

@@ -12,11 +12,10 @@ from torch.nn import functional as F
 from semprola.baselines.common import ScoringLayer, ThresholdScores, binary
 from semprola.constraints.hierarchy.family import OPTIONS, Hierarchy
 from semprola.constraints.hierarchy.family import hierarchy as make_hierarchy
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import LabelError
 from semprola.logic.label_names import checked_names
 from semprola.nn.starting import checked_number
-
-_OFF = float("-inf")
 
 
 class HMCNN(ScoringLayer):
@@ -131,7 +130,9 @@ class HMCNNScores(ThresholdScores):
         # where a label is on, the maximum runs over the descendants that are on; they include the label itself
         up, below = self._columns(), on.reshape(-1, y.shape[-1]).T
         values = up.detach()
-        among_on, among_all = self._steps.best(torch.cat([values.masked_fill(~below, _OFF), values], 1)).chunk(2, 1)
+        among_on, among_all = self._steps.best(
+            torch.cat([values.masked_fill(~below, NEGATIVE_INFINITY), values], 1)
+        ).chunk(2, 1)
         best = up.gather(0, torch.where(below, among_on, among_all))
         terms = F.logsigmoid(torch.where(below, best, -best))
         return -terms.sum(0).reshape(self.batch_shape)

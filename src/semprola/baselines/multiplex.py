@@ -15,6 +15,7 @@ from semprola.baselines.dnf import terms_of
 from semprola.compiler.sources import formula_of
 from semprola.distributions.arguments import check_evidence
 from semprola.distributions.names import as_rows
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import IntractableError, LabelError, UnsatisfiableError
 from semprola.logic import Formula
 from semprola.logic.label_names import checked_names
@@ -124,7 +125,7 @@ class MultiplexDistribution(LabelScores):
         if bool(impossible.any()):
             rows = impossible.reshape(-1).nonzero()[:3, 0].tolist()
             raise UnsatisfiableError(f"the evidence has probability zero in {int(impossible.sum())} rows, first {rows}")
-        choice = (self.log_choice + log_terms).masked_fill(~fits, float("-inf"))
+        choice = (self.log_choice + log_terms).masked_fill(~fits, NEGATIVE_INFINITY)
         observed = torch.where(self._observed.isnan(), seen, self._observed)
         return MultiplexDistribution(self.logits, choice, self._fixed, self.labels, observed)
 
@@ -167,9 +168,9 @@ class MultiplexDistribution(LabelScores):
         log_terms, fits = self._log_terms(values)
         possible = fits.any(-1)
         # rows that satisfy no term get a placeholder, so that no gradient flows through an empty sum
-        total = (log_terms + self.log_choice).masked_fill(~fits & possible.unsqueeze(-1), float("-inf"))
+        total = (log_terms + self.log_choice).masked_fill(~fits & possible.unsqueeze(-1), NEGATIVE_INFINITY)
         total = total.masked_fill(~possible.unsqueeze(-1), 0.0)
-        return torch.logsumexp(total, -1).masked_fill(~possible, float("-inf"))
+        return torch.logsumexp(total, -1).masked_fill(~possible, NEGATIVE_INFINITY)
 
     def _log_terms(self, values: Tensor) -> tuple[Tensor, Tensor]:
         """Log-probability of values given each term, and whether they fit it: both [*sample, *batch, terms].

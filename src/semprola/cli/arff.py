@@ -36,7 +36,7 @@ def read_arff(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
             places.append(number)
         elif found := _ATTRIBUTE.match(text):
             names.append(found[1].strip("'\""))
-            zeros.append(_zero(found[2]))
+            zeros.append(_zero(found[2], place))
         elif re.match(r"@data\b", text, re.IGNORECASE):
             in_data = True
         elif not re.match(r"@relation\b", text, re.IGNORECASE):
@@ -48,18 +48,26 @@ def read_arff(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
     return names, rows, places
 
 
-def _words(text: str) -> list[str]:
-    return next(csv.reader(io.StringIO(text), quotechar="'", skipinitialspace=True))
+def _words(text: str, place: str) -> list[str]:
+    try:
+        return next(csv.reader(io.StringIO(text), quotechar="'", skipinitialspace=True), [])
+    except csv.Error:
+        limit = csv.field_size_limit()
+        raise FormatError(f"{place}: a value has more than {limit} characters: is a quote not closed?") from None
 
 
-def _zero(kind: str) -> str:
+def _zero(kind: str, place: str) -> str:
     """The value of an attribute that a sparse row leaves out."""
-    values = _words(kind.strip().strip("{}")) if kind.startswith("{") else []
-    return values[0].strip() if values else "0"
+    if not kind.startswith("{"):
+        return "0"
+    values = _words(kind.strip().strip("{}"), place)
+    if not any(value.strip() for value in values):
+        raise FormatError(f"{place}: a nominal attribute lists its values, as in {{0, 1}}, but {{}} lists none")
+    return values[0].strip()
 
 
 def _dense(text: str, count: int, place: str) -> list[str]:
-    row = _words(text)
+    row = _words(text, place)
     if len(row) != count:
         raise FormatError(f"{place}: has {len(row)} values, but there are {count} attributes")
     return row
@@ -72,7 +80,7 @@ def _sparse(text: str, zeros: list[str], place: str) -> list[str]:
     seen: set[int] = set()
     for entry in filter(None, (part.strip() for part in re.findall(r"(?:'[^']*'|[^,'])+", text[1:-1]))):
         index, _, value = entry.partition(" ")
-        if not index.isdigit() or not value.strip():
+        if not (index.isascii() and index.isdigit()) or not value.strip():
             raise FormatError(f"{place}: a sparse row has entries such as '3 1.5', not {entry[:24]!r}")
         at = int(index)
         if at >= len(zeros):

@@ -1,14 +1,13 @@
-"""Counting constraints over distinct labels, built directly: one node per position and number counted so far."""
+"""Counting constraints over distinct labels, built directly."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from semprola.circuit import FALSE, Circuit, CircuitBuilder, Vtree
+from semprola.circuit import Circuit, CircuitBuilder, Vtree
 from semprola.compiler.budget import Budget
+from semprola.compiler.diagram import decision_diagram
 from semprola.logic import Formula, Kind
-
-_BYTES_A_NODE = 600
 
 
 def counted_literals(formula: Formula) -> tuple[tuple[str, ...], tuple[bool, ...]] | None:
@@ -32,7 +31,7 @@ def counted_literals(formula: Formula) -> tuple[tuple[str, ...], tuple[bool, ...
 
 
 def counting_circuit(names: Sequence[str], signs: Sequence[bool], lo: int, hi: int, budget: Budget) -> Circuit:
-    """The circuit of "between lo and hi of these literals hold", as a decision diagram in their order.
+    """The circuit of "between lo and hi of these literals hold": one flat sum for one of n labels, or else a diagram.
 
     Args:
         names: distinct labels.
@@ -48,23 +47,26 @@ def counting_circuit(names: Sequence[str], signs: Sequence[bool], lo: int, hi: i
         >>> counting_circuit(["a", "b", "c"], [True] * 3, 1, 2, Budget()).model_count()
         6
     """
-    builder = CircuitBuilder(names)
-    true = builder.true()
-    # beyond `last` nothing changes: there are already too many, or enough
-    last = hi + 1 if hi < len(names) else lo
-    below = [true if lo <= seen <= hi else FALSE for seen in range(last + 1)]
-    for place in range(len(names) - 1, -1, -1):
-        no, yes = builder.literal(place, not signs[place]), builder.literal(place, signs[place])
-        nodes = []
-        for seen in range(min(place, last) + 1):
-            same, more = below[seen], below[min(seen + 1, last)]
-            if same == more:
-                nodes.append(same)
-            else:
-                nodes.append(builder.sum([builder.product([no, same]), builder.product([yes, more])]))
-        below = nodes
-        budget.check("counting", len(builder))
-        if budget.memory is not None and len(builder) * _BYTES_A_NODE > budget.memory:
-            raise budget.error("memory")
-    vtree = Vtree.right_linear(range(len(names)))
-    return builder.build(below[0], vtree=vtree, check=lambda: budget.check("counting", len(builder)))
+    count = len(names)
+    if lo == 1 == hi and all(signs):
+        builder = CircuitBuilder(names)
+        root = builder.sum(builder.literal(v, True) for v in range(count))
+        vtree = Vtree.right_linear(range(count))
+        check = budget.checker("counting", count)
+        return builder.build(root, zero_suppressed=[True] * count, vtree=vtree, check=check)
+    # A literal that does not hold costs nothing. It should be free if there is only a lower bound (once that is met,
+    # the rest is free), and suppressed otherwise (once an upper bound is reached, the rest is off).
+    most = lo if hi >= count else hi + 1
+
+    def add(seen: int, place: int, value: int) -> int | None:
+        seen = min(seen + (value == signs[place]), most)
+        return seen if seen <= hi and seen + count - place - 1 >= lo else None
+
+    return decision_diagram(
+        names,
+        0,
+        add,
+        lambda seen: lo <= seen <= hi,
+        zero_suppressed=hi < count and all(signs),
+        budget=budget.part("the count", "count fewer labels"),
+    )

@@ -1,7 +1,7 @@
 """Families of constraints that build their own circuits; combine them with any formula using ``& | ~``."""
 
 from semprola.constraints.automata import Automaton, automaton, regex
-from semprola.constraints.cardinalities import Cardinality, OneHot, cardinality, one_hot
+from semprola.constraints.cardinalities import cardinality, one_hot
 from semprola.constraints.expressions import Expression
 from semprola.constraints.family import Family
 from semprola.constraints.hierarchy import Hierarchy, Suggestion, hierarchy, hierarchy_mode, suggest
@@ -10,14 +10,13 @@ from semprola.constraints.numbers import all_different, element, maximum, minimu
 from semprola.constraints.paths import SimplePaths, cycles, simple_paths
 from semprola.constraints.permutations import Permutation, permutation, ranking
 from semprola.constraints.subgraphs import Matchings, SpanningTrees, matchings, spanning_trees
-from semprola.constraints.sudokus import Sudoku, sudoku
+from semprola.constraints.sudokus import sudoku
 from semprola.constraints.tables import Table, table
 from semprola.constraints.tagging import bio
 from semprola.constraints.variables import Categorical, Integer
 
 __all__ = [
     "Automaton",
-    "Cardinality",
     "Categorical",
     "Expression",
     "Family",
@@ -25,11 +24,9 @@ __all__ = [
     "Integer",
     "Linear",
     "Matchings",
-    "OneHot",
     "Permutation",
     "SimplePaths",
     "SpanningTrees",
-    "Sudoku",
     "Suggestion",
     "Table",
     "all_different",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable, Iterable, Iterator, Mapping
 
 import numpy as np
@@ -25,7 +26,7 @@ def sudoku(
     *,
     labels: Iterable[str] | Mapping[str, str] | None = None,
 ) -> Sudoku:
-    """Completed sudokus of n² × n² cells that agree with the givens.
+    """Completed sudokus of n² × n² cells that agree with the givens. This name goes with the next release.
 
     Label ``"r1c2=5"`` says that the cell in row 1 and column 2 holds 5; rows, columns and digits count from 1. The
     solutions are enumerated, so the givens must leave no more than 200,000 of them.
@@ -39,13 +40,9 @@ def sudoku(
         ValueError: n is not a whole number of at least 1.
         LabelError: a given is outside the grid, or the numbers of names and labels differ.
         CompilationBudgetError: n is above 10.
-
-    Example:
-        >>> sudoku(2).to_circuit().model_count()
-        288
-        >>> sudoku(2, {(1, 1): 1, (1, 2): 2, (2, 1): 3}).to_circuit().model_count()
-        12
     """
+    text = "sp.constraints.sudoku goes with the next release: examples/visual_sudoku.py shows what to write instead"
+    warnings.warn(text, DeprecationWarning, stacklevel=2)
     box = whole_number(n, "n", "sudoku", 1)
     side = box * box
     known: dict[tuple[int, int], int] = {}

@@ -119,6 +119,18 @@ class Categorical(Arithmetic):
     def __ne__(self, other: object) -> Formula:  # type: ignore[override]
         return ~(self == other)
 
+    def __lt__(self, other: Arithmetic | int) -> Formula:
+        return between(self, other, "<")
+
+    def __le__(self, other: Arithmetic | int) -> Formula:
+        return between(self, other, "<=")
+
+    def __gt__(self, other: Arithmetic | int) -> Formula:
+        return between(self, other, ">")
+
+    def __ge__(self, other: Arithmetic | int) -> Formula:
+        return between(self, other, ">=")
+
     def __hash__(self) -> int:
         return hash((self.name, self.labels))
 

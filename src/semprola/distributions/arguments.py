@@ -12,6 +12,7 @@ from torch import Tensor
 from semprola.circuit import Circuit
 from semprola.distributions.names import as_rows
 from semprola.engine import is_binary
+from semprola.engine.torch_internals import is_traced, unwrapped
 from semprola.errors import LabelError
 
 
@@ -65,8 +66,8 @@ def check_binary(value: Tensor, what: str, if_nan: str = "") -> None:
     if is_hidden(value):
         return
     # a tensor made inside torch.func.grad is a wrapper without memory of its own
-    while torch._C._functorch.is_functorch_wrapped_tensor(value):
-        value = torch._C._functorch.get_unwrapped(value)
+    inner = unwrapped(value)
+    value = value if inner is None else inner
     if value.dtype != torch.bool and not is_binary(value):
         hint = f", but has NaN{if_nan}" if value.is_floating_point() and bool(value.isnan().any()) else ""
         raise ValueError(f"{what} must contain only 0 and 1{hint}")
@@ -156,14 +157,7 @@ def common_batch(batch_shapes: Sequence[torch.Size], what: str) -> torch.Size:
 
 def is_hidden(value: Tensor) -> bool:
     """Whether a tensor's values cannot be inspected, because a program is being traced or mapped over a batch."""
-    functorch = torch._C._functorch
-    if torch.compiler.is_compiling() or torch._C._is_tracing():
-        return True
-    while functorch.is_functorch_wrapped_tensor(value):
-        if functorch.is_batchedtensor(value):
-            return True
-        value = functorch.get_unwrapped(value)
-    return False
+    return torch.compiler.is_compiling() or is_traced() or unwrapped(value) is None
 
 
 def with_components(logits: Tensor, mixing_logits: Tensor | None) -> Tensor:

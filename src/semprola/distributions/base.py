@@ -18,10 +18,9 @@ from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.further import FurtherQueries
 from semprola.distributions.names import as_rows
 from semprola.distributions.support import Satisfies
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import UnsatisfiableError
 from semprola.logic import Formula
-
-_NEGATIVE_INFINITY = float("-inf")
 
 
 class ConstrainedDistribution(FurtherQueries):
@@ -170,7 +169,7 @@ class ConstrainedDistribution(FurtherQueries):
             raise ValueError(f"evidence of shape {tuple(evidence.shape)} does not fit batch {tuple(self.batch_shape)}")
         domain, conflict = self.evaluator.domain.observe(rows[:, 0].clone())
         observed = self.evaluator.within(domain)
-        impossible = conflict | (observed.log_partition == _NEGATIVE_INFINITY)
+        impossible = conflict | (observed.log_partition == NEGATIVE_INFINITY)
         if impossible.any():
             raise UnsatisfiableError(f"the evidence has probability zero{rows_named(impossible, self.batch_shape)}")
         return self.over(observed)

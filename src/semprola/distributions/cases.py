@@ -10,8 +10,7 @@ from torch import Tensor
 from semprola.distributions.components import Components
 from semprola.distributions.domain import Domain
 from semprola.distributions.numeric import log_sum_exp, remembered
-
-_NEGATIVE_INFINITY = float("-inf")
+from semprola.engine.numbers import NEGATIVE_INFINITY
 
 
 class Cases(Components):
@@ -50,25 +49,25 @@ class Cases(Components):
     @remembered
     def _log_parts(self) -> Tensor:
         """log Z of every case [cases, components, batch]."""
-        return torch.stack([part.log_z for part in self._parts]).masked_fill(~self._possible, _NEGATIVE_INFINITY)
+        return torch.stack([part.log_z for part in self._parts]).masked_fill(~self._possible, NEGATIVE_INFINITY)
 
     @property
     def _shares(self) -> Tensor:
         """The probability of every case [cases, components, batch]; zero if no case is possible."""
         total = self.log_z
-        return torch.exp(self._log_parts - total.masked_fill(total == _NEGATIVE_INFINITY, 0.0))
+        return torch.exp(self._log_parts - total.masked_fill(total == NEGATIVE_INFINITY, 0.0))
 
     def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
         differs = [((y != row[:, None, None]) & ~row.isnan()[:, None, None]).any(0) for row in self._rows]
         outside = torch.stack(differs).all(0)
-        return self._base.log_scores(y, codes).masked_fill(outside[:, None], _NEGATIVE_INFINITY)
+        return self._base.log_scores(y, codes).masked_fill(outside[:, None], NEGATIVE_INFINITY)
 
     def marginals(self) -> Tensor:
         return self._averaged([part.marginals() for part in self._parts])
 
     def best(self) -> tuple[Tensor, Tensor]:
         found = [part.best() for part in self._parts]
-        bounds = torch.stack([bound for _, bound in found]).masked_fill(~self._possible, _NEGATIVE_INFINITY)
+        bounds = torch.stack([bound for _, bound in found]).masked_fill(~self._possible, NEGATIVE_INFINITY)
         if self.count > 1 or not self.is_deterministic:
             return torch.cat([states for states, _ in found], dim=1), bounds.amax(0)
         states = torch.stack([states for states, _ in found])  # [cases, labels, 1, batch]
@@ -77,7 +76,7 @@ class Cases(Components):
 
     def ranked(self, k: int) -> tuple[Tensor, Tensor]:
         found = [part.ranked(k) for part in self._parts]
-        least = torch.stack([bound for _, bound in found]).masked_fill(~self._possible, _NEGATIVE_INFINITY)
+        least = torch.stack([bound for _, bound in found]).masked_fill(~self._possible, NEGATIVE_INFINITY)
         return torch.cat([states for states, _ in found], dim=1), least.amax(0)
 
     def sample(self, component: Tensor, generator: torch.Generator | None) -> Tensor:

@@ -13,6 +13,7 @@ from semprola.distributions.components import Components
 from semprola.distributions.domain import Domain, maximum
 from semprola.distributions.numeric import remembered
 from semprola.engine import Literals, Plan, choices, log_value, posterior
+from semprola.engine.numbers import NEGATIVE_INFINITY
 
 _MOST_NUMBERS = 2**24
 """Largest tensor (in numbers) made to evaluate several samples at once; larger jobs are split."""
@@ -106,7 +107,7 @@ class CircuitComponents(Components):
         found = states.shape[1]
         least = (values[-1] + literals.constant).view(self.count, self.batch)
         if found < k:  # the list is complete
-            least = torch.full_like(least, float("-inf"))
+            least = torch.full_like(least, NEGATIVE_INFINITY)
         return states[:labels].reshape(labels, found * self.count, self.batch), least
 
     def sample(self, component: Tensor, generator: torch.Generator | None) -> Tensor:
@@ -251,4 +252,4 @@ class CircuitComponents(Components):
 
 def _expectation(probability: Tensor, score: Tensor) -> Tensor:
     """Σ probability · score over the terms with a finite score; the others must have probability zero."""
-    return (probability * score.masked_fill(score == float("-inf"), 0.0)).sum(0)
+    return (probability * score.masked_fill(score == NEGATIVE_INFINITY, 0.0)).sum(0)

@@ -14,8 +14,7 @@ from semprola.distributions.domain import Domain
 from semprola.distributions.numeric import remembered
 from semprola.distributions.product import product_evaluator
 from semprola.engine import CompatiblePlans, Plan
-
-_NEGATIVE_INFINITY = float("-inf")
+from semprola.engine.numbers import NEGATIVE_INFINITY
 
 
 class CompatibleCircuits(CircuitComponents):
@@ -48,7 +47,7 @@ class CompatibleCircuits(CircuitComponents):
         weights = self._log_parameters.index_select(0, parameter.to(self._log_parameters.device))
         with torch.no_grad():
             violated = ~self.domain.satisfied(y)
-        return self.log_values(plan, weights, y).masked_fill(violated[:, None], _NEGATIVE_INFINITY)
+        return self.log_values(plan, weights, y).masked_fill(violated[:, None], NEGATIVE_INFINITY)
 
     def tempered(self, temperature: Tensor) -> Any:
         logits = self.scaled(self._log_parameters, temperature)

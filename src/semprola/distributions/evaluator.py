@@ -9,8 +9,8 @@ from semprola.distributions.arguments import is_hidden
 from semprola.distributions.components import Components
 from semprola.distributions.domain import Domain
 from semprola.distributions.numeric import log_sum_exp, remembered
+from semprola.engine.numbers import NEGATIVE_INFINITY
 
-_NEGATIVE_INFINITY = float("-inf")
 _LISTED = 256
 """If a mixture has at most this many states and its mode is not proven, all states are listed."""
 _MOST_NUMBERS = 2**24
@@ -100,10 +100,10 @@ class Evaluator:
         scores = self.components.log_scores(y, codes)
         contradicted = self.domain.contradicts(y)
         if contradicted is not None:
-            scores = scores.masked_fill(contradicted[:, None], _NEGATIVE_INFINITY)
+            scores = scores.masked_fill(contradicted[:, None], NEGATIVE_INFINITY)
         total = log_sum_exp(scores + self.log_mixing, 1) if self.count > 1 else scores[:, 0] + self.log_mixing
         # an impossible y has no gradient, not even through the partition function
-        return (total - self.log_partition).masked_fill(total == _NEGATIVE_INFINITY, _NEGATIVE_INFINITY)
+        return (total - self.log_partition).masked_fill(total == NEGATIVE_INFINITY, NEGATIVE_INFINITY)
 
     def log_marginals(self, evidence: Tensor) -> Tensor:
         """Log-probabilities [samples, batch] of evidence [labels, samples, batch], NaN where nothing is observed.
@@ -120,7 +120,7 @@ class Evaluator:
             repeated = torch.arange(batch, device=evidence.device).repeat(some.shape[1])
             many = self if some.shape[1] == 1 else self.select(repeated)
             domain, conflict = many.domain.observe(some.reshape(labels, repeated.numel()))
-            log_z = many.within(domain).log_partition.masked_fill(conflict, _NEGATIVE_INFINITY)
+            log_z = many.within(domain).log_partition.masked_fill(conflict, NEGATIVE_INFINITY)
             parts.append(log_z.unflatten(0, (some.shape[1], batch)) - self.log_partition)
         return torch.cat(parts)
 

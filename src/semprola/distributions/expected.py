@@ -23,6 +23,7 @@ from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.names import as_rows
 from semprola.distributions.ranking import top_k
 from semprola.distributions.set_search import best_f1
+from semprola.engine.numbers import NEGATIVE_INFINITY
 
 if TYPE_CHECKING:
     from semprola.distributions.base import ConstrainedDistribution
@@ -131,7 +132,7 @@ def _jaccard_of_all(p: Evaluator) -> tuple[Tensor, Tensor, Tensor]:
     either = states.sum(1)[:, None] + states.sum(1) - both
     index = torch.where(either == 0, 1.0, both / either.clamp(min=1))
     log_probs = p.log_probs(p.domain.candidates()).double()
-    value, best = (index @ log_probs.exp()).masked_fill(log_probs == float("-inf"), -1.0).max(0)
+    value, best = (index @ log_probs.exp()).masked_fill(log_probs == NEGATIVE_INFINITY, -1.0).max(0)
     return states[best].T, value, value
 
 

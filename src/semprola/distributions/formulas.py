@@ -21,6 +21,7 @@ from semprola.distributions.independent import IndependentLabels
 from semprola.distributions.numeric import log_sum_exp
 from semprola.distributions.observed import log_prob_of_values
 from semprola.engine import CircuitPlans
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import IntractableError, LabelError, UnsatisfiableError
 from semprola.logic import Formula, Leaf, parse
 from semprola.logic.rewrite import stated
@@ -59,7 +60,7 @@ def condition(p: ConstrainedDistribution, formula: Formula | str) -> Any:
     """See :meth:`ConstrainedDistribution.condition`."""
     formula = parse(formula) if isinstance(formula, str) else formula
     log_prob = log_prob_of(p, formula)
-    impossible = log_prob == float("-inf")
+    impossible = log_prob == NEGATIVE_INFINITY
     if impossible.any():
         raise UnsatisfiableError(f"the formula has probability zero{rows_named(impossible, p.batch_shape)}")
     components = p.evaluator.components
@@ -84,7 +85,7 @@ def _by_conjunction(p: ConstrainedDistribution, components: IndependentLabels, f
     try:
         both = _both(p, formula)
     except UnsatisfiableError:
-        return p.log_partition.detach().new_full(p.batch_shape, float("-inf"))
+        return p.log_partition.detach().new_full(p.batch_shape, NEGATIVE_INFINITY)
     narrowed = Evaluator(components.under(both), p.evaluator.log_mixing)
     log_prob = (narrowed.log_partition - p.evaluator.log_partition).reshape(p.batch_shape)
     return log_prob.clamp(max=0.0)
@@ -108,8 +109,8 @@ def _by_cases(p: ConstrainedDistribution, formula: Formula) -> Tensor:
     if p.circuit.given and observed is not None:
         x = observed[p.circuit.num_labels :].T
         differs = ((given[:, None] != x) & ~given.isnan()[:, None]).any(-1)
-        parts = parts.masked_fill(differs.reshape(len(rows), *p.batch_shape), float("-inf"))
-    blank = p.log_partition.detach().new_full(p.batch_shape, float("-inf"))
+        parts = parts.masked_fill(differs.reshape(len(rows), *p.batch_shape), NEGATIVE_INFINITY)
+    blank = p.log_partition.detach().new_full(p.batch_shape, NEGATIVE_INFINITY)
     total = log_sum_exp(parts, 0).clamp(max=0.0) if len(rows) else blank
     return _log_one_minus_exp(total) if negated else total
 
@@ -183,7 +184,7 @@ def _log_one_minus_exp(value: Tensor) -> Tensor:
     safe = value.masked_fill(certain, -1.0)
     near = torch.log(-torch.expm1(safe))
     far = torch.log1p(-torch.exp(safe))
-    return torch.where(safe > -0.6931, near, far).masked_fill(certain, float("-inf"))
+    return torch.where(safe > -0.6931, near, far).masked_fill(certain, NEGATIVE_INFINITY)
 
 
 class CompiledRules(Leaf):

@@ -19,6 +19,7 @@ from semprola.distributions.domain import Domain
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.independent import IndependentLabels
 from semprola.engine import CircuitPlans, Literals, Plan, log_value
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import LabelError
 
 _KEPT = "_heads"
@@ -170,7 +171,7 @@ class HeadScores(IndependentLabels):
         if self.domain.observed is not None:
             return super().log_value_without(excluded)
         plan = self.plan(explicit=False)
-        literals = self._literals(plan, self._ones.masked_fill(excluded, float("-inf")))
+        literals = self._literals(plan, self._ones.masked_fill(excluded, NEGATIVE_INFINITY))
         return log_value(plan, None, literals.leaves) + literals.constant
 
     def _literals(self, plan: Plan, ones: Tensor) -> Literals:

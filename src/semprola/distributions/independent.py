@@ -13,8 +13,8 @@ from semprola.distributions.circuits import CircuitComponents
 from semprola.distributions.domain import Domain
 from semprola.distributions.numeric import remembered
 from semprola.engine import CircuitPlans, Literals, Plan, log_value
+from semprola.engine.numbers import NEGATIVE_INFINITY
 
-_NEGATIVE_INFINITY = float("-inf")
 _MOST_NUMBERS = 2**24
 """Largest tensor (in numbers) made to evaluate several samples at once; larger jobs are split."""
 _LARGEST_ERROR = 1e-3
@@ -71,7 +71,7 @@ class IndependentLabels(CircuitComponents):
             return total
         with torch.no_grad():
             violated = ~self.domain.satisfied(y)
-        return total.masked_fill(violated.view(samples, 1, batch), _NEGATIVE_INFINITY)
+        return total.masked_fill(violated.view(samples, 1, batch), NEGATIVE_INFINITY)
 
     def _log_q(self, y: Tensor) -> Tensor:
         """log q of y [labels, samples, batch], whatever the constraint says [samples, components, batch]."""
@@ -99,7 +99,7 @@ class IndependentLabels(CircuitComponents):
             repeated = torch.arange(batch, device=y.device).repeat(some.shape[1])
             many = self.select(repeated)
             domain, conflict = many.domain.observe(some.reshape(labels, repeated.numel()))
-            log_z = many.within(domain).log_z.masked_fill(conflict, _NEGATIVE_INFINITY)
+            log_z = many.within(domain).log_z.masked_fill(conflict, NEGATIVE_INFINITY)
             parts.append(log_z.view(self.count, some.shape[1], batch).transpose(0, 1))
         return torch.cat(parts)
 
@@ -116,7 +116,7 @@ class IndependentLabels(CircuitComponents):
         """
         zeros, ones = self.observed_scores()
         plan = self.plan(explicit=False)
-        literals = Literals.of(plan, zeros, ones.masked_fill(excluded, _NEGATIVE_INFINITY))
+        literals = Literals.of(plan, zeros, ones.masked_fill(excluded, NEGATIVE_INFINITY))
         return log_value(plan, None, literals.leaves) + literals.constant
 
     def under(self, plans: CircuitPlans) -> IndependentLabels:

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.numeric import intractable, log_sum_exp, not_negative
+from semprola.engine.numbers import NEGATIVE_INFINITY
 
 
 def entropy(p: Evaluator) -> Tensor:
@@ -15,7 +16,7 @@ def entropy(p: Evaluator) -> Tensor:
         return not_negative(p.components.entropies()[0])
     if p.domain.can_be_listed():
         log_probs = listed(p)
-        return not_negative(-(log_probs.exp() * log_probs.masked_fill(log_probs == float("-inf"), 0.0)).sum(0))
+        return not_negative(-(log_probs.exp() * log_probs.masked_fill(log_probs == NEGATIVE_INFINITY, 0.0)).sum(0))
     raise intractable("entropy", "entropy_bounds() or entropy_estimate(samples)")
 
 
@@ -43,7 +44,7 @@ def divergence(p: Evaluator, q: Evaluator) -> Tensor:
             return not_negative(gap).masked_fill(p.domain.may_contradict(q.domain), float("inf"))
     if p.domain.can_be_listed():
         of_p, of_q = listed(p), listed(q)
-        impossible, excluded = of_p == float("-inf"), of_q == float("-inf")
+        impossible, excluded = of_p == NEGATIVE_INFINITY, of_q == NEGATIVE_INFINITY
         gap = of_p.masked_fill(impossible, 0.0) - of_q.masked_fill(excluded, 0.0)
         return not_negative((of_p.exp() * gap).sum(0)).masked_fill((excluded & ~impossible).any(0), float("inf"))
     raise intractable("kl_divergence", "the mean of p.log_prob(y) - q.log_prob(y) over samples y of p")

@@ -8,10 +8,8 @@ from typing import Any, Generic, TypeVar, overload
 import torch
 from torch import Tensor
 
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import IntractableError
-
-_NEGATIVE_INFINITY = float("-inf")
-
 
 T = TypeVar("T")
 
@@ -45,9 +43,9 @@ class remembered(Generic[T]):
 
 def log_sum_exp(values: Tensor, dim: int) -> Tensor:
     """log-sum-exp whose derivative is zero, not NaN, where everything is -inf."""
-    dead = (values == _NEGATIVE_INFINITY).all(dim)
+    dead = (values == NEGATIVE_INFINITY).all(dim)
     total = torch.logsumexp(values.masked_fill(dead.unsqueeze(dim), 0.0), dim)
-    return total.masked_fill(dead, _NEGATIVE_INFINITY)
+    return total.masked_fill(dead, NEGATIVE_INFINITY)
 
 
 def not_negative(values: Tensor) -> Tensor:

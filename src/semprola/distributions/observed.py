@@ -15,8 +15,6 @@ from semprola.distributions.whole import places_in
 if TYPE_CHECKING:
     from semprola.distributions.base import ConstrainedDistribution
 
-_NEGATIVE_INFINITY = float("-inf")
-
 
 def log_prob_of_values(p: ConstrainedDistribution, values: Mapping[str, Any]) -> Tensor:
     """Log-probability of values of variables and labels, one per row or one for all [*sample, *batch]."""

@@ -13,6 +13,7 @@ from semprola.distributions.encoding import EncodedStates
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.names import as_rows
 from semprola.distributions.violations import violations
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import ViolationError
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ def _nearest(p: Evaluator, target: Tensor) -> Tensor:
     if not p.is_single and p.domain.can_be_listed(_LISTED):
         candidates = torch.cat([candidates, p.domain.candidates()], dim=1)
     distance = (candidates != target[:, None]).sum(0)
-    log_probs = p.log_probs(candidates).masked_fill(distance > distance[0], float("-inf"))
+    log_probs = p.log_probs(candidates).masked_fill(distance > distance[0], NEGATIVE_INFINITY)
     best = log_probs.argmax(0)
     return candidates.gather(1, best.expand(len(target), 1, -1))[:, 0]
 

@@ -10,11 +10,10 @@ from torch import Tensor
 
 from semprola.distributions.arguments import check_binary, is_hidden
 from semprola.distributions.evaluator import Evaluator
+from semprola.engine.numbers import NEGATIVE_INFINITY
 
 if TYPE_CHECKING:
     from semprola.distributions.base import ConstrainedDistribution
-
-_NEGATIVE_INFINITY = float("-inf")
 
 
 def top_k(p: Evaluator, k: int) -> tuple[Tensor, Tensor]:
@@ -25,11 +24,11 @@ def top_k(p: Evaluator, k: int) -> tuple[Tensor, Tensor]:
         candidates, _ = p.components.ranked(k)
     states, log_probs = _score(p, candidates)
     states, log_probs = states[:, :k], log_probs[:k]
-    states = torch.where(log_probs == _NEGATIVE_INFINITY, states[:, :1], states)
+    states = torch.where(log_probs == NEGATIVE_INFINITY, states[:, :1], states)
     if states.shape[1] < k:
         missing = k - states.shape[1]
         states = torch.cat([states, states[:, :1].expand(-1, missing, -1)], dim=1)
-        log_probs = torch.cat([log_probs, log_probs.new_full((missing, p.batch), _NEGATIVE_INFINITY)])
+        log_probs = torch.cat([log_probs, log_probs.new_full((missing, p.batch), NEGATIVE_INFINITY)])
     return states, log_probs
 
 
@@ -51,9 +50,9 @@ def rescore(p: ConstrainedDistribution, states: Any, log_prior: Any, weight: flo
         raise ValueError(f"states {tuple(rows.shape)} or log_prior {tuple(prior.shape)} do not fit {fits}") from None
     own = p.log_prob(rows.movedim(-2, 0)).movedim(0, -1)
     # a prior of -inf excludes a state even if the weight is zero; states that violate the constraint stay excluded
-    excluded = prior == _NEGATIVE_INFINITY
+    excluded = prior == NEGATIVE_INFINITY
     scores = own + weight * prior.masked_fill(excluded, 0.0)
-    scores = scores.masked_fill(excluded | (own == _NEGATIVE_INFINITY), _NEGATIVE_INFINITY)
+    scores = scores.masked_fill(excluded | (own == NEGATIVE_INFINITY), NEGATIVE_INFINITY)
     scores, order = scores.sort(dim=-1, descending=True, stable=True)
     return rows.gather(-2, order.unsqueeze(-1).expand(rows.shape)), scores
 
@@ -76,7 +75,7 @@ def _check_prior(prior: Tensor, weight: Any) -> None:
 
 def _score(p: Evaluator, candidates: Tensor) -> tuple[Tensor, Tensor]:
     """Candidates [labels, n, batch], best first, and their log-probabilities [n, batch] (-inf: a repetition)."""
-    log_probs = p.log_probs(candidates).masked_fill(_repeated(candidates.permute(1, 2, 0)), _NEGATIVE_INFINITY)
+    log_probs = p.log_probs(candidates).masked_fill(_repeated(candidates.permute(1, 2, 0)), NEGATIVE_INFINITY)
     log_probs, order = log_probs.sort(dim=0, descending=True, stable=True)
     return candidates.gather(1, order.expand(len(candidates), -1, -1)), log_probs
 

@@ -12,9 +12,9 @@ from torch.nn import functional as F
 from semprola.distributions.components import Components
 from semprola.distributions.domain import Domain
 from semprola.distributions.numeric import log_sum_exp
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.engine.ops.registration import watched
 
-_NEGATIVE_INFINITY = float("-inf")
 _MOST_NUMBERS = 2**22
 """Largest tensor (in numbers) made to check states against the constraint; larger jobs are split."""
 
@@ -107,7 +107,7 @@ class KnownStates(Components):
         if domain.has_evidence and domain.observed is not None:
             observed = domain.observed[: domain.circuit.num_labels, None]
             states = table.states.T[:, :, None]
-            seen = seen.masked_fill(((states != observed) & ~observed.isnan()).any(0), _NEGATIVE_INFINITY)
+            seen = seen.masked_fill(((states != observed) & ~observed.isnan()).any(0), NEGATIVE_INFINITY)
         self._seen = seen
 
     @classmethod
@@ -122,7 +122,7 @@ class KnownStates(Components):
         """
         scores = table.sums_over_labels(odds) + bias.to(odds)[:, None]
         if domain.circuit.given:
-            scores = scores.masked_fill(~_allowed(domain, table), _NEGATIVE_INFINITY)
+            scores = scores.masked_fill(~_allowed(domain, table), NEGATIVE_INFINITY)
             return cls(domain, table, scores - _finite(log_sum_exp(scores, 0)))
         return cls(domain, table, torch.log_softmax(scores, 0), is_normalized=True)
 
@@ -145,7 +145,7 @@ class KnownStates(Components):
     def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
         row = self._table.find(y.flatten(1)).view(y.shape[1:])
         scores = self._scores.gather(0, row.clamp(min=0))
-        return scores.masked_fill(row < 0, _NEGATIVE_INFINITY)[:, None]
+        return scores.masked_fill(row < 0, NEGATIVE_INFINITY)[:, None]
 
     def marginals(self) -> Tensor:
         return self._table.sums_over_states(self._probabilities)[:, None]
@@ -157,7 +157,7 @@ class KnownStates(Components):
     def ranked(self, k: int) -> tuple[Tensor, Tensor]:
         size = min(k, len(self._seen))
         values, rows = self._seen.topk(size, 0)
-        least = values[-1:] if size == k else torch.full_like(values[-1:], _NEGATIVE_INFINITY)
+        least = values[-1:] if size == k else torch.full_like(values[-1:], NEGATIVE_INFINITY)
         return self._states[rows].permute(2, 0, 1), least
 
     def sample(self, component: Tensor, generator: torch.Generator | None) -> Tensor:
@@ -214,4 +214,4 @@ def _allowed(domain: Domain, table: StateTable) -> Tensor:
 
 
 def _finite(values: Tensor) -> Tensor:
-    return values.masked_fill(values == _NEGATIVE_INFINITY, 0.0)
+    return values.masked_fill(values == NEGATIVE_INFINITY, 0.0)

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.engine.plan import Plan
-
-_NEGATIVE_INFINITY = float("-inf")
 
 
 @dataclass(frozen=True)
@@ -81,7 +80,7 @@ class Literals:
         # above zero where a literal is allowed; masks would take several times as long
         known = torch.nan_to_num(rows.to(dtype).contiguous(), nan=0.5)
         allowed = torch.stack([0.75 - known, known - 0.25], dim=1).flatten(0, 1)
-        leaves = F.threshold(allowed, 0.0, _NEGATIVE_INFINITY).clamp(max=0.0)
+        leaves = F.threshold(allowed, 0.0, NEGATIVE_INFINITY).clamp(max=0.0)
         return cls(leaves, leaves.new_zeros(rows.shape[1]), leaves.new_zeros(()).expand(rows.shape))
 
     def probability_of_one(self, leaf_flows: Tensor) -> Tensor:
@@ -90,7 +89,7 @@ class Literals:
         unmentioned = (1.0 - zero - one).clamp(min=0.0)
         probability = one + unmentioned * self.default
         # certain values are exactly 0 or 1: rounding must not give an impossible value any probability
-        certain = self.leaves == _NEGATIVE_INFINITY
+        certain = self.leaves == NEGATIVE_INFINITY
         return probability.masked_fill(certain[0::2], 1.0).masked_fill(certain[1::2], 0.0)
 
 
@@ -103,15 +102,15 @@ def indicators(rows: Tensor, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
     """
     # keep the layout of the rows (often transposed for batches): mixing layouts takes several times as long
     blank = torch.zeros_like(rows, dtype=dtype)
-    return blank.masked_fill(rows == 1, _NEGATIVE_INFINITY), blank.masked_fill(rows == 0, _NEGATIVE_INFINITY)
+    return blank.masked_fill(rows == 1, NEGATIVE_INFINITY), blank.masked_fill(rows == 0, NEGATIVE_INFINITY)
 
 
 def _finite(values: Tensor) -> Tensor:
-    return values.masked_fill(values == _NEGATIVE_INFINITY, 0.0)
+    return values.masked_fill(values == NEGATIVE_INFINITY, 0.0)
 
 
 def _log_add(a: Tensor, b: Tensor) -> Tensor:
     """log(exp a + exp b) with derivative zero, not NaN, where both are -inf."""
-    dead = (a == _NEGATIVE_INFINITY) & (b == _NEGATIVE_INFINITY)
+    dead = (a == NEGATIVE_INFINITY) & (b == NEGATIVE_INFINITY)
     total = torch.logaddexp(a.masked_fill(dead, 0.0), b.masked_fill(dead, 0.0))
-    return total.masked_fill(dead, _NEGATIVE_INFINITY)
+    return total.masked_fill(dead, NEGATIVE_INFINITY)

@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.engine.plan import Plan
 
 
@@ -105,5 +106,5 @@ def _log_sigmoids(odds: Tensor) -> Tensor:
 
 def _normalize(block: Tensor, live: Tensor) -> Tensor:
     # sums without a live edge keep their logits: a softmax over nothing would be NaN
-    block = block.masked_fill(~live & live.any(1, keepdim=True), float("-inf"))
-    return torch.log_softmax(block, 1).masked_fill(~live, float("-inf"))
+    block = block.masked_fill(~live & live.any(1, keepdim=True), NEGATIVE_INFINITY)
+    return torch.log_softmax(block, 1).masked_fill(~live, NEGATIVE_INFINITY)

@@ -72,10 +72,10 @@ def _counting_head(node: Formula) -> list[str]:
     lo, hi = node._bounds
     if lo == hi:
         return [f"exactly({lo}"]
-    if lo == 0:
-        return [f"at_most({hi}"]
     if hi == MAX_BOUND:
         return [f"at_least({lo}"]
+    if lo == 0:
+        return [f"at_most({hi}"]
     return [f"count({lo}, {hi}"]
 
 

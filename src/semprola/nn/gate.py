@@ -13,6 +13,9 @@ from torch.nn import functional as F
 
 from semprola.engine import watched
 
+_MOST_WEIGHTS = 2**32
+"""The most weights of a perceptron: 16 GiB in single precision."""
+
 
 class Gate(nn.Module):
     """A multi-layer perceptron that ends in an `nn.Linear`: features z in, all parameters of a layer out.
@@ -43,6 +46,7 @@ class Gate(nn.Module):
     ) -> None:
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
+        check_size([in_features, *hidden, out_features])
         self.hidden = perceptron(in_features, hidden, dropout, device=device, dtype=dtype)
         self.output = ColumnLinear([in_features, *hidden][-1], out_features, device=device, dtype=dtype)
 
@@ -139,6 +143,20 @@ def hidden_sizes(gate: Iterable[int] | int, expected: str = "a width or a list o
     for size in sizes:
         positive(size, "a hidden size of the gate")
     return sizes
+
+
+def check_size(widths: Sequence[int]) -> None:
+    """Refuse a perceptron that no memory holds; torch would try, or end in an error about an allocator.
+
+    Raises:
+        ValueError: if it would have more than a few billion weights.
+    """
+    wanted = sum(a * b for a, b in pairwise(widths))
+    if wanted > _MOST_WEIGHTS:
+        shown = " × ".join(f"{width:,}" if width < 10**15 else "…" for width in widths)
+        raise ValueError(
+            f"a network of widths {shown} has too many weights: use narrower hidden layers or fewer components"
+        )
 
 
 def last_linear(gate: nn.Module, outputs: int) -> nn.Linear | None:

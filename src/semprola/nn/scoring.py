@@ -16,6 +16,7 @@ from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.numeric import log_sum_exp
 from semprola.distributions.scored import Announced, ScoredDistribution
 from semprola.engine import CircuitPlans, Plan, encode, gate_likelihood, is_binary, uses_few_rows, watched
+from semprola.engine.torch_internals import has_global_hooks, has_saved_tensor_hooks
 from semprola.errors import SemprolaError
 from semprola.nn.base import GatedLayer
 from semprola.nn.gate import ColumnLinear, Gate, split_outputs
@@ -141,7 +142,7 @@ def _last_layer(layer: GatedLayer) -> nn.Linear | None:
     if not isinstance(last, nn.Linear) or type(last) not in (nn.Linear, ColumnLinear):
         return None
     modules = (layer, gate, last)
-    if nn.modules.module._has_any_global_hook() or any(getattr(m, name) for m in modules for name in _HOOKS):
+    if has_global_hooks() or any(getattr(m, name) for m in modules for name in _HOOKS):
         return None
     if any("forward" in module.__dict__ for module in modules):
         return None
@@ -156,7 +157,7 @@ def _is_observed(z: Tensor) -> bool:
     if watched(z) or z.is_meta or z.dtype not in _TYPES or torch.is_autocast_enabled(z.device.type):
         return True
     # checkpoints run a layer twice, the second time outside the block
-    return torch._C._autograd._top_saved_tensors_default_hooks(True) is not None
+    return has_saved_tensor_hooks()
 
 
 def _is_untracked(*tensors: Tensor | EncodedStates) -> bool:

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import networkx as nx
+import numpy as np
+from numpy.typing import NDArray
 
-from semprola.constraints import ranking, simple_paths, sudoku
+from semprola.constraints import ranking, simple_paths, table
 from semprola.errors import LabelError, SemprolaError
 from semprola.logic import And, Formula
 from semprola.logic.parser import parse_lines
@@ -164,8 +167,19 @@ def _family(problem: Problem) -> Formula | None:
         return ranking(items, labels=[f"{item}.{rank}" for item in items for rank in ranks])
     if problem.structure == "sudoku":
         side = range(1, problem.size + 1)
-        return sudoku(2, labels=[f"r{r}c{c}.{digit}" for r in side for c in side for digit in side])
+        return table(_boards(), labels=[f"r{r}c{c}.{digit}" for r in side for c in side for digit in side])
     return None
+
+
+def _boards() -> NDArray[np.uint8]:
+    """All sudokus of 4 × 4 cells [boards, 64], with one column for each cell and digit."""
+    rows = list(itertools.permutations(range(4)))
+    halves = [pair for pair in itertools.product(rows, rows) if len({*pair[0][:2], *pair[1][:2]}) == 4]
+    halves = [pair for pair in halves if len({*pair[0][2:], *pair[1][2:]}) == 4]
+    grids = [(*top, *bottom) for top in halves for bottom in halves]
+    boards = [grid for grid in grids if all(len(set(column)) == 4 for column in zip(*grid, strict=True))]
+    digits: NDArray[np.uint8] = np.eye(4, dtype=np.uint8)[np.array(boards)]
+    return digits.reshape(len(boards), 64)
 
 
 def _grid_edges(size: int) -> Iterator[tuple[str, tuple[int, int], tuple[int, int]]]:

@@ -1,4 +1,4 @@
-"""What people do with rules before a layer: read them, review them, count their models."""
+"""What people do with rules before a layer: read them from anywhere, review, compare and explain them."""
 
 from semprola.compiler.models import model_count
 from semprola.logic import from_sympy
@@ -8,6 +8,7 @@ from semprola.rules.findings import Redundant, Review
 from semprola.rules.listing import Rule
 from semprola.rules.logic_programs import Head, LogicProgram, from_problog
 from semprola.rules.ontologies import Axiom, Ontology, from_obo, from_owl, from_skos, read_ontology
+from semprola.rules.pysat_formulas import from_pysat
 from semprola.rules.reading import read
 from semprola.rules.reviewing import review
 from semprola.rules.rows import BrokenRow, RowReview, RuleUse
@@ -34,6 +35,7 @@ __all__ = [
     "from_obo",
     "from_owl",
     "from_problog",
+    "from_pysat",
     "from_skos",
     "from_sympy",
     "model_count",

@@ -49,7 +49,11 @@ class Consequences:
         expected = self.models[0]
         found: dict[str, int] = {}
         asked.solver.prefer([-v if expected[v - 1] else v for v in range(1, asked.num_plain + 1)])
+        obvious = {abs(v) - 1 for v in asked.solver.obvious([asked.switches[rule] for rule in self.rules])}
         for place in np.flatnonzero(candidates).tolist():
+            if place in obvious:
+                found[asked.labels[place]] = int(expected[place])
+                continue
             if not candidates[place]:
                 continue
             value = bool(expected[place])

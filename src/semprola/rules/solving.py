@@ -50,6 +50,9 @@ class Solver(Protocol):
     def core(self) -> list[int]:
         """Some of the last assumptions that no model has together; all others can be left out."""
 
+    def obvious(self, assumptions: Sequence[int]) -> list[int]:
+        """Literals that hold in every model with these assumptions and are found without a search; maybe none."""
+
     def prefer(self, literals: Sequence[int]) -> None:
         """Try these literals first where the clauses leave a choice."""
 
@@ -112,6 +115,10 @@ class PySatSolver:
         """See :class:`Solver`."""
         return list(self._solver.get_core() or ())
 
+    def obvious(self, assumptions: Sequence[int]) -> list[int]:
+        """See :class:`Solver`."""
+        return list(self._solver.propagate(assumptions=list(assumptions))[1])
+
     def prefer(self, literals: Sequence[int]) -> None:
         """See :class:`Solver`."""
         self._solver.set_phases(list(literals))
@@ -160,6 +167,10 @@ class CompilerSolver:
     def core(self) -> list[int]:
         """See :class:`Solver`."""
         return minimal(self._asked, lambda kept: self._compiled(kept) is None)
+
+    def obvious(self, assumptions: Sequence[int]) -> list[int]:
+        """See :class:`Solver`; nothing is found here."""
+        return []
 
     def prefer(self, literals: Sequence[int]) -> None:
         """See :class:`Solver`; there is nothing to choose here."""

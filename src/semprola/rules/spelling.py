@@ -25,10 +25,10 @@ def similar_names(names: Sequence[str]) -> list[tuple[str, str]]:
     for group in _groups((_singular(text), name) for name, text in plain.items()):
         pairs.update(dict.fromkeys((group[0], other) for other in group[1:]))
     long = {name: text for name, text in plain.items() if len(text) >= _SHORTEST}
-    for group in _groups((key, name) for name, text in long.items() for key in _one_letter_less(text)):
+    for group in _groups((key, name) for name, text in long.items() for key in _one_letter_less(text, _digits(name))):
         for i, first in enumerate(group):
             for second in group[i + 1 :]:
-                if _digits(first) == _digits(second) and _one_edit(long[first], long[second]):
+                if _one_edit(long[first], long[second]):
                     pairs[first, second] = None
     return sorted(pairs, key=lambda pair: (place[pair[0]], place[pair[1]]))
 
@@ -53,8 +53,9 @@ def _digits(name: str) -> str:
     return re.sub(r"\D+", " ", name).strip()
 
 
-def _one_letter_less(text: str) -> list[str]:
-    return [text, *(text[:i] + text[i + 1 :] for i in range(len(text)))]
+def _one_letter_less(text: str, digits: str) -> list[str]:
+    """Keys that two texts share if one letter makes the difference; texts with different digits share none."""
+    return [f"{each}|{digits}" for each in (text, *(text[:i] + text[i + 1 :] for i in range(len(text))))]
 
 
 def _one_edit(first: str, second: str) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
+import tempfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -21,6 +23,7 @@ from semprola.saving.describing import build, describe
 
 FORMAT, VERSION = "semprola-model", 1
 _INDEX, _WEIGHTS = "model.json", "weights.safetensors"
+_WRITING = ".saving-"
 _MOST_BYTES = 64 * 2**20
 """Largest size of an index that is read."""
 
@@ -52,7 +55,7 @@ def save(model: Any, folder: str | os.PathLike[str], *, metadata: dict[str, Any]
         True
     """
     target = Path(folder)
-    if target.is_dir() and any(target.iterdir()) and not (target / _INDEX).is_file():
+    if target.is_dir() and not (target / _INDEX).is_file() and not all(map(_is_left_over, target.iterdir())):
         raise FormatError(f"{target}: the folder holds something else: choose another, or empty it")
     if target.exists() and not target.is_dir():
         raise FormatError(f"{target}: this is a file, but a model is saved to a folder: choose another name")
@@ -65,15 +68,15 @@ def save(model: Any, folder: str | os.PathLike[str], *, metadata: dict[str, Any]
         circuits = _circuits_in(network)
     content["metadata"] = metadata or {}
     content["dtype"] = str(next((p.dtype for p in network.parameters()), torch.float32)).removeprefix("torch.")
-    target.mkdir(parents=True, exist_ok=True)
-    content["files"] = {}
-    for number, circuit in enumerate(circuits):
-        circuit.save(target / f"circuit-{number}.sp")
-        content["files"][f"circuit-{number}.sp"] = _digest((target / f"circuit-{number}.sp").read_bytes())
     weights = _packed(network)
-    content["files"][_WEIGHTS] = _digest(weights)
-    write_atomically(target / _WEIGHTS, weights)
-    write_atomically(target / _INDEX, json.dumps(content, indent=1).encode())  # last: it has the others' digests
+    is_new = not target.exists()
+    target.mkdir(parents=True, exist_ok=True)
+    try:
+        _write(target, content, circuits, weights)
+    except BaseException:
+        if is_new:  # a full disk must not leave a folder that looks like a model
+            shutil.rmtree(target, ignore_errors=True)
+        raise
     return target
 
 
@@ -132,6 +135,25 @@ def read_metadata(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[
     content = _index(target)
     metadata = content.get("metadata")
     return metadata if isinstance(metadata, dict) else {}, {c.digest: c for c in _circuits(target, content)}
+
+
+def _is_left_over(path: Path) -> bool:
+    """Whether a call of `save` that was killed may have left this behind."""
+    return path.name.startswith(_WRITING)
+
+
+def _write(target: Path, content: dict[str, Any], circuits: list[Circuit], weights: bytes) -> None:
+    """Write everything beside a model that is already there, and only then replace it."""
+    with tempfile.TemporaryDirectory(prefix=_WRITING, dir=target) as name:
+        folder = Path(name)
+        content["files"] = {_WEIGHTS: _digest(weights)}
+        for number, circuit in enumerate(circuits):
+            circuit.save(folder / f"circuit-{number}.sp")
+            content["files"][f"circuit-{number}.sp"] = _digest((folder / f"circuit-{number}.sp").read_bytes())
+        write_atomically(folder / _WEIGHTS, weights)
+        write_atomically(folder / _INDEX, json.dumps(content, indent=1).encode())
+        for file in (*content["files"], _INDEX):  # the index last: it has the others' digests
+            os.replace(folder / file, target / file)
 
 
 def _circuits(target: Path, content: dict[str, Any]) -> list[Circuit]:

@@ -14,6 +14,7 @@ from torch.distributions import Distribution, constraints, register_kl
 from semprola.distributions.arguments import common_batch, rows_named
 from semprola.distributions.numeric import remembered
 from semprola.distributions.violations import Violation
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import UnsatisfiableError
 from semprola.sequences import chains
 from semprola.sequences import results as results
@@ -21,8 +22,6 @@ from semprola.sequences.arguments import allowed_tags, check_tags, flat_position
 from semprola.sequences.chains import Chain, Posterior, Sums, Trellis
 from semprola.sequences.chains.passes import is_watched
 from semprola.sequences.rules import tag_machine
-
-_NEGATIVE_INFINITY = float("-inf")
 
 
 class SequenceDistribution(Distribution):
@@ -117,7 +116,7 @@ class SequenceDistribution(Distribution):
         y, shape = self.checked(value)
         log_probs = chains.log_likelihood(self.trellis, y, self._sums)
         if on_violation is not None:
-            impossible = log_probs == _NEGATIVE_INFINITY
+            impossible = log_probs == NEGATIVE_INFINITY
             if on_violation == "raise" and bool(impossible.any()):
                 raise results.violation(self, y, impossible, shape)
             log_probs = log_probs.masked_fill(impossible, 0.0)
@@ -163,9 +162,9 @@ class SequenceDistribution(Distribution):
         """
         allowed, shape = allowed_tags(evidence, self.tags, *self._sizes, self.trellis.active, self._shift)
         log_z = chains.log_partition(self._repeated(allowed.shape[2]).within(allowed.flatten(2)))
-        impossible = log_z == _NEGATIVE_INFINITY
+        impossible = log_z == NEGATIVE_INFINITY
         base = self._log_z.expand(allowed.shape[2], -1).reshape(-1)
-        return torch.where(impossible, _NEGATIVE_INFINITY, log_z - base).reshape(shape)
+        return torch.where(impossible, NEGATIVE_INFINITY, log_z - base).reshape(shape)
 
     def log_prob_of(self, rules: Any) -> Tensor:
         """Log-probability that a sequence obeys further rules, exact and differentiable.
@@ -182,13 +181,17 @@ class SequenceDistribution(Distribution):
             >>> round(p.log_prob_of(sp.at_least(1, ["B"])).exp().item(), 4)  # BB BI BO OB of 5 sequences
             0.8
         """
+        nothing = self._log_z.new_full((), NEGATIVE_INFINITY).expand(self.batch_shape).clone()
         try:
             machine = tag_machine(rules, self.tags)
         except UnsatisfiableError:
-            return self._log_z.new_full((), _NEGATIVE_INFINITY).expand(self.batch_shape).clone()
-        log_z = chains.log_partition(self.trellis.obeying(machine.table, machine.accepting))
-        impossible = log_z == _NEGATIVE_INFINITY
-        found = torch.where(impossible, _NEGATIVE_INFINITY, log_z - self._log_z)
+            return nothing
+        both = self.trellis.obeying(machine.table, machine.accepting)
+        if both.chain.num_nodes == 0:
+            return nothing
+        log_z = chains.log_partition(both)
+        impossible = log_z == NEGATIVE_INFINITY
+        found = torch.where(impossible, NEGATIVE_INFINITY, log_z - self._log_z)
         return found.clamp(max=0.0).reshape(self.batch_shape)
 
     def violations(self, value: Any) -> list[Violation]:
@@ -217,7 +220,7 @@ class SequenceDistribution(Distribution):
         if shape != self.batch_shape:
             raise ValueError(f"evidence for rows {tuple(shape)} does not fit batch {tuple(self.batch_shape)}")
         new = self._over(self.trellis.within(allowed.flatten(2)), self.batch_shape, self._shift)
-        impossible = new._log_z == _NEGATIVE_INFINITY
+        impossible = new._log_z == NEGATIVE_INFINITY
         if bool(impossible.any()):
             raise UnsatisfiableError(f"the evidence has probability zero{rows_named(impossible, self.batch_shape)}")
         return new
@@ -364,9 +367,9 @@ class SequenceDistribution(Distribution):
     def _most(self, gains: Tensor) -> Tensor:
         """The sequence of the support with the largest sum of gains [positions, tags, batch]."""
         trellis = self.trellis
-        gains = gains.masked_fill(trellis.emissions == _NEGATIVE_INFINITY, _NEGATIVE_INFINITY)
-        steps = torch.where(trellis.scores == _NEGATIVE_INFINITY, trellis.scores, 0.0)
-        ends = torch.where(trellis.final == _NEGATIVE_INFINITY, trellis.final, 0.0)
+        gains = gains.masked_fill(trellis.emissions == NEGATIVE_INFINITY, NEGATIVE_INFINITY)
+        steps = torch.where(trellis.scores == NEGATIVE_INFINITY, trellis.scores, 0.0)
+        ends = torch.where(trellis.final == NEGATIVE_INFINITY, trellis.final, 0.0)
         return chains.best(replace(trellis, emissions=gains, scores=steps, final=ends))[0]
 
     def _repeated(self, samples: int) -> Trellis:

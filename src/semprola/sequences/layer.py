@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from semprola.constraints.tagging import tag_names
 from semprola.distributions import Violation
 from semprola.distributions.arguments import check_finite, is_hidden, rows_named
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import FormatError, LabelError, UnsatisfiableError
 from semprola.sequences.arguments import lengths_of
 from semprola.sequences.chains import Chain, Trellis
@@ -204,8 +205,8 @@ class SequenceSPL(nn.Module):
         chain, count = self.chain.on(logits.device), len(self.tags)
         if self.transitions is None or self.start is None or self.end is None:
             zeros = torch.zeros((chain.num_nodes + 1, count), dtype=dtype, device=logits.device)
-            final = zeros[:-1, 0].masked_fill(chain.not_final, -math.inf)
-            return zeros.masked_fill(chain.forbidden, -math.inf), final
+            final = zeros[:-1, 0].masked_fill(chain.not_final, NEGATIVE_INFINITY)
+            return zeros.masked_fill(chain.forbidden, NEGATIVE_INFINITY), final
         dtype = torch.promote_types(dtype, self.transitions.dtype)
         start, transitions, end = (each.to(dtype) for each in (self.start, self.transitions, self.end))
         return chain.step_scores(transitions, start), chain.final_scores(end)

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch.distributions.constraints import Constraint
 
 from semprola.distributions.violations import Violation
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import IntractableError, ViolationError
 from semprola.sequences.arguments import tag_rows
 from semprola.sequences.chains import Chain, Posterior
@@ -17,7 +18,6 @@ from semprola.sequences.chains import Chain, Posterior
 if TYPE_CHECKING:
     from semprola.sequences.distribution import SequenceDistribution
 
-_NEGATIVE_INFINITY = float("-inf")
 _MOST_LISTED = 2**16
 _WHAT = ("mode", "marginals", "top_k")
 
@@ -44,7 +44,7 @@ class ObeysRules(Constraint):
         with torch.no_grad():
             tags = y.clamp(0, len(p.tags) - 1)
             scores = p.trellis.scores_of(tags, *p.trellis.passed(tags))
-        return (known.all(0) & (scores > _NEGATIVE_INFINITY)).reshape(shape)
+        return (known.all(0) & (scores > NEGATIVE_INFINITY)).reshape(shape)
 
 
 def expected_log(p: Posterior, log_first: Tensor, log_steps: Tensor) -> Tensor:
@@ -96,7 +96,7 @@ def _reason(p: SequenceDistribution, tags: list[int], column: int) -> str:
     for position, tag in enumerate(tags[:count]):
         if not bool(chain.allowed[node, tag]):
             return fault(p.tags, tags[:count], position)
-        if float(p.trellis.emissions[position, tag, column]) == _NEGATIVE_INFINITY:
+        if float(p.trellis.emissions[position, tag, column]) == NEGATIVE_INFINITY:
             return f"{p.tags[tag]!r} at position {position}, against the evidence"
         node = int(chain.targets[node, tag])
     return fault(p.tags, tags[:count], count)
@@ -118,7 +118,7 @@ def fault(names: Sequence[str], tags: Sequence[int], position: int) -> str:
 def all_sequences(p: SequenceDistribution) -> Tensor:
     """Every sequence of the support [sequences, positions]."""
     trellis, chain = p.trellis, p.chain
-    alive = trellis.emissions > _NEGATIVE_INFINITY
+    alive = trellis.emissions > NEGATIVE_INFINITY
     rows_differ = trellis.active is not None and bool((trellis.active != trellis.active[:, :1]).any())
     if rows_differ or bool((alive != alive[..., :1]).any()):
         raise ValueError("the rows of the batch have different lengths or evidence: enumerate them one by one")

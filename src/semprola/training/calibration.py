@@ -11,6 +11,7 @@ from semprola.circuit import CircuitBuilder
 from semprola.distributions import ConstrainedDistribution
 from semprola.distributions.names import as_rows
 from semprola.distributions.tempering import tempered
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import SemprolaError
 from semprola.nn import constrain
 from semprola.training.data import Batch, as_batch
@@ -222,7 +223,7 @@ def _check_possible(distributions: list[ConstrainedDistribution], parts: list[Ba
         y = part.y.to(p.log_mixing.device)
         if not (y.is_floating_point() and bool(y.isnan().any())):
             p.log_prob(y, on_violation="raise")
-        elif bool((impossible := p.log_marginal(y) == float("-inf")).any()):
+        elif bool((impossible := p.log_marginal(y) == NEGATIVE_INFINITY).any()):
             row = first + int(torch.nonzero(impossible)[0, 0])
             raise SemprolaError(f"validation row {row} has probability zero: its labels violate the constraint")
         first += len(y)

@@ -255,6 +255,8 @@ def _label_weight(settings: FitSettings, device: torch.device) -> Tensor | None:
     weight = torch.as_tensor(settings.label_weight, dtype=torch.float32, device=device)
     if not bool((weight >= 0).all()):
         raise ValueError("label_weight must not be negative")
+    if weight.dim() > 1:
+        raise ValueError(f"label_weight must be one number, or one per label, not of shape {tuple(weight.shape)}")
     return weight
 
 

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from semprola.circuit import Circuit
 from semprola.nn import SPL, ProductSPL
-from semprola.nn.gate import perceptron
+from semprola.nn.gate import check_size, perceptron
 from semprola.nn.standardize import Standardize
 
 
@@ -39,6 +39,7 @@ def tabular_network(
         units: number of units per sum, for "spl".
     """
     inputs = x.shape[1]
+    check_size([inputs, *hidden])
     backbone, width = perceptron(inputs, hidden, dropout), [inputs, *hidden][-1]
     if layer == "spl":
         last: Any = SPL(width, circuit, components=components, units=units)

@@ -41,6 +41,9 @@ class Objective(nn.Module):
             p = predict(self.model, batch)
             rows = -log_likelihood(p, batch.y)
         if self.label_weight is not None:
+            count, labels = self.label_weight.numel(), p.event_shape[-1]
+            if self.label_weight.dim() and count != labels:
+                raise ValueError(f"label_weight has {count} numbers, but there are {labels} labels: give one for each")
             rows = rows + (_label_losses(p, batch.y) * self.label_weight).sum(-1)
         if batch.weight is None:
             return rows.mean()

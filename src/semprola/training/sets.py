@@ -16,6 +16,7 @@ from torch import Tensor
 from semprola.circuit import Circuit
 from semprola.compiler import compile
 from semprola.constraints import table
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import IntractableError, LabelError
 
 _LISTED = 2**12
@@ -93,7 +94,7 @@ def conformal_threshold(log_probs: Any, coverage: float) -> float:
     if len(values) == 0:
         raise ValueError("there are no rows to calibrate with")
     rank = math.ceil((len(values) + 1) * coverage)
-    return float("-inf") if rank > len(values) else float(values[rank - 1])
+    return NEGATIVE_INFINITY if rank > len(values) else float(values[rank - 1])
 
 
 def prediction_sets(p: Any, threshold: float, *, most: int = 2**16) -> list[PredictionSet]:
@@ -137,7 +138,7 @@ def grow_sets(
         states, log_probs = p.top_k(k)
         if len(states) != len(rows):  # the distribution of all rows
             states, log_probs = states[rows], log_probs[rows]
-        reaches = (log_probs >= threshold) & (log_probs > float("-inf"))
+        reaches = (log_probs >= threshold) & (log_probs > NEGATIVE_INFINITY)
         # a list that ends below the threshold, or with the support, is complete
         goes_on = reaches[:, -1] & (states.shape[1] == k)
         for i in torch.nonzero(~goes_on).flatten().tolist():

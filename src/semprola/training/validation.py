@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from semprola.distributions import PoolDistribution
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import IntractableError, SemprolaError, ViolationError
 from semprola.training.data import Batch
 from semprola.training.metrics import observed_exact
@@ -76,7 +77,7 @@ def has_likelihood(model: Any, rows: Batch, device: torch.device | None = None) 
     except IntractableError:
         return False
     log_probs = torch.cat(values)
-    impossible, unknown = log_probs == float("-inf"), log_probs.isnan()
+    impossible, unknown = log_probs == NEGATIVE_INFINITY, log_probs.isnan()
     if bool(impossible.any()):
         found = violating(rows.y, impossible, labels, "validation rows", by_number=True)
         raise ViolationError(f"{found}: correct them or leave them out; with choose='exact' they count as wrong")

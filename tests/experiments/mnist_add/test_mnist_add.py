@@ -8,8 +8,10 @@ import torch
 
 from experiments.mnist_add.app import main
 from experiments.mnist_add.images import load_mnist, load_small
+from experiments.mnist_add.report import page, summary
 from experiments.mnist_add.sums import SumReader, digits_of_sum, draw_rows
 from experiments.mnist_add.training import Settings, measure, read, train, validate
+from experiments.provenance import write_json
 from semprola.errors import FormatError, SemprolaError
 
 
@@ -59,6 +61,20 @@ def test_files_of_mnist(tmp_path):
     (tmp_path / "train-labels-idx1-ubyte").write_bytes(np.array([2049, 2], ">i4").tobytes() + bytes([5, 0]))
     with pytest.raises(FormatError, match="not the 60,000 images"):
         load_mnist(tmp_path)
+
+
+def test_the_page_counts_all_seeds(tmp_path):
+    run = {"test": {"digits": 99.0, "most_probable_sum": 97.5}, "seconds_per_epoch": 5.0, "share_of_time_in_layer": 0.1}
+    run |= {
+        "settings": {"digits": 1, "lr": 0.001},
+        "provenance": {"command": "python -m experiments mnist-add --digits 1"},
+    }
+    runs = [{**run, "seed": seed, "test": {**run["test"], "sums": sums}} for seed, sums in enumerate([97.0, 99.0])]
+    write_json(tmp_path / "n1.json", {"digits": 1, "runs": runs})
+    text = page(tmp_path)
+    assert "| 1 | 2 | 98.00 ± 1.41 | 99.00 ± 0.00 | 5.0 | 10 % | DeepProbLog 97.2 |" in text
+    assert "python -m experiments mnist-add" in text
+    assert "N=1: 98.00 ± 1.41 % of sums over 2 seeds" in summary(1, runs)
 
 
 def test_help(capsys):

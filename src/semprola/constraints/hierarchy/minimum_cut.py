@@ -6,14 +6,17 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import numpy.typing as npt
+from networkx.algorithms.flow import boykov_kolmogorov
 
 from semprola.constraints.hierarchy.family import Hierarchy, hierarchy
 from semprola.constraints.hierarchy.order import peel
 from semprola.errors import LabelError
 
 Floats = npt.NDArray[np.float64]
+_SOURCE, _SINK = "source", "sink"
 
 
 def hierarchy_mode(logits: Any, source: Any, /, **reading: Any) -> Any:
@@ -124,76 +127,19 @@ def closure(weights: Sequence[float], parents: Sequence[Sequence[int]]) -> list[
         >>> closure([2.0, -4.0, 1.5], [[1], [], [1]])
         [False, False, False]
     """
-    network = _Network(len(weights) + 2)
-    source, sink = len(weights), len(weights) + 1
-    for v, weight in enumerate(weights):
+    # whole numbers, so that flows and ties are exact
+    ratios = [(0, 1) if math.isinf(weight) else float(weight).as_integer_ratio() for weight in weights]
+    scale = max((denominator for _, denominator in ratios), default=1)
+    network = nx.DiGraph()
+    network.add_nodes_from((_SOURCE, _SINK))
+    for v, (weight, (numerator, denominator)) in enumerate(zip(weights, ratios, strict=True)):
+        capacity = {} if math.isinf(weight) else {"capacity": abs(numerator) * (scale // denominator)}
         if weight > 0:
-            network.add(source, v, weight)
+            network.add_edge(_SOURCE, v, **capacity)
         elif weight < 0:
-            network.add(v, sink, -weight)
-        for parent in parents[v]:
-            network.add(v, parent, math.inf)
-    level = network.saturate(source, sink)
-    return [level[v] >= 0 for v in range(len(weights))]
-
-
-class _Network:
-    """A flow network with residual capacities; maximum flow by Dinic's algorithm."""
-
-    def __init__(self, nodes: int) -> None:
-        self.head: list[int] = []
-        self.room: list[float] = []
-        self.out: list[list[int]] = [[] for _ in range(nodes)]
-
-    def add(self, tail: int, head: int, capacity: float) -> None:
-        """Add an edge and, with the next number, its reverse."""
-        for node, end, room in ((tail, head, capacity), (head, tail, 0.0)):
-            self.out[node].append(len(self.head))
-            self.head.append(end)
-            self.room.append(room)
-
-    def saturate(self, source: int, sink: int) -> list[int]:
-        """Send as much flow as possible; return each node's distance from the source in the rest, -1 if cut off."""
-        while True:
-            level = self._levels(source)
-            if level[sink] < 0:
-                return level
-            next_edge = [0] * len(self.out)
-            while self._augment(source, sink, level, next_edge):
-                pass
-
-    def _levels(self, source: int) -> list[int]:
-        level = [-1] * len(self.out)
-        level[source] = 0
-        queue = [source]
-        for node in queue:
-            for edge in self.out[node]:
-                if self.room[edge] > 0 and level[self.head[edge]] < 0:
-                    level[self.head[edge]] = level[node] + 1
-                    queue.append(self.head[edge])
-        return level
-
-    def _augment(self, source: int, sink: int, level: list[int], next_edge: list[int]) -> bool:
-        """Fill one shortest path; return False if there is none left."""
-        path: list[int] = []
-        node = source
-        while node != sink:
-            edges = self.out[node]
-            while next_edge[node] < len(edges):
-                edge = edges[next_edge[node]]
-                if self.room[edge] > 0 and level[self.head[edge]] == level[node] + 1:
-                    break
-                next_edge[node] += 1
-            else:
-                if not path:
-                    return False
-                node = self.head[path.pop() ^ 1]
-                next_edge[node] += 1
-                continue
-            path.append(edge)
-            node = self.head[edge]
-        amount = min(self.room[edge] for edge in path)
-        for edge in path:
-            self.room[edge] -= amount
-            self.room[edge ^ 1] += amount
-        return True
+            network.add_edge(v, _SINK, **capacity)
+        network.add_edges_from((v, parent) for parent in parents[v])
+    rest = boykov_kolmogorov(network, _SOURCE, _SINK)
+    open_edges = nx.subgraph_view(rest, filter_edge=lambda a, b: rest[a][b]["flow"] < rest[a][b]["capacity"])
+    reached = nx.descendants(open_edges, _SOURCE)
+    return [v in reached for v in range(len(weights))]

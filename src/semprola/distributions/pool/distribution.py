@@ -22,9 +22,9 @@ from semprola.distributions.pool.propagation import propagation_of
 from semprola.distributions.pool.rejection import Drawn, draw
 from semprola.distributions.pool.search import Found, Limits, Search
 from semprola.distributions.pool.support import Obeys
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import IntractableError, UnsatisfiableError
 
-_NEGATIVE_INFINITY = float("-inf")
 _MOST_KEPT = 4096
 """The most states of a row that are remembered for upper bounds."""
 
@@ -126,7 +126,7 @@ class PoolDistribution(Distribution):
         if self.split.rules_left_out:
             with torch.no_grad():
                 broken = ~self.support.check(value)
-            total = torch.as_tensor(total).masked_fill(broken, _NEGATIVE_INFINITY)
+            total = torch.as_tensor(total).masked_fill(broken, NEGATIVE_INFINITY)
         return torch.as_tensor(total)
 
     def log_prob_bounds(self, value: Any) -> tuple[Tensor, Tensor]:
@@ -143,7 +143,7 @@ class PoolDistribution(Distribution):
             known = self._log_known()
             # y itself is a state, and may be one that is not known
             least = torch.maximum(lower, torch.as_tensor(known).expand_as(lower))
-            upper = torch.where(lower == _NEGATIVE_INFINITY, lower, (lower - least).clamp(max=0.0))
+            upper = torch.where(lower == NEGATIVE_INFINITY, lower, (lower - least).clamp(max=0.0))
         return lower, upper
 
     def log_prob(self, value: Any) -> Tensor:
@@ -153,7 +153,7 @@ class PoolDistribution(Distribution):
             IntractableError: for other y; `log_prob_bounds` has certified bounds.
         """
         score = self.log_score(value)
-        if bool((score == _NEGATIVE_INFINITY).all()):
+        if bool((score == NEGATIVE_INFINITY).all()):
             return score.detach()
         _refuse("log_prob", "log_prob_bounds(y) has certified bounds, and log_score(y) the lower one to train by")
 
@@ -198,7 +198,7 @@ class PoolDistribution(Distribution):
     def try_mode(self) -> Tensor:
         """The same as `mode`, with NaN in the rows for which no state was found [*batch, labels]."""
         found = self._search(1, refuse=False)
-        return self._shaped(torch.where(found.scores[0] == _NEGATIVE_INFINITY, torch.nan, found.states[:, 0]))
+        return self._shaped(torch.where(found.scores[0] == NEGATIVE_INFINITY, torch.nan, found.states[:, 0]))
 
     @property
     def mode_is_exact(self) -> Tensor:
@@ -218,7 +218,7 @@ class PoolDistribution(Distribution):
         found = self._search(k)
         if not bool(found.is_exact.all()):
             _refuse(f"top_k({k})", f"a larger budget may do{rows_named(~found.is_exact, self.batch_shape)}: p.within()")
-        missing = found.scores == _NEGATIVE_INFINITY
+        missing = found.scores == NEGATIVE_INFINITY
         states = torch.where(missing, found.states[:, :1], found.states)
         scores = found.scores.T.reshape(*self.batch_shape, k)
         return states.permute(2, 1, 0).reshape(*self.batch_shape, k, len(self.labels)).to(self._like), scores.to(
@@ -373,7 +373,7 @@ class PoolDistribution(Distribution):
             found = Search(oracles, propagation_of(self.split), self.limits, k, fixed).run()
             self._searched = found
             for i in range(found.states.shape[1]):
-                self._keep(self._shaped(found.states[:, i])[None], found.scores[i] > _NEGATIVE_INFINITY)
+                self._keep(self._shaped(found.states[:, i])[None], found.scores[i] > NEGATIVE_INFINITY)
         found = self._searched
         if refuse:
             self._refuse_rows(found, "mode")
@@ -384,7 +384,7 @@ class PoolDistribution(Distribution):
         return found
 
     def _refuse_rows(self, found: Found, query: str) -> None:
-        missing = found.scores[0] == _NEGATIVE_INFINITY
+        missing = found.scores[0] == NEGATIVE_INFINITY
         if bool((missing & found.empty).any()):
             where = rows_named(missing & found.empty, self.batch_shape)
             raise UnsatisfiableError(f"no state satisfies all rules and the evidence{where}")
@@ -405,7 +405,7 @@ class PoolDistribution(Distribution):
 
     def _log_known(self) -> Tensor:
         """log Σ exp(score) over the distinct states found [*batch]; -inf without any."""
-        result = torch.full((self.batch_shape.numel(),), _NEGATIVE_INFINITY, dtype=torch.float64)
+        result = torch.full((self.batch_shape.numel(),), NEGATIVE_INFINITY, dtype=torch.float64)
         oracles = self._oracles
         for row, found in enumerate(self._found):
             if found:

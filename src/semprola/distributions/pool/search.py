@@ -18,6 +18,7 @@ from torch import Tensor
 from semprola.distributions.pool.oracles import Oracles
 from semprola.distributions.pool.propagation import Propagation
 from semprola.distributions.pool.rounds import run_rounds
+from semprola.engine.numbers import NEGATIVE_INFINITY
 
 _NODES_AT_ONCE = 64
 _ROUNDS_PER_NODE = 12
@@ -26,7 +27,6 @@ _WARM = 0.05
 _DIVE_SHARE, _MOST_DIVES, _MOST_TRIES, _NOISE = 0.3, 8, 20, 0.3
 """Diving takes at most this share of the time; dives side by side, attempts of each; how far noise moves a leaning."""
 _TOLERANCE = 1e-9
-_NEGATIVE_INFINITY = float("-inf")
 _WANTED = 0.25
 """A dive fixes a label to one if it is that likely."""
 
@@ -76,7 +76,7 @@ class _Row:
     @property
     def floor(self) -> float:
         """A state must have a larger score to matter."""
-        return self.best[self.k - 1][0] if len(self.best) >= self.k else float("-inf")
+        return self.best[self.k - 1][0] if len(self.best) >= self.k else NEGATIVE_INFINITY
 
     def add(self, score: float, state: Tensor) -> None:
         if any(torch.equal(state, known) for _, known in self.best):
@@ -150,10 +150,10 @@ class Search:
             tries = tries + again
             fresh = torch.rand(noise.shape, generator=generator, dtype=torch.float64) - 0.5
             noise = torch.where(again | (tries == 1) & (noise == 0).all(0), _NOISE * fresh, noise)
-            score = (self.leaning[:, row] + noise).masked_fill(~fixed.isnan(), _NEGATIVE_INFINITY)
+            score = (self.leaning[:, row] + noise).masked_fill(~fixed.isnan(), NEGATIVE_INFINITY)
             top, label = score.max(0)
             # labels that are likely to be zero imply little: only if no other is left are they fixed, the surest first
-            _low, sure = (-score).masked_fill(~fixed.isnan(), _NEGATIVE_INFINITY).max(0)
+            _low, sure = (-score).masked_fill(~fixed.isnan(), NEGATIVE_INFINITY).max(0)
             at = torch.arange(len(row))
             one = top > _WANTED
             fixed[torch.where(one, label, sure), at] = one.double()
@@ -182,7 +182,7 @@ class Search:
             self.leaning = made.leaning
         whole = made.agreed | ~fixed.isnan().any(0)
         states = torch.where(fixed.isnan(), made.states, fixed)
-        scores = torch.full_like(made.bound, _NEGATIVE_INFINITY)
+        scores = torch.full_like(made.bound, NEGATIVE_INFINITY)
         scores[whole] = self._add(row[whole], states[:, whole])
         free = fixed.isnan()
         for i, r in enumerate(row.tolist()):
@@ -202,7 +202,7 @@ class Search:
     def _add(self, row: Tensor, states: Tensor) -> Tensor:
         """Keep the states [labels, n] of some rows that satisfy all rules; their scores [n], -inf for the others."""
         inside = self.propagation.satisfied(states)
-        scores = torch.full(inside.shape, _NEGATIVE_INFINITY, dtype=torch.float64, device=states.device)
+        scores = torch.full(inside.shape, NEGATIVE_INFINITY, dtype=torch.float64, device=states.device)
         if bool(inside.any()):
             row, states = row[inside], states[:, inside]
             scores[inside] = self.oracles.select(row).scores(states[:, None])[0]
@@ -244,13 +244,13 @@ class Search:
     def _result(self) -> Found:
         labels, batch = self.fixed.shape
         states = torch.zeros((labels, self.k, batch), dtype=torch.float64, device=self.fixed.device)
-        scores = torch.full((self.k, batch), float("-inf"), dtype=torch.float64, device=self.fixed.device)
-        bound = torch.full((batch,), float("-inf"), dtype=torch.float64, device=self.fixed.device)
+        scores = torch.full((self.k, batch), NEGATIVE_INFINITY, dtype=torch.float64, device=self.fixed.device)
+        bound = torch.full((batch,), NEGATIVE_INFINITY, dtype=torch.float64, device=self.fixed.device)
         empty = torch.zeros(batch, dtype=torch.bool, device=self.fixed.device)
         for r, row in enumerate(self.rows):
             for i, (score, state) in enumerate(row.best):
                 states[:, i, r], scores[i, r] = state, score
-            left = max((node.bound for node in row.open), default=float("-inf"))
+            left = max((node.bound for node in row.open), default=NEGATIVE_INFINITY)
             bound[r] = max(left, row.floor)
             empty[r] = not row.best and not row.open
         return Found(states, scores, bound, empty)

@@ -13,10 +13,9 @@ from semprola.engine.backends.torch_chunks import by_columns, columns_at_once
 from semprola.engine.backends.torch_likelihood import dense, dense_both, leaves_of
 from semprola.engine.backends.torch_ranking import merge_lists
 from semprola.engine.literals import Literals
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.engine.plan import Plan, Step
 from semprola.engine.softmax import log_softmax, softmax_slopes
-
-_NEGATIVE_INFINITY = float("-inf")
 
 
 class TorchBackend(Backend):
@@ -38,7 +37,7 @@ class TorchBackend(Backend):
 
         def value_and_flows(leaves: Tensor, weights: Tensor | None) -> tuple[Tensor, Tensor, Tensor]:
             value, shares = _shares(plan, weights, leaves, passes.total)
-            edge_flows, leaf_flows = passes.downward(plan, shares, value > _NEGATIVE_INFINITY)
+            edge_flows, leaf_flows = passes.downward(plan, shares, value > NEGATIVE_INFINITY)
             return value, weighted(plan, weights, edge_flows), leaf_flows
 
         if not flows:
@@ -53,7 +52,7 @@ class TorchBackend(Backend):
             leaves: Tensor, weights: Tensor | None, d_leaves: Tensor, d_weights: Tensor | None
         ) -> tuple[Tensor, Tensor]:
             value, shares = _shares(plan, weights, leaves, passes.total)
-            root = (value > _NEGATIVE_INFINITY).to(shares.dtype)
+            root = (value > NEGATIVE_INFINITY).to(shares.dtype)
             flows, _ = passes.downward(plan, shares.clone(), root)
             d_flows, d_leaf_flows = passes.tangent(plan, shares, flows, d_weights, d_leaves, root)
             return weighted(plan, weights, d_flows), d_leaf_flows
@@ -139,7 +138,7 @@ class TorchBackend(Backend):
             values, shares = leaves.new_empty((sum(sizes), columns)).split(sizes)
             passes.upward(plan, weights, leaves, passes.total, values=values, shares=shares)
             value = values[plan.root_row].clone()
-            flows = passes.through_edges(plan, shares, value > _NEGATIVE_INFINITY)
+            flows = passes.through_edges(plan, shares, value > NEGATIVE_INFINITY)
             slopes = softmax_slopes(plan, flat, flows[plan.num_fixed :])
             return value.view(shape), slopes.unflatten(1, shape)
 
@@ -182,7 +181,7 @@ def choose_locally(plan: Plan, weights: Tensor, leaves: Tensor) -> Tensor:
             assert shares is not None
             own = weights[step.edges.start - offset : step.edges.stop - offset].view_as(edges)
             passes.best(step, edges, sums, None)
-            shares.copy_(passes.one_hot_max(torch.where(edges == float("-inf"), edges, own)))
+            shares.copy_(passes.one_hot_max(torch.where(edges == NEGATIVE_INFINITY, edges, own)))
 
         shares = leaves.new_empty((plan.num_edges, leaves.shape[1]))
         passes.upward(plan, weights, leaves, local, shares=shares)
@@ -207,9 +206,9 @@ def differentiable(plan: Plan, weights: Tensor | None, leaves: Tensor) -> Tensor
             edges = edges + own
         edges = edges.unflatten(0, (step.sums, step.fan_in))
         # the derivative of logsumexp is NaN where everything is -inf, so impossible edges are masked
-        dead = edges.detach() == _NEGATIVE_INFINITY
+        dead = edges.detach() == NEGATIVE_INFINITY
         sums = edges.masked_fill(dead, torch.finfo(edges.dtype).min).logsumexp(1)
-        sums = sums.masked_fill(dead.all(1), _NEGATIVE_INFINITY)
+        sums = sums.masked_fill(dead.all(1), NEGATIVE_INFINITY)
         values = values.slice_scatter(sums, 0, step.rows.start, step.rows.stop)
     return values[plan.root_row]
 

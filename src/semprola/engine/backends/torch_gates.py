@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.engine.plan import Plan
 
 
@@ -40,7 +41,7 @@ def gate_values(plan: Plan, matrix: Tensor, bias: Tensor, features: Tensor, code
         logits, normalizer = _logits(terms, matrix, bias, features, components, component)
         total = features.new_zeros(len(features))
         total.index_add_(0, terms.state, logits * terms.chosen).index_add_(0, terms.state_of_group, -normalizer)
-        values.append(total.masked_fill(~possible, float("-inf")))
+        values.append(total.masked_fill(~possible, NEGATIVE_INFINITY))
     return torch.stack(values)
 
 
@@ -70,7 +71,7 @@ def _logits(
     logits = torch.einsum("tf,tf->t", matrix[row], features[terms.state]) + bias[row]
     logits = logits.masked_fill(terms.is_zero, 0.0)
     groups = len(terms.state_of_group)
-    top = logits.new_full((groups,), float("-inf")).scatter_reduce_(0, terms.group, logits, "amax")
+    top = logits.new_full((groups,), NEGATIVE_INFINITY).scatter_reduce_(0, terms.group, logits, "amax")
     total = logits.new_zeros(groups).index_add_(0, terms.group, torch.exp(logits - top[terms.group]))
     return logits, top + torch.log(total)
 

@@ -9,13 +9,13 @@ from torch import Tensor
 from torch.nn import functional as F
 
 from semprola.engine.literals import indicators
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.engine.plan import Plan
 from semprola.engine.softmax import blocks_of_logits, log_softmax
 
 Support = Callable[[Plan, Tensor, str], tuple[Tensor, Tensor]]
 """`Backend.support`, or an operator that does the same."""
 
-_NEGATIVE_INFINITY = float("-inf")
 _LOGITS_PER_CODE = 4
 """How many logits are passed over in the time in which one is looked up."""
 _NUMBERS_AT_ONCE = 2**17
@@ -59,7 +59,7 @@ def _both_of_one(
     else:
         used, some = _used(plan, rows, codes, logits, support)
         value, slope = _all_sums(plan, logits, used)
-    return value[None].masked_fill(~some[:, None], _NEGATIVE_INFINITY), slope.mul_(cotangent * some)
+    return value[None].masked_fill(~some[:, None], NEGATIVE_INFINITY), slope.mul_(cotangent * some)
 
 
 def _taken_pairs(logits: Tensor, codes: Tensor) -> tuple[Tensor, Tensor]:
@@ -121,10 +121,10 @@ class _Terms:
     def value(self) -> Tensor:
         weights, used = self.weights, self.used
         if self.some_are_given:
-            weights = weights.masked_fill(weights == _NEGATIVE_INFINITY, 0.0)
+            weights = weights.masked_fill(weights == NEGATIVE_INFINITY, 0.0)
         one = used.shape[1] == 1
         total = (used * weights).sum(0)[None] if one else torch.einsum("wsb,wcb->scb", used, weights)
-        return total.masked_fill(~self.some[:, None], _NEGATIVE_INFINITY)
+        return total.masked_fill(~self.some[:, None], NEGATIVE_INFINITY)
 
     def gradient(self, cotangent: Tensor) -> Tensor:
         used = self.used * self.some

@@ -20,6 +20,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.engine.plan import Plan, Step
 
 Rule = Callable[[Step, Tensor, Tensor, Tensor | None], None]
@@ -171,7 +172,7 @@ def support(plan: Plan, leaves: Tensor, *, keep: bool) -> tuple[Tensor, Tensor |
         keep: whether to return the edges.
     """
     values = leaves.new_empty((plan.num_rows, leaves.shape[1]))
-    values[: plan.num_leaves] = leaves > float("-inf")
+    values[: plan.num_leaves] = leaves > NEGATIVE_INFINITY
     values[: plan.num_leaves] -= 1.0
     alive = leaves.new_empty((plan.num_edges, leaves.shape[1])) if keep else None
     for step in plan.on(leaves.device).steps:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.engine.plan import Plan, Step
 
-_NEGATIVE_INFINITY = float("-inf")
 _MOST_NUMBERS = 2**25
 
 
@@ -37,7 +37,7 @@ class _Lists:
     def __init__(self, plan: Plan, weights: Tensor | None, leaves: Tensor, k: int) -> None:
         self.plan, self.weights, self.leaves, self.k = plan, weights, leaves, k
         self.columns = leaves.shape[1]
-        self.lists = leaves.new_full((plan.num_rows, k, self.columns), _NEGATIVE_INFINITY)
+        self.lists = leaves.new_full((plan.num_rows, k, self.columns), NEGATIVE_INFINITY)
         self.edge_pick: dict[int, Tensor] = {}
         self.sum_pick: dict[int, Tensor] = {}
 
@@ -90,7 +90,7 @@ class _Lists:
     def _list(self, factor: Tensor) -> Tensor:
         """Lists of the given rows [edges, k, columns]; a missing factor is the list (1, 0, 0, …) in log space."""
         lists = self.lists[factor.clamp(min=0)]
-        neutral = self.lists.new_full((self.k, 1), _NEGATIVE_INFINITY)
+        neutral = self.lists.new_full((self.k, 1), NEGATIVE_INFINITY)
         neutral[0] = 0.0
         return torch.where((factor >= 0)[:, None, None], lists, neutral)
 

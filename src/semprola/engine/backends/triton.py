@@ -22,11 +22,11 @@ from semprola.engine.backends.torch import TorchBackend, fill, weighted
 from semprola.engine.backends.torch_chunks import by_columns, columns_at_once
 from semprola.engine.backends.triton_layout import WARPS, Layout, Segment, interpreted, tile_of
 from semprola.engine.literals import Literals
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.engine.plan import Plan
 from semprola.engine.skeleton import Skeleton
 
 _TYPES = (torch.float32, torch.float64)
-_NEGATIVE_INFINITY = float("-inf")
 
 
 class TritonBackend(TorchBackend):
@@ -110,7 +110,7 @@ class TritonBackend(TorchBackend):
 
     def support(self, plan: Plan, leaves: Tensor, edges: str | None) -> tuple[Tensor, Tensor]:
         def part(leaves: Tensor) -> tuple[Tensor, Tensor]:
-            certain = torch.zeros_like(leaves).masked_fill_(~(leaves > _NEGATIVE_INFINITY), _NEGATIVE_INFINITY)
+            certain = torch.zeros_like(leaves).masked_fill_(~(leaves > NEGATIVE_INFINITY), NEGATIVE_INFINITY)
             run = _Pass(plan, None, certain, maximum=True)
             some = run.up()[plan.root_row] == 0
             if edges is None:
@@ -261,7 +261,7 @@ def _failure(device: torch.device) -> str | None:
     start, factors = np.array([0, 2]), np.array([0, 1])
     some, none = np.array([True]), np.array([False])
     plan = Plan(Skeleton(1, start, np.array([0, 1, 2]), factors, 0, some, none))
-    leaves = torch.tensor([[0.0], [_NEGATIVE_INFINITY]], device=device)
+    leaves = torch.tensor([[0.0], [NEGATIVE_INFINITY]], device=device)
     try:
         value = _Pass(plan, None, leaves).up()[plan.root_row]
     except Exception as error:  # whatever an unsupported device makes Triton raise

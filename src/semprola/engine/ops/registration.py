@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
+from semprola.engine.torch_internals import is_dispatched, is_traced, is_transformed
 from semprola.errors import SemprolaError
 
 _PLAIN = (Tensor, torch.nn.Parameter)
@@ -80,7 +81,7 @@ def watched(*tensors: Tensor | None) -> bool:
     """
     if torch.compiler.is_compiling() or any(t is not None and type(t) not in _PLAIN for t in tensors) or traced():
         return True
-    return torch._C._functorch.peek_interpreter_stack() is not None or bool(torch._C._len_torch_dispatch_stack())
+    return is_transformed() or is_dispatched()
 
 
 def traced() -> bool:
@@ -89,7 +90,7 @@ def traced() -> bool:
     Raises:
         SemprolaError: if the ONNX exporter built on it is running, since it cannot translate our operators.
     """
-    if torch.compiler.is_compiling() or not torch._C._is_tracing():
+    if torch.compiler.is_compiling() or not is_traced():
         return False
     if torch.onnx.is_in_onnx_export():
         raise SemprolaError("torch.onnx.export(dynamo=False) cannot export a circuit: use semprola.export.onnx")
@@ -98,7 +99,7 @@ def traced() -> bool:
 
 def transforming() -> bool:
     """Whether a function transform (torch.func) is active; tracing compilers handle transforms in their own way."""
-    return not torch.compiler.is_compiling() and torch._C._functorch.peek_interpreter_stack() is not None
+    return not torch.compiler.is_compiling() and is_transformed()
 
 
 def _fold(values: Tensor, dim: int | None, size: int) -> Tensor:

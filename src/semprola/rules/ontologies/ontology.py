@@ -77,7 +77,7 @@ class Ontology:
         for variable in special & set(graph):
             below |= nx.ancestors(graph, variable)
         solver = new_solver(
-            max([len(self._ids), *(abs(v) for c in clauses for v in c)]), map(sorted, clauses), Budget()
+            max([len(self._ids), *(abs(v) for c in clauses for v in c)]), map(sorted, clauses), Budget(progress=False)
         )
         return [self._ids[v] for v in sorted(below) if v in self._ids and not solver.solve([v])]
 
@@ -96,7 +96,7 @@ class Ontology:
         label = self._labels(chosen, by)
         number = {term: v for v, term in self._ids.items()}
         kept = [number[term] for term in dict.fromkeys(chosen)]
-        clauses = self._clauses if terms is None else projected(self._clauses, kept, Budget())
+        clauses = self._clauses if terms is None else projected(self._clauses, kept, Budget(progress=False))
         names = {v: label[self._ids[v]] for v in kept}
         if terms is None and any(abs(v) not in names for clause in clauses for v in clause):
             return And(_renamed(axiom.formula, label) for axiom in self.axioms)
@@ -165,7 +165,7 @@ class Ontology:
     @functools.cached_property
     def _encoded(self) -> tuple[dict[int, str], set[Clause]]:
         """The terms by variable; all clauses, which may also speak about further variables that stand for parts."""
-        encoding, asserted = assertions([axiom.formula for axiom in self.axioms], Budget())
+        encoding, asserted = assertions([axiom.formula for axiom in self.axioms], Budget(progress=False))
         ids = dict(enumerate(encoding.names, start=1))
         mentioned = set(encoding.names)
         further = [term for term in self.terms if term not in mentioned]

@@ -12,10 +12,11 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from semprola.engine.numbers import NEGATIVE_INFINITY
+from semprola.engine.torch_internals import is_traced, is_transformed
 from semprola.sequences.chains.structure import Chain, Trellis
 from semprola.sequences.chains.sweeps import Sweeps, derivatives, sweep
 
-_NEGATIVE_INFINITY = float("-inf")
 _Path = tuple[Tensor, Tensor, Tensor]
 """Tags, the indices of the steps that they take, and the last nodes; see `Trellis.passed`."""
 
@@ -108,7 +109,7 @@ def log_likelihood(trellis: Trellis, y: Tensor, known: Sums | None = None) -> Te
     if is_watched():
         scores = trellis.scores_of(y, steps, last)
         total = _total(trellis, _inward(trellis, careful=True))
-        return torch.where(scores == _NEGATIVE_INFINITY, _NEGATIVE_INFINITY, scores - total)
+        return torch.where(scores == NEGATIVE_INFINITY, NEGATIVE_INFINITY, scores - total)
     known = sums(trellis) if known is None else known
     inputs = (trellis.emissions, trellis.scores, trellis.final)
     path = (y, steps, last)
@@ -123,8 +124,7 @@ def posterior(trellis: Trellis) -> Posterior:
 
 def is_watched() -> bool:
     """Whether a compiler, a tracer or a function transform has to see every operation."""
-    transformed = torch._C._functorch.peek_interpreter_stack() is not None
-    return torch.compiler.is_compiling() or torch._C._is_tracing() or transformed
+    return torch.compiler.is_compiling() or is_traced() or is_transformed()
 
 
 class _LogPartition(Function):
@@ -148,8 +148,8 @@ class _LogLikelihood(Function):
         ctx.trellis, ctx.known, ctx.path = trellis, known, path
         value = trellis.scores_of(*path) - known.total
         # if no sequence obeys the rules, -inf minus -inf is NaN
-        ctx.possible = value > _NEGATIVE_INFINITY
-        return torch.where(ctx.possible, value, _NEGATIVE_INFINITY)
+        ctx.possible = value > NEGATIVE_INFINITY
+        return torch.where(ctx.possible, value, NEGATIVE_INFINITY)
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
@@ -232,12 +232,12 @@ def _all_log_steps(trellis: Trellis, values: list[Tensor]) -> Tensor:
     shares = _log_shares(trellis.scores[:-1, :, None] + reading, 2, here)
     if trellis.active is None:
         return shares
-    return shares.masked_fill(~trellis.active[1:, None, None], _NEGATIVE_INFINITY)
+    return shares.masked_fill(~trellis.active[1:, None, None], NEGATIVE_INFINITY)
 
 
 def _log_shares(scores: Tensor, dim: int, total: Tensor) -> Tensor:
     """Scores relative to their log-sum; -inf where that is -inf."""
-    return scores - total.masked_fill(total == _NEGATIVE_INFINITY, 0.0).unsqueeze(dim)
+    return scores - total.masked_fill(total == NEGATIVE_INFINITY, 0.0).unsqueeze(dim)
 
 
 def _arriving(chain: Chain, targets: Tensor, flows: Tensor) -> Tensor:
@@ -254,6 +254,6 @@ def _ends(trellis: Trellis, nodes: Tensor) -> Tensor:
 
 def _careful_log_sum(scores: Tensor, dim: int) -> Tensor:
     """log-sum-exp whose derivatives are zero, not NaN, where everything is -inf."""
-    dead = (scores == _NEGATIVE_INFINITY).all(dim)
+    dead = (scores == NEGATIVE_INFINITY).all(dim)
     total = torch.logsumexp(scores.masked_fill(dead.unsqueeze(dim), 0.0), dim)
-    return total.masked_fill(dead, _NEGATIVE_INFINITY)
+    return total.masked_fill(dead, NEGATIVE_INFINITY)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.sequences.chains.passes import posterior
 from semprola.sequences.chains.structure import Trellis
 
-_NEGATIVE_INFINITY = float("-inf")
 PADDING = -1
 """Stands in for the tag after the end of a sequence."""
 
@@ -41,7 +41,7 @@ def ranked(trellis: Trellis, k: int) -> tuple[Tensor, Tensor]:
     If fewer than k sequences obey the rules, the rest repeat the best one and have log-weight -inf.
     """
     chain, batch = trellis.chain, trellis.batch
-    worthless = trellis.emissions.new_full((chain.num_nodes, k - 1, batch), _NEGATIVE_INFINITY)
+    worthless = trellis.emissions.new_full((chain.num_nodes, k - 1, batch), NEGATIVE_INFINITY)
     ended = torch.cat([trellis.last()[:, None], worthless], 1)
     values, choices = ended, []
     for position in range(trellis.positions - 1, 0, -1):
@@ -52,7 +52,7 @@ def ranked(trellis: Trellis, k: int) -> tuple[Tensor, Tensor]:
         choices.append(choice)
     options = torch.stack([trellis.first_steps(values[:, rank]) for rank in range(k)], 1).flatten(0, 1)
     weights, choice = options.topk(k, 0)
-    choice = torch.where(weights == _NEGATIVE_INFINITY, choice[:1], choice)
+    choice = torch.where(weights == NEGATIVE_INFINITY, choice[:1], choice)
     tag, rank = choice // k, choice % k
     tags, node = [tag], chain.targets[-1][tag]
     rows = torch.arange(batch, device=tag.device)

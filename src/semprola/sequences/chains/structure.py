@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-_NEGATIVE_INFINITY = float("-inf")
+from semprola.engine.numbers import NEGATIVE_INFINITY
 
 
 class Chain:
@@ -54,7 +54,7 @@ class Chain:
             for tag in range(tags) if state >= 0 else ():
                 after = int(rows[state, tag])
                 targets[i, tag] = number[after, tag if with_tags else 0] if after >= 0 else -1
-        self._steps, self._ends = targets, np.array([bool(state >= 0 and ends[state]) for state, _ in pairs])
+        self._steps, self._ends = targets, np.array([state >= 0 and ends[state] for state, _ in pairs], bool)
         self.allowed = torch.from_numpy(targets >= 0)
         self.targets = torch.from_numpy(np.maximum(targets, 0))
         self.final = torch.from_numpy(self._ends.copy())
@@ -144,12 +144,12 @@ class Chain:
         """Scores of the steps [nodes + 1, tags] from scores of neighbouring tags [tags, tags] and first tags [tags]."""
         by_tag = torch.cat([transitions, start[None]])
         scores = by_tag if self.simple else by_tag.index_select(0, self.last_tags)
-        return scores if self.is_free else scores.masked_fill(self.forbidden, _NEGATIVE_INFINITY)
+        return scores if self.is_free else scores.masked_fill(self.forbidden, NEGATIVE_INFINITY)
 
     def final_scores(self, end: Tensor) -> Tensor:
         """Scores of ending in a node [nodes], from scores of last tags [tags]."""
         scores = end if self.simple else end.index_select(0, self.last_tags[:-1])
-        return scores.clone() if self.is_free else scores.masked_fill(self.not_final, _NEGATIVE_INFINITY)
+        return scores.clone() if self.is_free else scores.masked_fill(self.not_final, NEGATIVE_INFINITY)
 
     def follow(self, y: Tensor) -> Tensor:
         """The node before each tag of y [positions, …], and the one after the last [positions + 1, …].
@@ -252,13 +252,13 @@ class Trellis:
     def obeying(self, table: Any, accepting: Any) -> Trellis:
         """The trellis of the sequences that another automaton accepts too; see :class:`Chain`."""
         chain, origin = self.chain.times(table, accepting)
-        scores = self.scores[origin].masked_fill(chain.forbidden, _NEGATIVE_INFINITY)
-        final = self.final[origin[:-1]].masked_fill(chain.not_final, _NEGATIVE_INFINITY)
+        scores = self.scores[origin].masked_fill(chain.forbidden, NEGATIVE_INFINITY)
+        final = self.final[origin[:-1]].masked_fill(chain.not_final, NEGATIVE_INFINITY)
         return replace(self, chain=chain, scores=scores, final=final, is_masked=True)
 
     def within(self, allowed: Tensor) -> Trellis:
         """The trellis with only some tags allowed at each position: bool [positions, tags, batch]."""
-        emissions = self.emissions.masked_fill(~allowed, _NEGATIVE_INFINITY)
+        emissions = self.emissions.masked_fill(~allowed, NEGATIVE_INFINITY)
         return replace(self, emissions=emissions, is_masked=True)
 
 
