@@ -15,6 +15,16 @@ from semprola.logic import Formula
 class FurtherQueries(Distribution):
     """Queries that are answered by means of the core queries."""
 
+    def log_score(self, y: Any) -> Tensor:
+        """The same as `log_prob(y)`; for the pool of a split, its lower bound. See :func:`semprola.split`."""
+        value: Tensor = cast(Any, self).log_prob(y)
+        return value
+
+    def log_prob_bounds(self, y: Any) -> tuple[Tensor, Tensor]:
+        """`log_prob(y)` twice, because it is exact; for the pool of a split, a certified lower and upper bound."""
+        value: Tensor = cast(Any, self).log_prob(y)
+        return value, value.detach()
+
     def to_dict(self, what: str = "mode", k: int = 5) -> dict[str, Any]:
         """A result by name: for each label, a number or nested lists of the batch shape.
 
