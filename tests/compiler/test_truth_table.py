@@ -79,5 +79,5 @@ def test_what_is_small() -> None:
 def test_a_short_walk() -> None:
     """`docs/design.md` walks two implications file by file; a reader should not have to open more."""
     files, changes = walk(parse_and_compile)
-    assert len(files) <= 17, files
-    assert changes <= 170
+    assert len(files) <= 18, files
+    assert changes <= 180

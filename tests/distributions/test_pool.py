@@ -216,7 +216,10 @@ def test_a_layer_of_an_exact_split_is_an_ordinary_layer() -> None:
     assert S.is_exact
     layer = sp.ConstraintLayer(S)
     assert type(layer(torch.zeros(3))).__name__ == "ProductDistribution"
-    assert type(sp.constrain(torch.zeros(3), S)).__name__ == "ProductDistribution"
+    p = sp.constrain(torch.zeros(3), S)
+    assert type(p).__name__ == "ProductDistribution"
+    lower, upper = p.log_prob_bounds(torch.zeros(3))  # training code need not know whether a split is exact
+    assert lower == upper == p.log_prob(torch.zeros(3)) == p.log_score(torch.zeros(3))
 
 
 def test_everything_left_out() -> None:

@@ -19,7 +19,7 @@ import test_against_oracle
 
 import semprola as sp
 
-from . import cases, constraint_checks, query_checks, refusals, sequence_checks, sequences
+from . import cases, constraint_checks, query_checks, refusals, sequence_checks, sequences, split_checks
 
 _SECONDS = 120
 """A case that takes longer hangs."""
@@ -111,7 +111,8 @@ def _steps(case: Any) -> Iterator[Step]:
     if "circuit" not in made:
         return
     c = made["compiled"]
-    yield from ((f"constraint: {_name(f)}", lambda f=f: f(c)) for f in constraint_checks.CHECKS)
+    checks = (*constraint_checks.CHECKS, *split_checks.CHECKS)
+    yield from ((f"constraint: {_name(f)}", lambda f=f: f(c)) for f in checks)
     if not c.columns:
         return
     yield "build", lambda: made.update(world=cases.FuzzWorld(case, c))

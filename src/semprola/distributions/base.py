@@ -285,6 +285,15 @@ class ConstrainedDistribution(Distribution):
 
     # names, other states, formulas, expected scores -----------------------------------------------------------------
 
+    def log_score(self, y: Any) -> Tensor:
+        """The same as `log_prob(y)`; for the pool of a split, its lower bound. See :func:`semprola.split`."""
+        return self.log_prob(y)
+
+    def log_prob_bounds(self, y: Any) -> tuple[Tensor, Tensor]:
+        """`log_prob(y)` twice, because it is exact; for the pool of a split, a certified lower and upper bound."""
+        value = self.log_prob(y)
+        return value, value.detach()
+
     def to_dict(self, what: str = "mode", k: int = 5) -> dict[str, Any]:
         """A result by name: for each label, a number or nested lists of the batch shape.
 
