@@ -31,8 +31,10 @@ pytestmark = pytest.mark.filterwarnings("ignore:hierarchy:UserWarning")  # those
 
 NOT_CONSTRAINTS = {"bio", "suggest", "hierarchy_mode"}
 """Functions of `sp.constraints` that make rules for sequences (drawn there), advice, or a decoded state."""
-NOT_DRAWN = {"self", "in_features", "constraint", "labels", "device", "dtype", "replicas", "mixtures"}
-"""Arguments of layers that `cases.Case` sets itself, and second names."""
+NOT_DRAWN = {"self", "in_features", "constraint", "labels", "device", "dtype", "replicas", "mixtures"} | {
+    *("timeout", "max_nodes", "memory")
+}
+"""Arguments of layers that `cases.Case` sets itself, second names, and budgets of compilation."""
 
 
 @pytest.mark.parametrize("part", range(PARTS))
