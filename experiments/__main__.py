@@ -108,7 +108,7 @@ def _reproduce(
     if as_json:
         print(json.dumps(content))
         return
-    beside = plan.task.setting == "paper"
+    beside = plan.task.setting != "given"
     print_table(summary(content["results"], plan.task.experiment, paper=beside), content["title"])
     print("Percent of test rows. Hamming*: with the decoder made for that score.")
     if beside:

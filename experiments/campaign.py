@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from importlib import import_module
 from pathlib import Path
 from typing import Annotated, Any, Protocol
 
 import typer
 
 from experiments.hmlc.campaign import BY_COST, find_result
+from experiments.hmlc.tuning import PAPER_ABLATION, PAPER_ABLATION_FILE, ablate, tried_settings
 from experiments.hmlc.variants import VARIANTS, known_jobs, work_through
 from experiments.jobs import TaskSettings
 from experiments.provenance import read_json, write_json
@@ -94,6 +96,52 @@ class Hierarchy:
         work_through([self.set], self.variant, range(SEEDS), RESULTS / "hmlc", data, command=self.name)
 
 
+@dataclass(frozen=True)
+class Ablation:
+    """The paper's grid of m, k and gates on a set of hierarchies."""
+
+    set: str
+
+    @property
+    def name(self) -> str:
+        """The command that does the same."""
+        return f"python -m experiments hmlc --ablation --paper-grid --sets {self.set}"
+
+    def missing(self, results: Path = RESULTS) -> int:
+        """Trainings that are not on file."""
+        path = results / "hmlc" / PAPER_ABLATION_FILE
+        tried = {name: len(seen) for name, _, seen in tried_settings(path)}
+        return len(PAPER_ABLATION) - tried.get(self.set, 0)
+
+    def work(self, data: str | None) -> None:
+        """Do them."""
+        ablate([self.set], RESULTS / "hmlc", paper=True, data=data, command=self.name)
+
+
+@dataclass(frozen=True)
+class Terrain:
+    """A network on generated maps until validation stops improving, with weights of the semantic loss to try."""
+
+    arguments: str
+    methods: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """The command that does the same."""
+        return f"python -m experiments warcraft {self.arguments}"
+
+    def missing(self, results: Path = RESULTS) -> int:
+        """Methods whose run was not trained with patience."""
+        net = self.arguments.split()[1]
+        runs = [read_json(path) for path in (results / "warcraft").glob(f"{net}-*-seed0.json")]
+        done = {run["model"]["method"] for run in runs if run["training"]["patience"] is not None}
+        return len(set(self.methods) - done)
+
+    def work(self, data: str | None) -> None:
+        """Choose settings on validation maps, then train; both resume."""
+        import_module("experiments.warcraft.app").main(self.arguments.split())  # it draws the pages, which count steps
+
+
 def steps() -> list[Step]:
     """The steps, in order."""
     paths = Plan(TaskSettings(setting="ends", source="file", ends="first"), net="paper", grid="public")
@@ -114,7 +162,9 @@ def steps() -> list[Step]:
     found += [Hierarchy(name, "hierarchy") for name in large]
     found += [Hierarchy(name, "rules") for name in BY_COST[:-1]]
     sizes = Plan(TaskSettings(source="file"), net="scaled", grid="sizes", methods=("spl",), seeds=SEEDS)
-    return [*found, Comparison(sizes)]
+    found += [Comparison(sizes), *(Ablation(name) for name in BY_COST[:-1])]
+    maps = "--patience 10 --epochs 100 --tune --threads 1 --cache out/maps --out results/warcraft"
+    return [*found, Terrain(f"--net resnet18 --components 4 {maps}", ("fil", "semantic-loss", "product-spl"))]
 
 
 def campaign(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from experiments.campaign import Comparison, Hierarchy, steps
+from experiments.campaign import Ablation, Comparison, Hierarchy, steps
 from experiments.hmlc import hierarchy_only
 from experiments.hmlc import published as hmlc_published
 from experiments.hmlc.collecting import campaign_in
@@ -63,15 +63,20 @@ def small_table(results: Path) -> str:
         ("preferences", "preference", _runs(results, files[0], f"{files[0]}-by-likelihood") if files else {}),
     ):
         paper = {method: [figures[0]] for method, figures in PUBLISHED[experiment].items()}
-        rows += [_small(f"{title}, published", paper), _small(f"{title}, ours", ours)]
+        seeds = min((len(values) for values in ours.values()), default=5)
+        notes = ["another network"] if title == "preferences" and files and files[0] == OTHER_PREFERENCES else []
+        notes += [_count(seeds, "seed")] if seeds < 5 else []
+        note = f" ({', '.join(notes)})" if notes else ""
+        rows += [_small(f"{title}, published", paper), _small(f"{title}, ours{note}", ours)]
     campaign = campaign_in(results / "hmlc")
     sets, names = hierarchy_only.by_set(campaign), hierarchy_only.complete(campaign)
-    if names:
-        published = {m: hmlc_published.EXACT[title] for m, title in (("hmcnn", "HMCNN"), ("spl", "SPL"))}
-        paper = {m: [sum(by[name][0] for name in names) / len(names)] for m, by in published.items()}
-        ours = {m: [sum(sum(by[n]) / len(by[n]) for n in names) / len(names)] for m, by in sets["train_only"].items()}
-        title = f"hierarchies, mean of {len(names)} of 12 sets"
-        rows += [_small(f"{title}, published", paper), _small(f"{title}, ours", ours)]
+    published = {m: hmlc_published.EXACT[title].values() for m, title in (("hmcnn", "HMCNN"), ("spl", "SPL"))}
+    rows.append(_small("hierarchies, mean of 12 sets, published", {m: [v[0] for v in p] for m, p in published.items()}))
+    whole = len(names) == len(TWELVE)
+    ours = {m: [sum(by[n]) / len(by[n]) for n in names] for m, by in sets["train_only"].items()} if whole else {}
+    rows.append(
+        _small("hierarchies, ours" if whole else f"hierarchies, ours: {_count(len(names), 'set')} so far", ours)
+    )
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
@@ -110,9 +115,13 @@ def not_run(results: Path) -> str:
         if missing and isinstance(step, Comparison):
             plans[step.plan.name] = f"- `{step.name}`: {missing} runs"  # of the last step, which has all seeds
         elif missing and isinstance(step, Hierarchy):
-            sets.setdefault(step.variant, []).append(step.set)
+            sets.setdefault(f"--variant {step.variant}", []).append(step.set)
+        elif missing and isinstance(step, Ablation):
+            sets.setdefault("--ablation --paper-grid", []).append(step.set)
+        elif missing:
+            plans[step.name] = f"- `{step.name}`"
     lines = [*plans.values()]
-    lines += [f"- `python -m experiments hmlc --variant {name} --sets {','.join(left)}`" for name, left in sets.items()]
+    lines += [f"- `python -m experiments hmlc {words} --sets {','.join(left)}`" for words, left in sets.items()]
     return "\n".join(lines) or "Nothing."
 
 

@@ -17,3 +17,18 @@ PREFERENCE = {
 }
 
 PUBLISHED = {"simple-path": SIMPLE_PATH, "preference": PREFERENCE}
+
+_LIKE = {"paper": ("spl",), "ends": ("fil", "semantic-loss", "nesy-entropy")}
+"""Simple paths: which published figures belong to a setting; see `experiments.simple_path`."""
+
+
+def comparable(experiment: str, setting: str) -> dict[str, tuple[float, float, float]]:
+    """The published figures that belong to a task; of other tasks, none.
+
+    Example:
+        >>> sorted(comparable("simple-path", "ends")), sorted(comparable("simple-path", "paper"))
+        (['fil', 'nesy-entropy', 'semantic-loss'], ['spl'])
+    """
+    if experiment != "simple-path":
+        return dict(PUBLISHED.get(experiment, {})) if setting == "paper" else {}
+    return {method: SIMPLE_PATH[method] for method in _LIKE.get(setting, ())}

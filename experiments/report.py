@@ -128,7 +128,7 @@ def update_page(folder: str | Path, page: str | Path) -> int:
 
 def _rows(results: Sequence[Mapping[str, Any]]) -> Any:
     first = results[0]
-    return summary(results, first["experiment"], paper=first["setting"] == "paper" and first["split"] == "published")
+    return summary(results, first["experiment"], paper=first["split"] == "published")
 
 
 def _network(results: Sequence[Mapping[str, Any]]) -> str:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from experiments.methods import METHODS, SHORT_TITLES, TITLES
-from experiments.published import PUBLISHED
+from experiments.published import comparable
 
 HEADINGS = ("exact", "Hamming", "consistent")
 _FIELDS = ("exact", "hamming", "consistent")
@@ -33,7 +33,8 @@ def summary(results: Sequence[Mapping[str, Any]], experiment: str, paper: bool =
         if not tests:
             continue
         a, b, c = (spread([test[name] for test in tests]) for name in _FIELDS)
-        published = PUBLISHED.get(experiment, {}).get(method) if paper else None
+        setting = results[0].get("setting", "paper")
+        published = comparable(experiment, setting).get(method) if paper else None
         beside = " / ".join(f"{value:.1f}" for value in published) if published else "–"
         decoder = spread([test["hamming_decoder"]["hamming"] for test in tests])
         rows.append((TITLES[method], (a, b, c), decoder, beside, len(tests)))

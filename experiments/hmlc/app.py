@@ -39,6 +39,9 @@ def hmlc(
     ablation: Annotated[
         bool, typer.Option("--ablation", help="only try components, units and gates of SPL on validation rows")
     ] = False,
+    paper_grid: Annotated[
+        bool, typer.Option("--paper-grid", help="with --ablation: the paper's m, k and gates")
+    ] = False,
     cross: Annotated[str, typer.Option(help="sets for which --ablation also multiplies units crosswise")] = "",
     circuit: Annotated[str, typer.Option(help="tree, or sdd: the kind that the paper uses")] = "",
     components: Annotated[int | None, typer.Option(help="m of the paper", min=1)] = None,
@@ -90,7 +93,8 @@ def hmlc(
     numbers = range(first_seed, first_seed + seeds)
     keep(f"finished runs are in {out}; repeat the command to go on")
     if ablation:
-        ablate(names, out, cross=[find_set(name).name for name in _words(cross)], data=folder, processes=jobs, ray=ray)
+        crosswise = [find_set(name).name for name in _words(cross)]
+        ablate(names, out, cross=crosswise, paper=paper_grid, data=folder, processes=jobs, ray=ray)
         return
     if variant:
         results = work_through(names, variant, numbers, out, folder, jobs)

@@ -10,7 +10,7 @@ from experiments.hmlc import hierarchy_only, published
 from experiments.hmlc.aims import SEEDS, Aims
 from experiments.hmlc.collecting import EXACT, EXACT_MODE_HAMMING, Campaign, spread, update_ensembles
 from experiments.hmlc.pictures import difference_picture
-from experiments.hmlc.search_tables import ablation_table, tried_table, variants
+from experiments.hmlc.search_tables import ablation_table, paper_ablation_table, tried_table, variants
 from experiments.hmlc.sets import TWELVE
 from experiments.hmlc.settings import TITLES
 from experiments.hmlc.tables import (
@@ -28,7 +28,7 @@ from experiments.hmlc.tables import (
     seeds_note,
     timing_table,
 )
-from experiments.hmlc.tuning import ABLATION_FILE, FILE
+from experiments.hmlc.tuning import ABLATION_FILE, FILE, PAPER_ABLATION_FILE
 from semprola._files import write_atomically
 from semprola.errors import FormatError
 
@@ -142,6 +142,10 @@ def sections(campaign: Campaign, ensembles: dict[str, Any]) -> list[str]:
         _fold(
             "Components, units and gates: exact match (%) on validation rows",
             ablation_table(campaign.folder / ABLATION_FILE),
+        ),
+        _fold(
+            "The paper's grid of m, k and gates: exact match (%) on validation rows, hierarchy only",
+            paper_ablation_table(campaign.folder / PAPER_ABLATION_FILE),
         ),
     ]
 

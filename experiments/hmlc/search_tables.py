@@ -5,9 +5,11 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from experiments.hmlc import published
 from experiments.hmlc.campaign import BY_COST
 from experiments.hmlc.collecting import EXACT, Campaign, spread
 from experiments.hmlc.run import COLUMNS
+from experiments.hmlc.sets import TWELVE
 from experiments.hmlc.settings import TITLES
 from experiments.hmlc.tables import markdown
 from experiments.hmlc.tuning import tried_settings
@@ -72,6 +74,29 @@ def ablation_table(path: Path) -> str:
             (name, *(_bold(f"{values[head]:.2f}", values[head] == best) if head in values else "–" for head in heads))
         )
     return markdown((("", *heads), rows))
+
+
+def paper_ablation_table(path: Path) -> str:
+    """The grid of the paper's appendix: published, and ours as far as it is run."""
+    found = {
+        name: {_place(one["changes"]): one["exact"]["value"] for one in tried}
+        for name, _, tried in tried_settings(path)
+    }
+    if not found:
+        return "Not run yet: `python -m experiments hmlc --ablation --paper-grid`."
+    rows = []
+    for name in (name for name in TWELVE if name in found):
+        paper = published.ABLATION[name]
+        rows.append((name, "paper", *(_bold(f"{value:.2f}", value == max(paper)) for value in paper)))
+        ours = [found[name].get(place) for place in published.ABLATION_GRID]
+        best = max(found[name].values())
+        rows.append((name, "ours", *("–" if value is None else _bold(f"{value:.2f}", value == best) for value in ours)))
+    heads = (f"m = {m}, {gates} gate layers, k = {k}" for m, gates, k in published.ABLATION_GRID)
+    return markdown((("", "", *heads), rows))
+
+
+def _place(changes: dict[str, Any]) -> tuple[int, int, int]:
+    return changes["components"], len(changes["gate"]), changes["units"]
 
 
 def _ablated(changes: dict[str, Any]) -> str:

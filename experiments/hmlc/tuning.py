@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from experiments.hmlc.data import load_raw
+from experiments.hmlc.published import ABLATION_GRID
 from experiments.hmlc.run import choose_only, choose_weight
 from experiments.hmlc.settings import CONSTRAINED, FIGURES, Settings, default_settings
 from experiments.parallel import finished
@@ -31,6 +32,13 @@ ABLATION: tuple[dict[str, Any], ...] = (
     *({"components": 4, "gate": [256] * layers} for layers in (2, 4)),
 )
 """What the ablation tries, with element-wise units; lists as JSON has them."""
+PAPER_ABLATION_FILE = "ablation_paper.json"
+PAPER_ABLATION: tuple[dict[str, Any], ...] = tuple(
+    {"features": 128, "dropout": 0.7, "lr": 1e-3, "options": False}
+    | {"components": m, "units": k, "mixing": "cross", "gate": [256] * gates}
+    for m, gates, k in ABLATION_GRID
+)
+"""The grid of the paper's appendix with its network, the hierarchy alone, and units multiplied crosswise."""
 _LARGE = ("expr", "seq", "imclef07a")
 """Sets on which a training takes longest."""
 SEED = 100
@@ -151,6 +159,7 @@ def ablate(
     folder: Path,
     *,
     cross: Sequence[str] = (),
+    paper: bool = False,
     data: str | None = None,
     processes: int = 1,
     ray: bool = False,
@@ -163,6 +172,7 @@ def ablate(
         names: of the sets.
         folder: where results lie.
         cross: of these sets, units are also multiplied crosswise.
+        paper: try the grid of the paper instead.
         data: the data folder.
         processes: how many at a time.
         ray: let Ray do them instead, see `experiments.parallel.finished`.
@@ -173,7 +183,9 @@ def ablate(
     for name in names:
         changes = [*ABLATION, *(with_units | {"mixing": "cross"} for with_units in UNITS if name in cross)]
         trials += [(name, "spl", {"dropout": 0.5} | one) for one in changes]
-    _try_all(folder / ABLATION_FILE, trials, data, processes, ray, command, say)
+    if paper:
+        trials = [(name, "spl", changes) for name in names for changes in PAPER_ABLATION]
+    _try_all(folder / (PAPER_ABLATION_FILE if paper else ABLATION_FILE), trials, data, processes, ray, command, say)
 
 
 def _try_all(

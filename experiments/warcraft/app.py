@@ -67,6 +67,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         training = replace(training, epochs=8, warmup=20)
     if options.epochs:
         training = replace(training, epochs=options.epochs)
+    if options.patience:  # a schedule that ends at the last epoch would stop learning by itself
+        training = replace(training, patience=options.patience, schedule="constant")
     if options.precision:
         training = replace(training, precision=options.precision)
     if options.threads:
@@ -168,6 +170,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seeds", type=int, default=1, help="runs of each method")
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--epochs", type=int, default=0, help="passes over the maps; the network's own by default")
+    parser.add_argument("--patience", type=int, default=0, help="epochs without a better figure before training ends")
     parser.add_argument("--no-views", dest="views", action="store_false", help="train on maps as they are only")
     parser.add_argument("--biased", action="store_true", help="with --net costs, learn a bias per edge")
     parser.add_argument("--side", type=int, default=12, help="cells along a side: 12, 18, 24 or 30")

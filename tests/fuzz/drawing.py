@@ -201,7 +201,7 @@ def _cardinality(d: Draw) -> list[str]:
     names = d.some(1, 6)
     low, high = sorted(d.rng.randint(0, len(names)) for _ in range(2))
     bounds = [f"exactly={low}"] if d.rng.random() < 0.3 else [*d.maybe(f"at_least={low}"), f"at_most={high}"]
-    return [repr(names), *bounds, *d.maybe("balanced=True")]
+    return [repr(names), *bounds]
 
 
 def _one_hot(d: Draw) -> list[str]:
@@ -292,7 +292,6 @@ FAMILIES: dict[str, Callable[[Draw], list[str]]] = {
     "regex": _regex,
     "simple_paths": _simple_paths,
     "spanning_trees": _edge_sets,
-    "sudoku": lambda d: ["1", *d.maybe("givens={(1, 1): 1}", f"labels={[d.name()]}")],
     "table": _table,
 }
 """Arguments of the constructors of families; `test_fuzz.py` sees that each option of each family is drawn."""

@@ -212,6 +212,14 @@ class _Families:
         each = [[v == x for v, x in zip(variables, row, strict=True)] for row in rows]
         return self._meaning.Or([self._meaning.And(parts) for parts in each])
 
+    def cardinality(self, labels: Sequence[str], at_least: int = 0, at_most: Any = None, exactly: Any = None) -> Truth:
+        low, high = (at_least, at_most) if exactly is None else (exactly, exactly)
+        upper = self._meaning.TRUE if high is None else self._meaning.at_most(high, labels)
+        return self._meaning.at_least(low, labels) & upper
+
+    def one_hot(self, *groups: Sequence[str]) -> Truth:
+        return self._meaning.And([self._meaning.exactly(1, group) for group in groups])
+
     def all_different(self, variables: Sequence[Number]) -> Truth:
         return self._meaning.And([a != b for a, b in itertools.combinations(variables, 2)])
 

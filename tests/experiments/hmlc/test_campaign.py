@@ -15,10 +15,11 @@ from experiments.hmlc.app import hmlc
 from experiments.hmlc.campaign import Job, find_result, plan_jobs, variant_name, work
 from experiments.hmlc.collecting import AUPRC, EXACT, Campaign, rank_sum, update_ensembles
 from experiments.hmlc.measuring import LAMBDAS
+from experiments.hmlc.published import ABLATION
 from experiments.hmlc.sets import TWELVE
 from experiments.hmlc.settings import FIGURES, Settings
 from experiments.hmlc.timing import epoch_seconds, standard_cases
-from experiments.hmlc.tuning import ablate, best_on_validation, candidates, chosen_settings, tune
+from experiments.hmlc.tuning import PAPER_ABLATION, ablate, best_on_validation, candidates, chosen_settings, tune
 from experiments.hmlc.variants import known_jobs, work_through
 from semprola.errors import FormatError, SemprolaError
 
@@ -374,3 +375,16 @@ def test_an_unknown_figure_is_named() -> None:
 def test_no_seeds_need_a_reason() -> None:
     with pytest.raises(SemprolaError, match="add --tune"):
         hmlc(seeds=0)
+
+
+def test_the_grid_of_the_paper_stands_beside_the_published_one(tmp_path: Path) -> None:
+    path = tmp_path / "ablation_paper.json"
+    assert "Not run yet" in search_tables.paper_ablation_table(path)
+    tried = [{"changes": changes, "exact": {"value": float(i)}} for i, changes in enumerate(PAPER_ABLATION[:3])]
+    path.write_text(json.dumps({"enron/spl": {"tried": tried}}))
+    head, _, paper, ours = search_tables.paper_ablation_table(path).splitlines()
+    assert head.split(" | ")[2:5] == [f"m = 2, {gates} gate layers, k = {k}" for gates, k in ((2, 2), (2, 4), (4, 2))]
+    assert paper.split(" | ")[2:5] == ["19.53", "18.52", "17.85"]
+    assert ours.split(" | ")[2:6] == ["0.00", "1.00", "**2.00**", "–"]
+    assert set(ABLATION) == set(TWELVE)
+    assert all(len(values) == len(PAPER_ABLATION) == 12 for values in ABLATION.values())
