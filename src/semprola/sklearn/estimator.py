@@ -96,7 +96,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     labels_: tuple[str, ...]
     classes_: Any
     circuit_: Circuit
-    split_: Split | None
+    split_: Split | None = None
     network_: nn.Module
     n_iter_: int
     set_scores_: NDArray[np.float64]
