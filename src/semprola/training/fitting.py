@@ -134,7 +134,7 @@ class _Run:
         self.optimizer = torch.optim.AdamW(
             parameters, lr=settings.lr, weight_decay=settings.weight_decay, fused=self.device.type in ("cpu", "cuda")
         )
-        self.objective = team.wrap(Objective(model, _label_weight(settings, self.device)))
+        self.objective = team.wrap(Objective(model, _label_weight(settings, self.device), settings.pool_samples))
         self.history, self.best = History(), _copy(model.state_dict())
 
     def go(self, path: Path | None, callbacks: Sequence[Callback], progress: ProgressBar) -> History:
