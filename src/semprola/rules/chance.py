@@ -39,7 +39,7 @@ def log_chance(seen: Whole, first: Whole, second: Whole, rows: Whole) -> Real:
         term_of -= 1
         rising = term > total - _NEGLIGIBLE
         term_of = np.where(rising, term_of, -1)
-    return np.minimum(total, 0.0)
+    return np.asarray(np.minimum(total, 0.0), dtype=np.float64)
 
 
 def _log_choose(table: Real, n: Whole, k: Whole) -> Real:

@@ -123,8 +123,8 @@ def _triples(held: Counts, pairs: Counts, rate: float, budget: Budget) -> list[P
             for pair, other in splits:  # at first without the test: less than one row by chance is no surprise
                 at = at[pair[at] * other[at] > rows]
             for pair, other in splits:
-                counts = (_whole(each[at]) for each in (seen, pair, other))
-                at = at[log_chance(*counts, np.full(len(at), rows)) <= limit]
+                few, of, by = (_whole(each[at]) for each in (seen, pair, other))
+                at = at[log_chance(few, of, by, np.full(len(at), rows)) <= limit]
             found += [(i, j, z) for i, j in zip(x[at].tolist(), y[at].tolist(), strict=True)]
     return found
 
