@@ -132,7 +132,7 @@ def _names(data: Any, labels: Sequence[str] | None) -> list[str]:
 
 
 def _constant(names: Sequence[str], held: NDArray[np.bool_]) -> dict[str, int]:
-    ones, zeros = held[:, ::2].any(0).tolist(), held[:, 1::2].any(0).tolist()
+    ones, zeros = (np.asarray(held[:, start::2].any(0)).tolist() for start in (0, 1))
     return {name: int(one) for name, one, zero in zip(names, ones, zeros, strict=True) if one != zero}
 
 
