@@ -43,15 +43,8 @@ class Reader(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        self.cell = nn.Sequential(
-            nn.Conv2d(1, 16, 3, padding=1),
-            nn.ReLU(),
-            nn.MaxPool2d(2),
-            nn.Flatten(),
-            nn.Linear(16 * 16, 32),
-            nn.ReLU(),
-            nn.Linear(32, 4),
-        )
+        picture = (nn.Conv2d(1, 16, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten())
+        self.cell = nn.Sequential(*picture, nn.Linear(16 * 16, 32), nn.ReLU(), nn.Linear(32, 4))
 
     def forward(self, x: Tensor) -> Tensor:
         logits: Tensor = self.cell(x.view(-1, 1, 8, 8))
