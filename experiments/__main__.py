@@ -21,6 +21,7 @@ COMMANDS = {
     "evidence": "experiments.evidence",
     "hmlc": "experiments.hmlc.app",
     "mnist-add": "experiments.mnist_add.app",
+    "split": "experiments.split_costs",
     "table-one": "experiments.table_one.app",
     "warcraft": "experiments.warcraft.app",
 }
