@@ -323,9 +323,8 @@ def drawn(
 def described(table, step):
     """What the table says of a step."""
     at = table + step * FIELDS
-    return (
-        tl.load(at), tl.load(at + 1), tl.load(at + 2), tl.load(at + 3), tl.load(at + 4), tl.load(at + 5), tl.load(at + 6)
-    )  # fmt: skip
+    row, sums, edge, fan_in = tl.load(at), tl.load(at + 1), tl.load(at + 2), tl.load(at + 3)
+    return row, sums, edge, fan_in, tl.load(at + 4), tl.load(at + 5), tl.load(at + 6)
 
 
 @triton.jit
