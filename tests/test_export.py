@@ -201,6 +201,7 @@ def test_an_estimator_as_onnx(tmp_path: Path) -> None:
             "mode",
             "a mixture over more than 4096 models",
         ),
+        (sp.ConstraintLayer(sp.split(sp.constraints.permutation(4), max_nodes=30)), "mode", "over a split"),
         (nn.Linear(3, 3), "mode", "one constrained layer, but this one has 0"),
         (3, "mode", "a torch module or a fitted SPLClassifier, not int"),
     ],

@@ -13,6 +13,7 @@ from semprola.training.data import as_batch
 from semprola.training.metrics import observed_exact
 from semprola.training.objective import Objective, log_likelihood, predict
 from semprola.training.parallel import Team
+from semprola.training.validation import quick_mode
 
 try:
     from lightning.pytorch import LightningModule
@@ -44,7 +45,8 @@ class SPLModule(LightningModule):
         super().__init__()
         self.settings = replace(settings or FitSettings(), **changes)
         weight = self.settings.label_weight
-        self.objective = Objective(model, None if weight is None else torch.as_tensor(weight, dtype=torch.float32))
+        weights = None if weight is None else torch.as_tensor(weight, dtype=torch.float32)
+        self.objective = Objective(model, weights, self.settings.pool_samples)
 
     @property
     def model(self) -> nn.Module:
@@ -71,7 +73,7 @@ class SPLModule(LightningModule):
         rows = as_batch(batch)
         p = predict(self.model, rows)
         figures: dict[str, Any] = {
-            "valid_exact": observed_exact(p.mode, rows.y),
+            "valid_exact": observed_exact(quick_mode(p), rows.y),
             "valid_log_prob": log_likelihood(p, rows.y).mean(),
         }
         self.log_dict(figures, batch_size=len(rows.x), sync_dist=True, prog_bar=True)

@@ -191,6 +191,7 @@ def test_held_out_rows_without_an_observed_label_do_not_count(run: Any) -> None:
     from semprola.cli.training import _figures
 
     class Ones:
+        split_ = None
         predict = staticmethod(lambda X: np.ones((len(X), 1), np.int64))
         predict_proba = staticmethod(lambda X: np.ones((len(X), 1)))
         top_k = staticmethod(lambda X, k: (np.ones((len(X), 1, 1)), np.ones((len(X), 1))))

@@ -14,6 +14,8 @@ import semprola as sp
 from semprola.compiler.splitting import Split
 from semprola.errors import CompilationBudgetError, FormatError, IntractableError, LabelError
 from semprola.nn import PooledLayer
+from semprola.training.data import Batch
+from semprola.training.objective import Objective
 
 K = sp.constraints.permutation(3)
 GROUPS = [sp.exactly(1, list(map(sp.Bool, part))) for part in (K.labels[:3], K.labels[3:6], K.labels[6:])]
@@ -44,6 +46,34 @@ def test_training_by_the_lower_bound(kind: Any, left_out: bool) -> None:
     assert bool(S.satisfied(p.mode).all())
     assert (p.mode == y).all(-1).float().mean() > 0.9
     assert layer.weights.sum().item() == pytest.approx(1)
+
+
+def test_training_by_an_unbiased_gradient() -> None:
+    torch.manual_seed(0)
+    S = some_split(left_out=True)
+    layer = sp.SPL(2, S)
+    states = torch.from_numpy(sp.compile(K).enumerate()).float()
+    x = torch.randn(4, 2)
+    y = states[:4]
+    parameters = list(layer.parameters())
+
+    def exact() -> torch.Tensor:
+        p = layer(x)
+        return -(p.log_score(y) - p.log_score(states[:, None].expand(-1, 4, -1)).logsumexp(0)).mean()
+
+    by_hand = torch.autograd.grad(exact(), parameters)
+    objective = Objective(layer, pool_samples=4000)
+    loss = objective(Batch(x, y))
+    assert loss.item() == pytest.approx(-layer(x).log_score(y).mean().item(), rel=1e-5)
+    for found, true in zip(torch.autograd.grad(loss, parameters), by_hand, strict=True):
+        assert torch.allclose(found, true, atol=0.03)
+    before = exact().item()
+    sp.training.fit(layer, (x, y), steps=30, lr=0.05, pool_samples=5)
+    assert exact().item() < before - 0.3
+    with pytest.raises(ValueError, match="layer over a split"):
+        sp.training.fit(sp.SPL(2, K), (x, y), steps=1, pool_samples=5)
+    with pytest.raises(ValueError, match="pool_samples must be"):
+        sp.training.FitSettings(pool_samples=-1)
 
 
 def test_gradients_reach_the_weights_and_every_gate() -> None:

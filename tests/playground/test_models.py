@@ -153,3 +153,7 @@ def test_models_that_cannot_be_shown_say_why(tmp_path: Path) -> None:
     sp.save(torch.nn.Sequential(torch.nn.Linear(2, 2)), tmp_path / "plain")
     with pytest.raises(FormatError, match="no layer with a constraint"):
         Workshop(Limits(), tmp_path).describe({"source": {"model": "plain"}})
+    S = sp.split(sp.constraints.permutation(4), max_nodes=30)
+    sp.save(torch.nn.Sequential(torch.nn.Linear(2, 16), sp.ConstraintLayer(S)), tmp_path / "pooled")
+    with pytest.raises(FormatError, match="over a split"):
+        Workshop(Limits(), tmp_path).describe({"source": {"model": "pooled"}})

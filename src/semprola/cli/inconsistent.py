@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from semprola.circuit import Circuit
 from semprola.cli.tables import Table
+from semprola.compiler.splitting import Split
 from semprola.distributions import violations
 from semprola.errors import SemprolaError
 from semprola.logic import Formula
@@ -23,7 +24,7 @@ def without_broken(
     y: NDArray[np.float32],
     wrong: NDArray[np.bool_],
     labels: Sequence[str],
-    rules: Circuit | Formula,
+    rules: Circuit | Formula | Split,
     *,
     skip: bool,
     quiet: bool,
@@ -73,7 +74,12 @@ def kept_rows(wrong: NDArray[np.bool_], some: str, every: str, *, skip: bool, qu
 
 
 def reasons(
-    table: Table, rows: Sequence[int], y: Any, labels: Sequence[str], rules: Circuit | Formula, given: Any = None
+    table: Table,
+    rows: Sequence[int],
+    y: Any,
+    labels: Sequence[str],
+    rules: Circuit | Formula | Split,
+    given: Any = None,
 ) -> list[str]:
     """Where each of these rows is, and the first rule that it breaks.
 
@@ -91,7 +97,7 @@ def reasons(
 
 
 def first_reasons(
-    table: Table, wrong: NDArray[np.bool_], y: Any, labels: Sequence[str], rules: Circuit | Formula
+    table: Table, wrong: NDArray[np.bool_], y: Any, labels: Sequence[str], rules: Circuit | Formula | Split
 ) -> str:
     """The first rows that break the rules, each with a reason, as one text."""
     rows = np.flatnonzero(wrong).tolist()

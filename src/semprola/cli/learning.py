@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from semprola.cli.compiling import MaxNodes, Memory, Timeout
 from semprola.cli.output import emit, keep, widths, words
 
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
@@ -35,6 +36,10 @@ def train_command(
         int, typer.Option(help="random seed for parameters and the order of rows", min=0, max=2**32 - 1)
     ] = 0,
     device: Annotated[str | None, typer.Option(help="device to train on, such as cuda")] = None,
+    split: Annotated[bool, typer.Option("--split", help="split rules that do not compile as one circuit")] = False,
+    timeout: Timeout = None,
+    max_nodes: MaxNodes = None,
+    memory: Memory = None,
     resume: Annotated[bool, typer.Option("--resume", help="continue where an interrupted call stopped")] = False,
     skip_inconsistent: Skip = False,
     as_json: Json = False,
@@ -43,6 +48,9 @@ def train_command(
 
     Every column that is neither a label nor ignored is an input: numbers as they are, texts by category. An empty label
     means "not observed".
+
+    With --split, rules that do not compile as one circuit become several. Every prediction still obeys every rule, but
+    probabilities are lower bounds. --timeout, --max-nodes (of each circuit) and --memory limit the compilation.
 
     Example: semprola train animals.csv --labels cat,dog,animal --rules rules.txt --out model
     """
@@ -62,6 +70,8 @@ def train_command(
         resume=resume,
         seed=seed,
         quiet=as_json,
+        split=split,
+        budget={"timeout": timeout, "max_nodes": max_nodes, "memory": memory},
         options={
             "hidden": widths(hidden),
             "layer": layer,
@@ -90,7 +100,9 @@ def predict_command(
 ) -> None:
     """Predict labels with their probabilities; every prediction obeys the rules.
 
-    The columns of the result are the labels, p(label) for each label, and the probability of the whole prediction.
+    The columns of the result are the labels, p(label) for each label, and the probability of the whole prediction. Of a
+    model over a split, they are the labels, a lower bound of the probability, and whether the prediction is proven to
+    be the most probable one.
 
     Example: semprola predict model new.csv --out predictions.csv
     """

@@ -18,9 +18,10 @@ from semprola._files import write_atomically
 from semprola.cli.inconsistent import first_reasons, kept_rows
 from semprola.cli.inputs import Features
 from semprola.cli.output import keep
+from semprola.cli.pooled import print_pooled
 from semprola.cli.tables import Table, read_table
-from semprola.distributions.conflicts import impossible_rows
-from semprola.errors import FormatError, LabelError, ParseError
+from semprola.distributions.conflicts import impossible_in, impossible_rows
+from semprola.errors import FormatError, IntractableError, LabelError, ParseError
 from semprola.logic import Formula, parse
 from semprola.saving import load
 from semprola.saving.folders import read_metadata
@@ -48,6 +49,11 @@ def predict_rows(
     X = features.table(table)
     known = _evidence(table, evidence, model.labels_)
     table, X, known = _possible(model, table, X, known, skip, as_json)
+    if model.split_ is not None:
+        if explain:
+            raise IntractableError("--explain needs exact probabilities, but this model is over a split: leave it out")
+        print_pooled(model, table, X, known, out, as_json)
+        return
     results = list(_predictions(model, X, known))
     if out is not None:
         write_atomically(out, _csv(model.labels_, results).encode())
@@ -94,10 +100,11 @@ def _possible(
     """The rows whose evidence the rules allow; other rows are an error, unless they should be left out."""
     if known is None:
         return table, X, None
-    wrong = impossible_rows(model.circuit_, known.float().numpy())
+    rules = model.split_ or model.circuit_
+    wrong = impossible_in(rules, known.float().numpy())
     if not wrong.any():
         return table, X, known
-    shown = first_reasons(table, wrong, known, model.labels_, model.circuit_)
+    shown = first_reasons(table, wrong, known, model.labels_, rules)
     message = f"{int(wrong.sum())} of {len(table)} rows have evidence that breaks the rules: {shown}"
     every = f"{table.path}: the evidence of every row breaks the rules"
     rows = kept_rows(wrong, message, every, skip=skip, quiet=quiet)

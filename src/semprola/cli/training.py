@@ -17,7 +17,8 @@ from semprola.cli.inputs import Features
 from semprola.cli.tables import Table, read_table
 from semprola.compiler import compile
 from semprola.compiler.sources import as_constraint
-from semprola.distributions.conflicts import impossible_rows
+from semprola.compiler.splitting import Split, split
+from semprola.distributions.conflicts import impossible_in
 from semprola.errors import FormatError, LabelError
 from semprola.logic import TRUE, Formula
 from semprola.logic.rules import conjuncts
@@ -36,7 +37,7 @@ _SCORES = (
 
 @dataclass(frozen=True)
 class TrainRequest:
-    """The arguments of `semprola train`; `options` are those of `SPLClassifier`."""
+    """The arguments of `semprola train`; `options` are those of `SPLClassifier`, `budget` that of `compile`."""
 
     data: Path
     labels: tuple[str, ...]
@@ -49,6 +50,8 @@ class TrainRequest:
     resume: bool = False
     seed: int = 0
     quiet: bool = False
+    split: bool = False
+    budget: dict[str, Any] = field(default_factory=dict)
     options: dict[str, Any] = field(default_factory=dict)
 
 
@@ -67,19 +70,19 @@ def train_model(request: TrainRequest) -> dict[str, Any]:
     table.require(request.ignore)
     rules = TRUE if request.rules is None else as_constraint(request.rules)
     _require_labels(request, table, rules)
-    circuit = compile(rules, labels=request.labels, progress=not request.quiet)
+    constraint = _compiled(request, rules)
     free = set(request.labels).difference(rules.labels)
     if free and not request.quiet and isinstance(rules, Formula) and rules is not TRUE:
         print(f"note: no rule mentions {', '.join(sorted(free)[:5])}", file=sys.stderr)
     y = np.stack([table.binary(name) for name in request.labels], axis=1)
-    table, y = _consistent(request, table, y, circuit)
+    table, y = _consistent(request, table, y, constraint)
     used = [name for name in table.columns if name not in {*request.labels, *request.ignore}]
     features = Features.of(table, used)
     X = features.table(table)
     test = _held_out(len(X), request.held_out, request.seed)
     if request.checkpoint is not None and not request.resume:
         request.checkpoint.unlink(missing_ok=True)
-    model = SPLClassifier(circuit, request.labels, random_state=request.seed, **request.options)
+    model = SPLClassifier(constraint, request.labels, random_state=request.seed, **request.options)
     model.verbose = not request.quiet
     model.fit(X[~test], y[~test], checkpoint=request.checkpoint)
     figures = _figures(model, X[test], y[test]) if test.any() else {}
@@ -100,6 +103,19 @@ def train_model(request: TrainRequest) -> dict[str, Any]:
     }
 
 
+def _compiled(request: TrainRequest, rules: Formula | Circuit) -> Circuit | Split:
+    """One circuit, or a split if the request allows it and one circuit does not suffice."""
+    progress = not request.quiet
+    if not request.split:
+        return compile(rules, labels=request.labels, progress=progress, **request.budget)
+    made = split(rules, labels=request.labels, progress=progress, **request.budget)
+    if made.is_exact:
+        return made.circuits[0]
+    if not request.quiet:
+        print(f"note: {made.notice}", file=sys.stderr)
+    return made
+
+
 def _require_labels(request: TrainRequest, table: Table, rules: Formula | Circuit) -> None:
     """Refuse rules about a column that is an input: the layer would not know it."""
     found = next((name for name in rules.labels if name not in request.labels and name in table.columns), None)
@@ -111,11 +127,13 @@ def _require_labels(request: TrainRequest, table: Table, rules: Formula | Circui
 
 
 def _consistent(
-    request: TrainRequest, table: Table, y: NDArray[np.float32], circuit: Circuit
+    request: TrainRequest, table: Table, y: NDArray[np.float32], constraint: Circuit | Split
 ) -> tuple[Table, NDArray[np.float32]]:
     """The rows that obey the rules; other rows are an error, unless they should be left out."""
-    wrong = impossible_rows(circuit, y)
-    return without_broken(table, y, wrong, circuit.labels, circuit, skip=request.skip_inconsistent, quiet=request.quiet)
+    wrong = impossible_in(constraint, y)
+    return without_broken(
+        table, y, wrong, constraint.labels, constraint, skip=request.skip_inconsistent, quiet=request.quiet
+    )
 
 
 def _held_out(rows: int, share: float, seed: int) -> NDArray[np.bool_]:
@@ -130,6 +148,8 @@ def _held_out(rows: int, share: float, seed: int) -> NDArray[np.bool_]:
 def _figures(model: SPLClassifier, X: NDArray[np.float64], y: NDArray[np.float32]) -> dict[str, Any]:
     """Scores of the predictions and of the probabilities on held-out rows, in percent; None where nothing is observed.
 
+    A split has no probabilities of labels, so their scores are None, too.
+
     A row without any observed label says nothing about a prediction, so it is left out of the scores.
     """
     told = ~np.isnan(y).all(1)
@@ -138,8 +158,11 @@ def _figures(model: SPLClassifier, X: NDArray[np.float64], y: NDArray[np.float32
         return figures
     X, truth = X[told], torch.from_numpy(y[told])
     states = torch.from_numpy(model.predict(X)).float()
-    marginals = torch.from_numpy(model.predict_proba(X))
     seen = ~truth.isnan()
+    if model.split_ is not None:
+        own = (observed_exact(states, truth), hamming(states[seen], truth[seen]))
+        return figures | {name: round(score, 2) for name, score in zip(_SCORES, own, strict=False)}
+    marginals = torch.from_numpy(model.predict_proba(X))
     _, best = model.top_k(X, 1)
     right = ((states == truth) | ~seen).all(1)
     scores = (

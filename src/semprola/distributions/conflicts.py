@@ -13,6 +13,7 @@ from torch import Tensor
 from semprola.circuit import Circuit
 from semprola.compiler import Budget, compile
 from semprola.compiler.contradiction import explained
+from semprola.compiler.splitting import Split
 from semprola.distributions.plans import plans_of
 from semprola.engine import CircuitPlans, indicators, supported
 from semprola.errors import CompilationBudgetError, UnsatisfiableError
@@ -48,6 +49,19 @@ def impossible_rows(circuit: Circuit, rows: Rows) -> NDArray[np.bool_]:
         known = [_impossible(plans_of(circuit), part, torch.ones_like(part, dtype=torch.bool)) for part in parts]
         wrong[partial] = torch.cat(known).numpy()
     return wrong
+
+
+def impossible_in(constraint: Circuit | Split, rows: Rows) -> NDArray[np.bool_]:
+    """Like `impossible_rows`, also for a split [rows].
+
+    Rows with missing values are judged by each circuit of a split on its own, so a few may not be found.
+    """
+    if isinstance(constraint, Circuit):
+        return impossible_rows(constraint, rows)
+    wrong = np.logical_or.reduce([impossible_rows(circuit, rows) for circuit in constraint.circuits])
+    whole = ~np.isnan(rows).any(1) & ~wrong
+    wrong[whole] = ~np.asarray(constraint.satisfied(rows[whole].astype(np.uint8)), bool)
+    return np.asarray(wrong)
 
 
 def impossible_for(rule: Formula, rows: Rows, timeout: float | None = None) -> NDArray[np.bool_]:

@@ -14,6 +14,7 @@ from semprola._names import is_absent, is_named, named_rows, row_names
 from semprola.circuit import Circuit
 from semprola.compiler import compile
 from semprola.compiler.sources import as_constraint
+from semprola.compiler.splitting import Split
 from semprola.distributions.conflicts import (
     SECONDS,
     Rows,
@@ -72,8 +73,8 @@ def violations(
     completion obeys that rule. If it breaks no single rule, its entry has the rules that together leave no completion.
 
     Args:
-        constraint: a formula, its text, a family, a compiled circuit, the path of a file, or a layer or distribution
-            over one, also over sequences of tags. Rules of a file are followed by its name and the line.
+        constraint: a formula, its text, a family, a compiled circuit, the path of a file, a split, or a layer or
+            distribution over one, also over sequences of tags. Rules of a file are followed by its name and the line.
         y: 0, 1, and NaN where not observed [*batch, labels], as a tensor, an array, or by name.
         labels: names of the columns of y; by default the circuit's labels, or all variables of the formula that are
             not inputs. Columns that the constraint does not mention are ignored.
@@ -102,20 +103,37 @@ def violations(
             raise TypeError("violations of sequences take tags only, not labels or given inputs")
         found_by_it: list[Violation] = own(y)
         return found_by_it
-    constraint = getattr(constraint, "circuit", constraint)
+    split = getattr(constraint, "split", constraint)
+    constraint = split.circuits[0] if isinstance(split, Split) else getattr(constraint, "circuit", constraint)
     constraint = as_constraint(constraint)
     own, inputs = _variables(constraint, labels, given)
     rows, batch = _table(y, own, inputs, given)
     names = [*own, *inputs]
-    rule: Formula | Circuit = constraint
-    if isinstance(constraint, Circuit) and constraint.source is not None:
-        rule = constraint.source
-    if isinstance(rule, Formula):
-        found = _of_formula(rule, rows, names, constraint if isinstance(constraint, Circuit) else None)
-    else:
-        found = _of_circuit(rule, rows, names)
+    found = _of_split(split, rows, names) if isinstance(split, Split) else _of_constraint(constraint, rows, names)
     index = row_names(y)
     return [Violation(_place(row, batch, index), text, values) for row, text, values in found]
+
+
+def _of_split(split: Split, rows: Rows, names: Sequence[str]) -> list[_Found]:
+    """What each circuit says; rules that are left out are looked at where a row has all their labels."""
+    found = [each for circuit in split.circuits for each in _of_constraint(circuit, rows, names)]
+    position = {name: i for i, name in enumerate(names)}
+    for rule in split.rules_left_out:
+        part = rows[:, [position[name] for name in rule.labels]]
+        whole = np.flatnonzero(~np.isnan(part).any(1))
+        broken = whole[impossible_for(rule, part[whole])]
+        shown = [dict(zip(rule.labels, row.astype(int).tolist(), strict=True)) for row in part[broken]]
+        text = located(rule, split.places)
+        found += [(int(i), text, values) for i, values in zip(broken, shown, strict=True)]
+    each_once = {(row, text): (row, text, values) for row, text, values in found}
+    return sorted(each_once.values(), key=lambda item: item[0])
+
+
+def _of_constraint(constraint: Formula | Circuit, rows: Rows, names: Sequence[str]) -> list[_Found]:
+    rule = constraint.source if isinstance(constraint, Circuit) else constraint
+    if isinstance(rule, Formula):
+        return _of_formula(rule, rows, names, constraint if isinstance(constraint, Circuit) else None)
+    return _of_circuit(constraint, rows, names) if isinstance(constraint, Circuit) else []
 
 
 def _of_formula(formula: Formula, rows: Rows, names: Sequence[str], circuit: Circuit | None) -> list[_Found]:

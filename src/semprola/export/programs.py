@@ -17,6 +17,7 @@ from torch import Tensor, nn
 
 from semprola._files import write_atomically
 from semprola._version import __version__
+from semprola.compiler.splitting import Split
 from semprola.errors import SemprolaError
 from semprola.export.queries import Query
 from semprola.nn import SPL, ConstraintLayer, ProductSPL
@@ -253,6 +254,8 @@ def _network_of(model: Any) -> nn.Module:
 
 def _plain(network: nn.Module, what: str) -> _Exported | SequenceQuery:
     layers = (SPL, ProductSPL, ConstraintLayer, SequenceSPL)
+    if any(isinstance(getattr(module, "split", None), Split) for module in network.modules()):
+        raise SemprolaError("a layer over a split cannot be exported: it searches for its predictions")
     found = [(name, m) for name, m in network.named_modules() if isinstance(m, layers)]
     if len(found) != 1:
         raise SemprolaError(f"export takes a network with one constrained layer, but this one has {len(found)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
@@ -141,6 +142,7 @@ class ConstraintLayer(nn.Module):
             self.plans = plans_of(constraint.circuits[0])
             for circuit in constraint.circuits:
                 plans_of(circuit).prepare_constraint()
+            announce(constraint)
             return
         budget: Any = {"timeout": timeout, "max_nodes": max_nodes, "memory": memory}
         if labels is not None or names:
@@ -189,6 +191,12 @@ class ConstraintLayer(nn.Module):
 def fingerprint(constraint: Circuit | Split) -> Tensor:
     """Sixteen bytes that differ between constraints; saved with the parameters of a layer."""
     return torch.tensor(list(bytes.fromhex(constraint.digest)[:16]), dtype=torch.uint8)
+
+
+def announce(split: Split) -> None:
+    """Log once per layer that its answers are pooled: a warning if rules are left out, else an info."""
+    level = logging.WARNING if split.rules_left_out else logging.INFO
+    logging.getLogger("semprola").log(level, split.notice)
 
 
 def refuse_options(split: Split, labels: Any, given: Any) -> Split | Circuit:

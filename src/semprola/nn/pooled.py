@@ -12,7 +12,7 @@ from semprola.circuit import Circuit
 from semprola.compiler.splitting import Split
 from semprola.distributions import PoolDistribution
 from semprola.errors import FormatError
-from semprola.nn.constraint import fingerprint, refuse_options
+from semprola.nn.constraint import announce, fingerprint, refuse_options
 
 _LEAST = 1e-4
 """A learnt weight is at least so large, so that no circuit is forgotten."""
@@ -38,6 +38,7 @@ class PooledLayer(nn.Module):
     def __init__(self, split: Split, members: Sequence[nn.Module], pool_weights: Any = None) -> None:
         super().__init__()
         self.split, self.members = split, nn.ModuleList(members)
+        announce(split)
         if pool_weights is None:
             like = next(self.members.parameters(), torch.empty(0))
             self.weight_logits: Tensor = nn.Parameter(like.new_zeros(len(self.members)))

@@ -15,6 +15,7 @@ from torch import nn
 from semprola.circuit import Circuit
 from semprola.cli.inputs import Features
 from semprola.cli.tables import Table, read_table
+from semprola.compiler.splitting import Split
 from semprola.errors import FormatError, ParseError
 from semprola.logic import And, Formula
 from semprola.logic.parser import parse_lines
@@ -133,6 +134,8 @@ def _shown(column: NDArray[Any], row: int) -> str:
 
 
 def _circuit(network: nn.Module, folder: Path) -> Circuit:
+    if any(isinstance(getattr(module, "split", None), Split) for module in network.modules()):
+        raise FormatError(f"{folder}: its layer is over a split, and the page shows models with one circuit")
     found = [getattr(module, "circuit", None) for module in network.modules()]
     circuits = [circuit for circuit in found if isinstance(circuit, Circuit)]
     if not circuits:

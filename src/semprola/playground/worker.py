@@ -139,8 +139,9 @@ def _budget_text(resource: str, workshop: Workshop) -> str:
         "memory": "they need too much memory",
     }
     return (
-        f"These rules are too large for the playground: {used.get(resource, resource)}. Leave some out, or compile "
-        f"them with semprola.compile, which has no limits unless you set some."
+        f"These rules are too large for the playground: {used.get(resource, resource)}. Leave some out. Outside of it, "
+        "semprola.compile has no limits unless you set some, and semprola.split takes rules that do not compile as "
+        "one circuit, which the page cannot show."
     )
 
 

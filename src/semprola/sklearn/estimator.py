@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from semprola._names import row_names
 from semprola.circuit import Circuit
-from semprola.distributions.conflicts import impossible_rows
-from semprola.errors import LabelError, SemprolaError
+from semprola.compiler.splitting import Split
+from semprola.distributions.conflicts import impossible_in
+from semprola.errors import IntractableError, LabelError, SemprolaError
 from semprola.sklearn.output import as_output, check_kind
 from semprola.sklearn.state import restored, state_of
 from semprola.training import FitSettings
@@ -49,7 +50,8 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     Args:
         constraint: a formula, its text (one rule per line), a family such as ``sp.constraints.hierarchy``,
-            (child, parent) pairs, a compiled circuit, or a file with one of these; None for no rules.
+            (child, parent) pairs, a compiled circuit, or a file with one of these; None for no rules. Or a split, for
+            rules that do not compile; see :func:`semprola.split`.
         labels: names of the columns of y. By default those of y, if it is a data frame, else those of the constraint.
         hidden: widths of the network's hidden layers.
         layer: "product-spl" (`sp.ProductSPL`) or "spl" (`sp.SPL`).
@@ -66,13 +68,15 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             maximises that score in expectation).
         label_weight: weight of the individual labels' log losses, added to the joint one: one number, or one per label.
         device: where to train and predict, such as "cuda".
+        timeout, max_nodes, memory: the budget of the compilation, see :func:`semprola.compile`.
         random_state: seed of the initial parameters, the order of rows and the choice of held-out rows.
         verbose: show progress.
 
     Attributes:
         labels_: names of the columns of y.
         classes_: the classes, or one array [0, 1] per label.
-        circuit_: the compiled constraint.
+        circuit_: the compiled constraint; of a split, its first circuit.
+        split_: the split; None if one circuit states the constraint.
         network_: the trained network, which returns distributions. It is trained in float32 and then converted to
             float64, so that a prediction does not depend on the other rows of its batch.
         history_: losses and scores during training.
@@ -92,6 +96,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     labels_: tuple[str, ...]
     classes_: Any
     circuit_: Circuit
+    split_: Split | None = None
     network_: nn.Module
     n_iter_: int
     set_scores_: NDArray[np.float64]
@@ -115,6 +120,9 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         decode: str = "mode",
         label_weight: float | Sequence[float] | None = None,
         device: str | None = None,
+        timeout: float | None = None,
+        max_nodes: int | None = None,
+        memory: int | str | None = None,
         random_state: Any = None,
         verbose: bool = False,
     ) -> None:
@@ -134,6 +142,9 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.decode = decode
         self.label_weight = label_weight
         self.device = device
+        self.timeout = timeout
+        self.max_nodes = max_nodes
+        self.memory = memory
         self.random_state = random_state
         self.verbose = verbose
 
@@ -233,6 +244,9 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """The most probable y, or the one that `decode` asks for: 0/1 [rows, labels], or classes [rows].
 
         An array, or a data frame if `set_output` asks for it; so are all predictions.
+
+        Raises:
+            IntractableError: for rows for which no state of a split was found; names them.
         """
         states = self._states(X)
         if self.is_multilabel_:
@@ -240,7 +254,11 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return self._output(self.classes_[states.argmax(1)], None, X)
 
     def predict_proba(self, X: Any) -> Any:
-        """Exact marginal probabilities of the labels [rows, labels]."""
+        """Exact marginal probabilities of the labels [rows, labels].
+
+        Raises:
+            IntractableError: the constraint is a split; see ``model.distribution(X).mean_estimate(n)``.
+        """
         return self._output(self._marginals(X), self.labels_, X)
 
     def predict_log_proba(self, X: Any) -> Any:
@@ -279,7 +297,10 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         return float(np.average(right[told], weights=weight[told]))
 
     def top_k(self, X: Any, k: int = 5) -> tuple[NDArray[Any], NDArray[np.float64]]:
-        """The k most probable y of each row, best first: states [rows, k, labels] and probabilities [rows, k]."""
+        """The k most probable y of each row, best first: states [rows, k, labels] and probabilities [rows, k].
+
+        Of a split, these are certified lower bounds of the probabilities.
+        """
         found = [p.top_k(k) for p in self._distributions(X)]
         states = _joined(states for states, _ in found).astype(np.int64)
         return states, _joined(values.exp() for _, values in found).astype(np.float64)
@@ -380,6 +401,15 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if layer == "product-spl" and self.units != 1:
             raise ValueError("units= is for layer='spl': use components= instead")
         _check_device(self.device)
+        if isinstance(self.constraint, Split) and not self.constraint.is_exact:
+            if self.decode != "mode":
+                raise ValueError(f"decode={self.decode!r} needs marginals, which a split has not: use decode='mode'")
+            if self.label_weight is not None:
+                raise ValueError("label_weight needs marginals, which a split has not: leave it out")
+
+    @property
+    def _constraint(self) -> Circuit | Split:
+        return self.split_ or self.circuit_
 
     def _layer(self) -> str:
         if self.layer not in _OLD_LAYERS:
@@ -397,9 +427,11 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             raise ValueError("this SPLClassifier requires y to be passed, but the target y is None")
         X = validate_data(self, X, dtype=np.float64, reset=reset)
         if reset:
-            new = new_targets(y, self.constraint, self.labels, classes)
-            self.labels_, self.classes_ = new.labels, new.classes
-            self.circuit_, self.is_multilabel_ = new.circuit, new.is_multilabel
+            budget = {"timeout": self.timeout, "max_nodes": self.max_nodes, "memory": self.memory}
+            new = new_targets(y, self.constraint, self.labels, classes, budget)
+            self.labels_, self.classes_, self.is_multilabel_ = new.labels, new.classes, new.is_multilabel
+            self.split_ = None if isinstance(new.circuit, Circuit) else new.circuit
+            self.circuit_ = new.circuit if isinstance(new.circuit, Circuit) else new.circuit.circuits[0]
         table = self._table(y)
         if len(table) != len(X):
             raise ValueError(f"X has {len(X)} rows, but y has {len(table)}")
@@ -410,9 +442,9 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if not counted.any():
             raise ValueError("every row has sample_weight 0")
         rows = torch.from_numpy(table)
-        wrong = impossible_rows(self.circuit_, table) & counted
+        wrong = impossible_in(self._constraint, table) & counted
         if wrong.any():
-            raise SemprolaError(broken_text(self.circuit_, table, wrong, row_names(y)) + self._assumed_order(y))
+            raise SemprolaError(broken_text(self._constraint, table, wrong, row_names(y)) + self._assumed_order(y))
         if weight is not None:
             weight = torch.from_numpy(weight[counted])
         return torch.from_numpy(X[counted].astype(np.float32)), rows[torch.from_numpy(counted)], weight
@@ -426,11 +458,11 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _table(self, y: Any) -> NDArray[np.float32]:
         """y as a table of 0, 1 and NaN [rows, labels]."""
-        return Targets(self.labels_, self.classes_, self.circuit_, self.is_multilabel_).table(y)
+        return Targets(self.labels_, self.classes_, self._constraint, self.is_multilabel_).table(y)
 
     def _new_network(self, x: Tensor, y: Tensor, weight: Tensor | None) -> nn.Sequential:
         return tabular_network(
-            x, y, weight, self.circuit_, hidden=self.hidden, dropout=self.dropout, layer=self._layer(),
+            x, y, weight, self._constraint, hidden=self.hidden, dropout=self.dropout, layer=self._layer(),
             components=self.components, units=self.units,
         ).to(self.device)  # fmt: skip
 
@@ -475,7 +507,21 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _states(self, X: Any) -> NDArray[np.int64]:
         """The predicted 0/1 [rows, labels]."""
+        if self.split_ is not None:
+            return self._found_states(X)
         return _joined(p.decode(self.decode) for p in self._distributions(X)).astype(np.int64)
+
+    def _found_states(self, X: Any) -> NDArray[np.int64]:
+        """The modes over a split [rows, labels]; rows for which the search finds none are an error."""
+        states = _joined(p.try_mode() for p in self._distributions(X))
+        missing = np.flatnonzero(np.isnan(states).any(1))
+        if len(missing):
+            shown = ", ".join(map(str, missing[:5])) + (", …" if len(missing) > 5 else "")
+            raise IntractableError(
+                f"no state that satisfies all rules was found for {len(missing)} of {len(states)} rows: {shown}: try "
+                "model.distribution(X).within(seconds=, nodes=).mode, or split with larger circuits"
+            )
+        return states.astype(np.int64)
 
 
 def _check_device(device: Any) -> None:

@@ -9,9 +9,11 @@ import numpy as np
 from torch import nn
 
 from semprola.circuit import Circuit
+from semprola.compiler.splitting import Split
 from semprola.errors import SemprolaError
 from semprola.logic import TRUE, Formula, parse
 from semprola.logic.rules import conjuncts
+from semprola.nn import PooledLayer
 from semprola.sklearn.targets import constraint_of
 
 
@@ -37,9 +39,11 @@ def state_of(estimator: Any) -> dict[str, Any]:
 def restored(kind: Any, state: Mapping[str, Any], network: nn.Module, circuit: Circuit) -> Any:
     """An estimator of this class with this state and network."""
     rules, classes = state["rules"], state["classes"]
-    constraint: Any = circuit if rules is None else "\n".join(rules) or None
+    split = next((m.split for m in network.modules() if isinstance(m, PooledLayer)), None)
+    constraint: Any = (split or circuit) if rules is None else "\n".join(rules) or None
     model = kind(**{"constraint": None if classes is not None else constraint, **state["parameters"]})
     model.network_, model.circuit_, model.labels_ = network, circuit, tuple(state["labels"])
+    model.split_ = split
     model.is_multilabel_ = classes is None
     if classes is None:
         model.classes_ = [np.array([0, 1]) for _ in model.labels_]
@@ -54,7 +58,9 @@ def restored(kind: Any, state: Mapping[str, Any], network: nn.Module, circuit: C
 
 
 def _rules_of(constraint: Any) -> list[str] | None:
-    """The rules as texts; None if the circuit must do, because texts do not define them or their file is gone."""
+    """The rules as texts; None if the circuit or split must do, because no text defines them, or the file is gone."""
+    if isinstance(constraint, Split):
+        return None
     try:
         rules = constraint_of(constraint)
     except (SemprolaError, OSError):

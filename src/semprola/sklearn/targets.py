@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from semprola.circuit import Circuit
 from semprola.compiler import compile
 from semprola.compiler.sources import as_constraint
+from semprola.compiler.splitting import Split
 from semprola.constraints import hierarchy
 from semprola.distributions import violations
 from semprola.errors import LabelError
@@ -31,13 +32,13 @@ class Targets:
     Args:
         labels: names of the columns of a table of y.
         classes: the classes, or one array [0, 1] per label.
-        circuit: over the labels.
+        circuit: over the labels; or a split.
         is_multilabel: y has one column per label; else it has one class per row.
     """
 
     labels: tuple[str, ...]
     classes: Any
-    circuit: Circuit
+    circuit: Circuit | Split
     is_multilabel: bool
 
     def table(self, y: Any) -> NDArray[np.float32]:
@@ -60,7 +61,7 @@ class Targets:
         return table
 
 
-def new_targets(y: Any, constraint: Any, labels: Any, classes: Any) -> Targets:
+def new_targets(y: Any, constraint: Any, labels: Any, classes: Any, budget: Mapping[str, Any]) -> Targets:
     """What y and the parameters of an estimator ask for.
 
     Args:
@@ -68,6 +69,7 @@ def new_targets(y: Any, constraint: Any, labels: Any, classes: Any) -> Targets:
         constraint: as for `SPLClassifier`.
         labels: names of the columns of y, or None.
         classes: all classes, if y has one class per row; None for those of y.
+        budget: the budget of a compilation: timeout, max_nodes, memory.
 
     Raises:
         LabelError: the columns of y do not match the labels, or y has classes though there are rules or labels.
@@ -84,12 +86,29 @@ def new_targets(y: Any, constraint: Any, labels: Any, classes: Any) -> Targets:
         known = np.unique(column if classes is None else classes)
         names = tuple(str(name) for name in known)
         return Targets(names, known, compile(one_hot(names), labels=names), False)
-    rules = constraint_of(constraint)
     table, found = label_table(y, None if labels is None else [str(name) for name in labels])
+    if isinstance(constraint, Split) and not constraint.is_exact:
+        return _over_split(table, found, constraint)
+    rules = constraint_of(constraint)
     if found is None and rules is TRUE:
         found = tuple(str(i) for i in range(table.shape[1]))
-    circuit = compile(rules, labels=found)
+    circuit = compile(rules, labels=found, **budget)
     return Targets(circuit.labels, [np.array([0, 1]) for _ in circuit.labels], circuit, True)
+
+
+def _over_split(table: NDArray[np.float32], found: Sequence[str] | None, split: Split) -> Targets:
+    """The labels of a split, which has them in its own order."""
+    if found is not None and tuple(found) != split.labels:
+        unknown = sorted({*found}.symmetric_difference(split.labels))
+        reason = f"{unknown[0]!r} is in only one of them" if unknown else "their order differs"
+        raise LabelError(f"the labels of y are not those of the split: {reason}: pass sp.split(rules, labels=[…])")
+    partial = np.flatnonzero(np.isnan(table).any(1))
+    if len(partial):
+        raise LabelError(
+            f"y has NaN in {len(partial)} rows, the first is row {partial[0]}: a split learns from rows whose labels "
+            "are all observed, only one circuit from others"
+        )
+    return Targets(split.labels, [np.array([0, 1]) for _ in split.labels], split, True)
 
 
 def constraint_of(source: Any) -> Formula | Circuit:
@@ -104,6 +123,8 @@ def constraint_of(source: Any) -> Formula | Circuit:
     """
     if source is None:
         return TRUE
+    if isinstance(source, Split) and source.is_exact:
+        return source.circuits[0]
     if isinstance(source, Sequence) and not isinstance(source, str):
         if all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in source):
             return hierarchy([tuple(pair) for pair in source])
@@ -111,7 +132,9 @@ def constraint_of(source: Any) -> Formula | Circuit:
     return as_constraint(source)
 
 
-def broken_text(circuit: Circuit, y: NDArray[np.float32], wrong: NDArray[np.bool_], index: list[Any] | None) -> str:
+def broken_text(
+    circuit: Circuit | Split, y: NDArray[np.float32], wrong: NDArray[np.bool_], index: list[Any] | None
+) -> str:
     """Says which rows violate the constraint, and how the first few of them do.
 
     Args:

@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from semprola.compiler.splitting import Split
 from semprola.errors import SemprolaError
 from semprola.training.checkpoints import load_checkpoint, save_checkpoint
 from semprola.training.data import Batch, as_batch, as_source, mixed
@@ -133,7 +134,7 @@ class _Run:
         self.optimizer = torch.optim.AdamW(
             parameters, lr=settings.lr, weight_decay=settings.weight_decay, fused=self.device.type in ("cpu", "cuda")
         )
-        self.objective = team.wrap(Objective(model, _label_weight(settings, self.device)))
+        self.objective = team.wrap(Objective(model, _label_weight(settings, self.device), settings.pool_samples))
         self.history, self.best = History(), _copy(model.state_dict())
 
     def go(self, path: Path | None, callbacks: Sequence[Callback], progress: ProgressBar) -> History:
@@ -201,7 +202,10 @@ class _Run:
         if circuit is None or bool(batch.y.isnan().any()):
             return "labels violate the constraint, or lr is too large"
         given = None if batch.given is None else batch.given.cpu().numpy()
-        wrong = ~torch.as_tensor(circuit.satisfied(batch.y.cpu().numpy(), given))
+        splits: Any = (getattr(module, "split", None) for module in self.model.modules())
+        split = next((each for each in splits if isinstance(each, Split)), None)
+        y = batch.y.cpu().numpy()
+        wrong = ~torch.as_tensor(circuit.satisfied(y, given) if split is None else split.satisfied(y))
         if not bool(wrong.any()):
             return "lr is too large"
         return violating(batch.y, wrong, circuit.labels, "rows of the batch")

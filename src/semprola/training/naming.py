@@ -11,6 +11,7 @@ from semprola._names import is_named
 from semprola.circuit import Circuit
 from semprola.distributions.names import as_rows
 from semprola.errors import LabelError
+from semprola.nn import PooledLayer
 
 
 def by_name(model: nn.Module, rows: Any) -> Any:
@@ -43,7 +44,9 @@ def by_name(model: nn.Module, rows: Any) -> Any:
 
 
 def _circuit(model: nn.Module) -> Circuit:
-    own = [getattr(module, "circuit", None) for module in model.modules()]
+    pools = [module for module in model.modules() if isinstance(module, PooledLayer)]
+    inner = {member for pool in pools for member in pool.members}
+    own = [getattr(module, "circuit", None) for module in model.modules() if module not in inner]
     found = {circuit for circuit in own if isinstance(circuit, Circuit)}
     if len(found) != 1:
         count = "no layer" if not found else f"{len(found)} layers"

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from semprola.circuit import Circuit
+from semprola.compiler.splitting import Split
 from semprola.nn import SPL, ProductSPL
 from semprola.nn.gate import check_size, perceptron
 from semprola.nn.standardize import Standardize
@@ -17,7 +18,7 @@ def tabular_network(
     x: Tensor,
     y: Tensor,
     weight: Tensor | None,
-    circuit: Circuit,
+    circuit: Circuit | Split,
     *,
     hidden: Sequence[int],
     dropout: float,
@@ -31,7 +32,7 @@ def tabular_network(
         x: training inputs [rows, features].
         y: training labels, NaN where not observed [rows, labels].
         weight: weights of the rows [rows], or None.
-        circuit: the compiled constraint.
+        circuit: the compiled constraint, or a split.
         hidden: widths of the hidden layers.
         dropout: probability of dropout after each hidden layer.
         layer: "spl" or "product-spl".

@@ -21,11 +21,12 @@ class Objective(nn.Module):
         model: returns a distribution for inputs x (and inputs of the constraint). If it has a method
             ``loss(x, y, given, penalize=)``, that is minimised instead.
         label_weight: weights of the individual labels' log losses [labels], or None.
+        pool_samples: see :class:`FitSettings`.
     """
 
-    def __init__(self, model: nn.Module, label_weight: Tensor | None = None) -> None:
+    def __init__(self, model: nn.Module, label_weight: Tensor | None = None, pool_samples: int = 0) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.pool_samples = model, pool_samples
         self.label_weight: Tensor | None
         self.register_buffer("label_weight", label_weight, persistent=False)
 
@@ -37,9 +38,11 @@ class Objective(nn.Module):
                 raise ValueError(f"{type(self.model).__name__} has its own loss, which does not support weights")
             loss: Tensor = own(batch.x, batch.y, batch.given, penalize=penalize)
             return loss
-        with scoring(batch.y if self.label_weight is None else None):
+        with scoring(batch.y if self.label_weight is None and not self.pool_samples else None):
             p = predict(self.model, batch)
             rows = -log_likelihood(p, batch.y)
+        if self.pool_samples:
+            rows = rows + _log_partition_gradient(p, self.pool_samples)
         if self.label_weight is not None:
             count, labels = self.label_weight.numel(), p.event_shape[-1]
             if self.label_weight.dim() and count != labels:
@@ -73,6 +76,21 @@ def log_likelihood(p: Any, y: Tensor) -> Tensor:
         return value
     value = p.log_score(y) if isinstance(p, PoolDistribution) else p.log_prob(y)
     return value
+
+
+def _log_partition_gradient(p: Any, samples: int) -> Tensor:
+    """Zeros [rows] with an unbiased gradient of log Z of a pool; see `PoolDistribution.log_prob_gradient`.
+
+    Raises:
+        ValueError: the distribution is no pool.
+        IntractableError: the pool accepts too few samples.
+    """
+    if not isinstance(p, PoolDistribution):
+        raise ValueError("pool_samples is for a layer over a split: leave it out, other layers train by the likelihood")
+    with torch.no_grad():
+        drawn = p.sample(torch.Size([samples]))
+    scores = p.log_score(drawn).mean(0)
+    return scores - scores.detach()
 
 
 def _has_queries(p: Any) -> bool:

@@ -35,6 +35,8 @@ class FitSettings:
         penalty_from: first step at which losses that a model adds to its likelihood count.
         label_weight: weight of the individual labels' log losses, which are added to the joint one: one number for all
             labels, one per label, or None for no such losses.
+        pool_samples: for a layer over a split, the exact samples per row that give an unbiased gradient of the true
+            log-likelihood; 0 to train by its lower bound. The loss that is shown is that of the bound in both cases.
 
     Raises:
         ValueError: if a setting is invalid.
@@ -54,6 +56,7 @@ class FitSettings:
     choose: str = "likelihood"
     penalty_from: int = 0
     label_weight: float | tuple[float, ...] | None = None
+    pool_samples: int = 0
 
     def __post_init__(self) -> None:
         """Refuse invalid settings before any work is done."""
@@ -66,6 +69,8 @@ class FitSettings:
             value = getattr(self, name)
             if value is not None and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
                 raise ValueError(f"{name} must be a positive whole number, not {value!r}")
+        if isinstance(self.pool_samples, bool) or not isinstance(self.pool_samples, int) or self.pool_samples < 0:
+            raise ValueError(f"pool_samples must be a whole number of at least 0, not {self.pool_samples!r}")
         for name in ("lr", "weight_decay", "warmup", "penalty_from"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name} must not be negative, but is {getattr(self, name)!r}")

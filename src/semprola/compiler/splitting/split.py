@@ -16,6 +16,9 @@ from semprola.errors import LabelError
 from semprola.logic import And, Formula
 from semprola.logic.places import located
 
+_NAMED = 3
+"""The most rules that a notice names."""
+
 
 @dataclass(frozen=True, eq=False)
 class Split:
@@ -68,6 +71,16 @@ class Split:
     def left_out(self) -> tuple[str, ...]:
         """The rules that no circuit could take, in the words of the constraint, with file and line if known."""
         return tuple(located(rule, self.places) for rule in self.rules_left_out)
+
+    @property
+    def notice(self) -> str:
+        """One line about what a layer over this split does: its answers are pooled, and which rules are left out."""
+        count = len(self.circuits)
+        text = f"answers are pooled from {count} circuit{'s' * (count != 1)}, with certified bounds of probabilities"
+        if not self.rules_left_out:
+            return text
+        shown = "; ".join([*self.left_out[:_NAMED], *(["…"] if len(self.left_out) > _NAMED else [])])
+        return f"{text}; no circuit has {len(self.left_out)} of the rules, which only the search obeys: {shown}"
 
     @cached_property
     def digest(self) -> str:
