@@ -1,10 +1,12 @@
-"""What people do with rules before a layer: read them from anywhere, review, compare and explain them."""
+"""What people do with rules before a layer: read them from anywhere, review, compare, explain and learn them."""
 
 from semprola.compiler.models import model_count
 from semprola.logic import from_sympy
 from semprola.rules.comparing import Comparison, Witness, compare
 from semprola.rules.explaining import Consequence, Explanation, explain
 from semprola.rules.findings import Redundant, Review
+from semprola.rules.learning import Learnt, learn
+from semprola.rules.learnt import LearntRule
 from semprola.rules.listing import Rule
 from semprola.rules.logic_programs import Head, LogicProgram, from_problog
 from semprola.rules.ontologies import Axiom, Ontology, from_obo, from_owl, from_skos, read_ontology
@@ -21,6 +23,8 @@ __all__ = [
     "Consequence",
     "Explanation",
     "Head",
+    "Learnt",
+    "LearntRule",
     "LogicProgram",
     "Ontology",
     "Redundant",
@@ -38,6 +42,7 @@ __all__ = [
     "from_pysat",
     "from_skos",
     "from_sympy",
+    "learn",
     "model_count",
     "read",
     "read_ontology",
