@@ -90,7 +90,7 @@ def test_wrong_width(bad: object) -> None:
 
 @pytest.mark.parametrize("bad", [[0, 1, 2], [0, 1, float("nan")], [0, 0.5, 1]])
 def test_wrong_values(bad: object) -> None:
-    with pytest.raises(ValueError, match="0 and 1 only"):
+    with pytest.raises(ValueError, match="must contain only 0 and 1"):
         at_least_one(3).satisfied(bad)
 
 

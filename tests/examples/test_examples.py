@@ -17,6 +17,7 @@ QUICK = {
     "compare_digits": ["--epochs", "1", "--folds", "2"],
     "compare_smokers": ["--epochs", "1", "--folds", "2", "--rows", "60"],
     "digit_facts": ["--epochs", "5", "--seeds", "1", "--rows", "100"],
+    "noisy_queens": ["--epochs", "5", "--queens", "12", "--boards", "40", "--tests", "5"],
     "nurse_roster": ["--epochs", "2", "--seeds", "1", "--rows", "100"],
     "phenotype_codes": ["--epochs", "5", "--smallest", "5", "--most", "60"],
     "tag_names": ["--epochs", "1", "--seeds", "1", "--rows", "200"],
@@ -26,6 +27,7 @@ QUICK = {
 }
 OBEYS = {
     "digit_facts": "SPL",
+    "noisy_queens": "rules in training too",
     "nurse_roster": "rules in training too",
     "phenotype_codes": "ProductSPL",
     "tag_names": "SequenceSPL",

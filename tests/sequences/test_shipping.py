@@ -84,6 +84,37 @@ class TestExport:
         found = export.program(net, what, example=example).module()(*given)
         torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
+    @pytest.mark.parametrize("what", ["mode", pytest.param("log_prob", marks=pytest.mark.extensive), "mean"])
+    def test_programs_for_any_length(self, what: str) -> None:
+        net = nn.Sequential(nn.Linear(4, 3), make("bio", dtype=torch.float32))
+        run = export.program(net, what, example=torch.randn(3, 6, 4), any_length=True).module()
+        for positions in (1, 2, 5, 6):
+            x = torch.randn(4, positions, 4)
+            y = net(x).sample()
+            given = (x, y) if what == "log_prob" else (x,)
+            torch.testing.assert_close(run(*given), QUERIES[what](net(x), y), rtol=1e-4, atol=1e-5)
+
+    def test_lengths_that_the_rules_exclude(self) -> None:
+        net = nn.Sequential(nn.Linear(4, 2), sp.SequenceSPL(["a", "b"], "a a (a | b)*"))
+        with pytest.raises(sp.SemprolaError, match="no sequence of 1 tags obeys"):
+            export.program(net, example=torch.randn(3, 6, 4), any_length=True)
+        moved = nn.Sequential(nn.Flatten(1), nn.Linear(6, 8), nn.Unflatten(1, (4, 2)), sp.SequenceSPL(["a", "b"]))
+        with pytest.raises(sp.SemprolaError, match="second dimension"):
+            export.program(moved, example=torch.randn(3, 6), any_length=True)
+        with pytest.raises(sp.SemprolaError, match="SequenceSPL"):
+            export.program(sp.SPL(4, "a -> b"), any_length=True)
+
+    @pytest.mark.extensive
+    def test_onnx_for_any_length(self, tmp_path: Path) -> None:
+        runtime = pytest.importorskip("onnxruntime")
+        pytest.importorskip("onnxscript")
+        net = nn.Sequential(nn.Linear(4, 3), make("bio", dtype=torch.float32))
+        path = export.onnx(net, tmp_path / "tagger.onnx", example=torch.randn(3, 6, 4), any_length=True)
+        session = runtime.InferenceSession(path)
+        for positions in (1, 3, 6):
+            x = torch.randn(50, positions, 4)
+            assert torch.equal(torch.from_numpy(session.run(None, {"x": x.numpy()})[0]), net(x).mode)
+
     @pytest.mark.extensive
     @pytest.mark.parametrize("what", QUERIES)
     def test_onnx(self, what: str, tmp_path: Path) -> None:

@@ -54,7 +54,9 @@ def module(model: Any, what: str = "mode") -> nn.Module:
     return _plain(_network_of(model), what)
 
 
-def program(model: Any, what: str = "mode", *, example: Any = None) -> torch.export.ExportedProgram:
+def program(
+    model: Any, what: str = "mode", *, example: Any = None, any_length: bool = False
+) -> torch.export.ExportedProgram:
     """A network as a `torch.export` program of standard operators, for any batch size.
 
     The program takes inputs x (and for "log_prob" also label vectors y) and returns a tensor. It can be saved with
@@ -66,6 +68,8 @@ def program(model: Any, what: str = "mode", *, example: Any = None) -> torch.exp
         what: "mode", "mean", "log_prob", or "hamming" for ``decode("hamming")``.
         example: inputs x of a batch of two or more rows, needed if the network does not begin with a layer of known
             input width. With a `SequenceSPL`, it also determines the program's number of positions.
+        any_length: with a `SequenceSPL`, also take shorter sequences than the example's, in batches of equal length.
+            The second dimension of x must be the positions. Short sequences take as long as the example's.
 
     Raises:
         SemprolaError: if the layer or the query cannot be exported, or the network does not return such a distribution.
@@ -77,14 +81,20 @@ def program(model: Any, what: str = "mode", *, example: Any = None) -> torch.exp
         >>> torch.allclose(run(torch.ones(7, 4)), net(torch.ones(7, 4)).mean)
         True
     """
-    made, inputs = _prepared(model, what, example)
-    shapes = tuple({0: torch.export.Dim("batch", min=1)} for _ in inputs)
+    made, inputs = _prepared(model, what, example, any_length)
+    shapes = _shapes(inputs, any_length)
     with torch.no_grad(), _quiet():
         return torch.export.export(made, inputs, dynamic_shapes=shapes)
 
 
 def save_program(
-    model: Any, path: str | os.PathLike[str], what: str = "mode", *, example: Any = None, constraint: Any = None
+    model: Any,
+    path: str | os.PathLike[str],
+    what: str = "mode",
+    *,
+    example: Any = None,
+    constraint: Any = None,
+    any_length: bool = False,
 ) -> Path:
     """Save a network as a `torch.export` file, with its labels and its constraint.
 
@@ -98,6 +108,7 @@ def save_program(
         what: "mode", "mean", "log_prob", or "hamming" for ``decode("hamming")``.
         example: as for :func:`program`.
         constraint: a formula or its text, to store in the file.
+        any_length: as for :func:`program`.
 
     Returns:
         The path.
@@ -105,7 +116,7 @@ def save_program(
     Raises:
         SemprolaError: if the layer or the query cannot be exported, or the network does not return such a distribution.
     """
-    made = program(model, what, example=example)
+    made = program(model, what, example=example, any_length=any_length)
     metadata = _metadata(model, _plain(_network_of(model), what), what, constraint)
     with _quiet():
         extra: dict[str, Any] = {METADATA: json.dumps(metadata)}
@@ -114,7 +125,13 @@ def save_program(
 
 
 def onnx(
-    model: Any, path: str | os.PathLike[str], what: str = "mode", *, example: Any = None, constraint: Any = None
+    model: Any,
+    path: str | os.PathLike[str],
+    what: str = "mode",
+    *,
+    example: Any = None,
+    constraint: Any = None,
+    any_length: bool = False,
 ) -> Path:
     """Write a network as an ONNX file of standard operators, for any batch size. Needs the extra `onnx`.
 
@@ -128,6 +145,7 @@ def onnx(
         what: "mode", "mean", "log_prob", or "hamming" for ``decode("hamming")``.
         example: as for :func:`program`.
         constraint: a formula or its text, to store in the file.
+        any_length: as for :func:`program`.
 
     Returns:
         The path.
@@ -140,9 +158,9 @@ def onnx(
         import onnxscript  # noqa: F401
     except ImportError:
         raise SemprolaError("writing ONNX files needs onnx and onnxscript: pip install 'semprola[onnx]'") from None
-    made, inputs = _prepared(model, what, example)
+    made, inputs = _prepared(model, what, example, any_length)
     names = ["x", "y"][: len(inputs)]
-    shapes = tuple({0: torch.export.Dim("batch", min=1)} for _ in inputs)
+    shapes = _shapes(inputs, any_length)
     with torch.no_grad(), _quiet():
         written = torch.onnx.export(
             made, inputs, dynamo=True, input_names=names, output_names=[what], dynamic_shapes=shapes,
@@ -193,12 +211,38 @@ class _Parameters(nn.Module):
         return split_outputs(outputs, self.components, self.parameters_each)
 
 
-def _prepared(model: Any, what: str, example: Any) -> tuple[_Exported | SequenceQuery, tuple[Tensor, ...]]:
+def _prepared(
+    model: Any, what: str, example: Any, any_length: bool
+) -> tuple[_Exported | SequenceQuery, tuple[Tensor, ...]]:
     """The module to trace, and inputs to trace it with."""
     network = _network_of(model)
     made = _plain(network, what)
     x = _example(network, example)
+    if any_length:
+        if not isinstance(made, SequenceQuery):
+            raise SemprolaError("any_length is for networks that end in a SequenceSPL")
+        positions = _positions(made, x)
+        if x.shape[1] != positions:
+            raise SemprolaError(
+                f"any_length needs the positions in the second dimension of x, but x is {list(x.shape)} and the layer "
+                f"has {positions} positions"
+            )
+        made = SequenceQuery(network, what, positions)
     return made, ((x, made.example_of_y(x)) if what == "log_prob" else (x,))
+
+
+@torch.no_grad()
+def _positions(made: SequenceQuery, x: Tensor) -> int:
+    """How many positions the layer of a tagger sees."""
+    return int(made.body(x).event_shape[0])
+
+
+def _shapes(inputs: tuple[Tensor, ...], any_length: bool) -> tuple[dict[int, Any], ...]:
+    """Which dimensions of the inputs are free."""
+    free: dict[int, Any] = {0: torch.export.Dim("batch", min=1)}
+    if any_length and inputs[0].shape[1] > 1:
+        free[1] = torch.export.Dim("positions", min=1, max=int(inputs[0].shape[1]))
+    return tuple(free for _ in inputs)
 
 
 def _network_of(model: Any) -> nn.Module:

@@ -36,16 +36,9 @@ def upward(
     """Fill in the values [rows, columns] of the sums of some steps, lowest first."""
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     for step in range(first, last):
-        row = tl.load(table + step * FIELDS)
-        sums = tl.load(table + step * FIELDS + 1)
-        edge = tl.load(table + step * FIELDS + 2)
-        fan_in = tl.load(table + step * FIELDS + 3)
-        most = tl.load(table + step * FIELDS + 4)
-        choice = tl.load(table + step * FIELDS + 6)
+        row, sums, edge, fan_in, most, _, choice = described(table, step)
         for tile in range(tl.program_id(1), tl.cdiv(sums, SUMS), tl.num_programs(1)):
-            member = tile * SUMS + tl.arange(0, SUMS)
-            live = member < sums
-            inside = live[:, None] & (column < columns)[None, :]
+            member, live, inside = members(tile, sums, column, columns, SUMS)
             best = tl.full([SUMS, COLUMNS], float("-inf"), values.dtype.element_ty)
             total = tl.zeros([SUMS, COLUMNS], values.dtype.element_ty)
             for k in range(fan_in):
@@ -95,16 +88,9 @@ def downward(
     handed_out = one if MAXIMUM else tl.where(top > float("-inf"), one, 0.0)
     for back in range(first, last):
         step = last - 1 - back + first
-        row = tl.load(table + step * FIELDS)
-        sums = tl.load(table + step * FIELDS + 1)
-        edge = tl.load(table + step * FIELDS + 2)
-        fan_in = tl.load(table + step * FIELDS + 3)
-        most = tl.load(table + step * FIELDS + 4)
-        most_parents = tl.load(table + step * FIELDS + 5)
+        row, sums, edge, fan_in, most, most_parents, _ = described(table, step)
         for tile in range(tl.program_id(1), tl.cdiv(sums, SUMS), tl.num_programs(1)):
-            member = tile * SUMS + tl.arange(0, SUMS)
-            live = member < sums
-            inside = live[:, None] & (column < columns)[None, :]
+            member, live, inside = members(tile, sums, column, columns, SUMS)
             arriving = gathered(
                 flows, parent_start, parents, row + member, live, column, inside, columns, most_parents, SUMS, COLUMNS
             )
@@ -145,10 +131,7 @@ def alive(
     """One for each weighted edge that is possible, else zero [W, columns]."""
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     for step in range(first, last):
-        sums = tl.load(table + step * FIELDS + 1)
-        edge = tl.load(table + step * FIELDS + 2)
-        fan_in = tl.load(table + step * FIELDS + 3)
-        most = tl.load(table + step * FIELDS + 4)
+        _, sums, edge, fan_in, most, _, _ = described(table, step)
         edges = sums * fan_in
         for tile in range(tl.program_id(1), tl.cdiv(edges, SUMS), tl.num_programs(1)):
             member = tile * SUMS + tl.arange(0, SUMS)
@@ -182,15 +165,9 @@ def upward_tangent(
     """Fill in the changes of the values [rows, columns] along changes of weights and leaves."""
     column = tl.program_id(0) * COLUMNS + tl.arange(0, COLUMNS)
     for step in range(first, last):
-        row = tl.load(table + step * FIELDS)
-        sums = tl.load(table + step * FIELDS + 1)
-        edge = tl.load(table + step * FIELDS + 2)
-        fan_in = tl.load(table + step * FIELDS + 3)
-        most = tl.load(table + step * FIELDS + 4)
+        row, sums, edge, fan_in, most, _, _ = described(table, step)
         for tile in range(tl.program_id(1), tl.cdiv(sums, SUMS), tl.num_programs(1)):
-            member = tile * SUMS + tl.arange(0, SUMS)
-            live = member < sums
-            inside = live[:, None] & (column < columns)[None, :]
+            member, live, inside = members(tile, sums, column, columns, SUMS)
             own = tl.load(values + offsets(row + member, column, columns), mask=inside, other=0.0)
             change = tl.zeros([SUMS, COLUMNS], values.dtype.element_ty)
             for k in range(fan_in):
@@ -237,16 +214,9 @@ def downward_tangent(
     handed_out = tl.where(top > float("-inf"), tl.full([COLUMNS], 1.0, values.dtype.element_ty), 0.0)
     for back in range(first, last):
         step = last - 1 - back + first
-        row = tl.load(table + step * FIELDS)
-        sums = tl.load(table + step * FIELDS + 1)
-        edge = tl.load(table + step * FIELDS + 2)
-        fan_in = tl.load(table + step * FIELDS + 3)
-        most = tl.load(table + step * FIELDS + 4)
-        most_parents = tl.load(table + step * FIELDS + 5)
+        row, sums, edge, fan_in, most, most_parents, _ = described(table, step)
         for tile in range(tl.program_id(1), tl.cdiv(sums, SUMS), tl.num_programs(1)):
-            member = tile * SUMS + tl.arange(0, SUMS)
-            live = member < sums
-            inside = live[:, None] & (column < columns)[None, :]
+            member, live, inside = members(tile, sums, column, columns, SUMS)
             arriving = gathered(
                 flows, parent_start, parents, row + member, live, column, inside, columns, most_parents, SUMS, COLUMNS
             )
@@ -309,12 +279,7 @@ def drawn(
     column = tl.load(source + sample, mask=known, other=0)
     for back in range(first, last):
         step = last - 1 - back + first
-        row = tl.load(table + step * FIELDS)
-        sums = tl.load(table + step * FIELDS + 1)
-        edge = tl.load(table + step * FIELDS + 2)
-        fan_in = tl.load(table + step * FIELDS + 3)
-        most = tl.load(table + step * FIELDS + 4)
-        most_parents = tl.load(table + step * FIELDS + 5)
+        row, sums, edge, fan_in, most, most_parents, _ = described(table, step)
         for tile in range(tl.program_id(1), tl.cdiv(sums, SUMS), tl.num_programs(1)):
             member = tile * SUMS + tl.arange(0, SUMS)
             live = member < sums
@@ -352,6 +317,22 @@ def drawn(
 
 
 # parts of the kernels -------------------------------------------------------------------------------------------------
+
+
+@triton.jit
+def described(table, step):
+    """What the table says of a step."""
+    at = table + step * FIELDS
+    row, sums, edge, fan_in = tl.load(at), tl.load(at + 1), tl.load(at + 2), tl.load(at + 3)
+    return row, sums, edge, fan_in, tl.load(at + 4), tl.load(at + 5), tl.load(at + 6)
+
+
+@triton.jit
+def members(tile, sums, column, columns, SUMS: tl.constexpr):
+    """The sums of a tile within their step [SUMS], which of them exist, and which numbers do [SUMS, COLUMNS]."""
+    member = tile * SUMS + tl.arange(0, SUMS)
+    live = member < sums
+    return member, live, live[:, None] & (column < columns)[None, :]
 
 
 @triton.jit
