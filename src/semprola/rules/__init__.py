@@ -5,6 +5,7 @@ from semprola.logic import from_sympy
 from semprola.rules.comparing import Comparison, Witness, compare
 from semprola.rules.explaining import Consequence, Explanation, explain
 from semprola.rules.findings import Redundant, Review
+from semprola.rules.json_schemas import from_json_schema
 from semprola.rules.learning import Learnt, learn
 from semprola.rules.learnt import LearntRule
 from semprola.rules.listing import Rule
@@ -14,6 +15,7 @@ from semprola.rules.pysat_formulas import from_pysat
 from semprola.rules.reading import read
 from semprola.rules.reviewing import review
 from semprola.rules.rows import BrokenRow, RowReview, RuleUse
+from semprola.rules.seen_rows import from_rows
 from semprola.rules.shortcuts import Shortcuts, shortcuts
 
 __all__ = [
@@ -36,10 +38,12 @@ __all__ = [
     "Witness",
     "compare",
     "explain",
+    "from_json_schema",
     "from_obo",
     "from_owl",
     "from_problog",
     "from_pysat",
+    "from_rows",
     "from_skos",
     "from_sympy",
     "learn",
