@@ -159,7 +159,9 @@ class TestTrivial:
 class TestBudget:
     def test_time(self) -> None:
         began = time.monotonic()
-        with pytest.raises(CompilationBudgetError, match=r"ran out of its time budget of 0.5 s .*: split .*sp.split.*raise timeout="):
+        with pytest.raises(
+            CompilationBudgetError, match=r"ran out of its time budget of 0.5 s .*: split .*sp.split.*raise timeout="
+        ):
             compile(_hard(), timeout=0.5)
         assert time.monotonic() - began < 5
 
@@ -176,7 +178,9 @@ class TestBudget:
 
     def test_memory(self) -> None:
         pytest.importorskip("resource")
-        with pytest.raises(CompilationBudgetError, match=r"memory budget of 50,000,000 bytes .*: split .*raise memory="):
+        with pytest.raises(
+            CompilationBudgetError, match=r"memory budget of 50,000,000 bytes .*: split .*raise memory="
+        ):
             compile(_hard(), memory="50MB", timeout=60)
 
     def test_a_sufficient_budget_changes_nothing(self) -> None:
