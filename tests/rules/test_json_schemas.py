@@ -116,6 +116,9 @@ def test_labels_and_places() -> None:
         (3, "as a dictionary"),
         ({"properties": {"x": 3}}, "must be a schema"),
         ({"required": "ab"}, "must be a list"),
+        ({"required": [1]}, "lists of names"),
+        ({"dependentRequired": {"a": 3}}, "lists of names"),
+        ({"properties": {"x": {"enum": [1], "multipleOf": 0}}}, "must be above 0"),
     ],
 )
 def test_what_is_not_a_rule_is_refused_by_name(schema: Any, message: str) -> None:

@@ -38,6 +38,11 @@ def resolved(schema: Any, root: Any, place: str) -> Mapping[str, Any]:
     for keyword, kind, said in _SHAPES:
         if keyword in schema and not isinstance(schema[keyword], kind):
             raise FormatError(f"from_json_schema: {keyword!r} at {place} must be {said}, not {schema[keyword]!r:.60}")
+    names = [schema.get("required", []), *schema.get("dependentRequired", {}).values()]
+    if any(not isinstance(each, list) or any(not isinstance(name, str) for name in each) for each in names):
+        raise FormatError(f"from_json_schema: what is required at {place} must be lists of names of properties")
+    if schema.get("multipleOf", 1) <= 0:
+        raise FormatError(f"from_json_schema: 'multipleOf' at {place} must be above 0, not {schema['multipleOf']}")
     if "$ref" not in schema:
         return schema
     reference, target = schema["$ref"], root
