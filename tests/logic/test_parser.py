@@ -133,8 +133,12 @@ def test_names(text: str, name: str) -> None:
             "only exactly, at_most, at_least, one_hot, count take commas",
         ),
         ("a - b", "at 1:3: unexpected character '-'; implication is '->', and a name with '-' must be quoted"),
-        ("a < b", "at 1:3: unexpected character '<'; equivalence is '<->'"),
-        ("a == b", "at 1:3: unexpected character '='; implication is '=>', equivalence is '<->'"),
+        ("a < b", "at 1:3: unexpected character '<'; equivalence is '<->'; for numbers, pass variables=[…]"),
+        (
+            "a == b",
+            "at 1:3: unexpected character '='; implication is '=>', equivalence is '<->'; "
+            "for numbers, pass variables=[…]",
+        ),
         ("a & 01/02", "at 1:7: unexpected character '/'; a name with '/' must be quoted, as in \"01/01/03\""),
         ("a $ b", "at 1:3: unexpected character '$'; quote names with special characters"),
         ("a & 'b", "at 1:5: this quote is never closed on its line"),

@@ -297,13 +297,14 @@ _ESCAPE = re.compile(r"\\(.)")
 _KEYWORDS = frozenset({word for word in (*NEGATIONS, *CONNECTIVES, *CONSTANTS) if word.isalpha()})
 _CHARACTER_HINTS = {
     "-": "; implication is '->', and a name with '-' must be quoted",
-    "<": "; equivalence is '<->'",
-    "=": "; implication is '=>', equivalence is '<->'",
+    "<": "; equivalence is '<->'; for numbers, pass variables=[…]",
+    ">": "; implication is '->'; for numbers, pass variables=[…]",
+    "=": "; implication is '=>', equivalence is '<->'; for numbers, pass variables=[…]",
     "/": "; a name with '/' must be quoted, as in \"01/01/03\"",
     "[": "; group with '(' and ')'",
     "{": "; group with '(' and ')'",
-    "*": "; conjunction is '&'",
-    "+": "; disjunction is '|'",
+    "*": "; conjunction is '&'; for numbers, pass variables=[…]",
+    "+": "; disjunction is '|'; for numbers, pass variables=[…]",
     "…": "; the text was cut off when printed; str(formula) gives all of it",
 }
 
