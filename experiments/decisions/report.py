@@ -14,8 +14,8 @@ _HEAD = """# Decisions with predicted costs
 What does a wrong prediction cost? A linear model predicts the cost of each of 40 edges from five features, and the
 cheapest path through a 5 × 5 grid by these predictions is taken. The score is the *normalised regret*: how much more
 the paths taken cost than the cheapest ones, in percent of the latter's cost. The task, the network and the training are
-those of the notebook of [PyEPO](https://github.com/khalil-research/PyEPO), which trains through a solver: 1,000 rows, degree 4,
-noise 0.5, Adam, 20 epochs, batches of 32.
+those of the notebook of [PyEPO](https://github.com/khalil-research/PyEPO), which trains through a solver: 1,000 rows,
+degree 4, noise 0.5, Adam, 20 epochs, batches of 32.
 
 The layer needs no solver: `sp.ConstraintLayer` knows all 70 paths, so the chance of the best path and the expected
 regret ([`sp.losses.ExpectedRegret`](learn_from_sums.md#decisions)) are exact, with exact gradients.
