@@ -50,7 +50,9 @@ class PairReader(nn.Module):
         logits = self.heads(features).unflatten(-1, (self.parts, self.values))  # [rows, 2, parts, values]
         parts = [self.layer({"a": logits[:, 0, k], "b": logits[:, 1, k]}) for k in range(self.parts)]
         # the order of the two images does not matter for the weights
-        return parts[0] if self.parts == 1 else sp.mixture(parts, self.weights(features.sum(1)).softmax(-1))
+        return (
+            parts[0] if self.parts == 1 else sp.distributions.mixture(parts, self.weights(features.sum(1)).softmax(-1))
+        )
 
 
 def digit_chances(p: Any, values: int) -> Tensor:

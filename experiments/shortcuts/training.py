@@ -20,18 +20,16 @@ _BINS = 10
 
 @dataclass(frozen=True)
 class Settings:
-    """What is trained, and how; a term's factor is 0 if the loss does not have it.
+    """What is trained, and how.
 
     Attributes:
         kind: of `PairReader`.
         entropy: factor of the exact entropy of the digits given the sum, which is maximised row by row.
-        spread: factor of the entropy of the mean of the digits' probabilities over a batch, which is maximised.
     """
 
     task: str
     kind: str
     entropy: float = 0.0
-    spread: float = 0.0
     components: int = 4
     epochs: int = 30
     batch: int = 64
@@ -71,7 +69,7 @@ def _train(model: PairReader, settings: Settings, images: Images, rows: Tensor, 
         for batch in torch.randperm(len(rows), generator=generator).split(settings.batch):
             places = rows[batch]
             p = model(images.x[places])
-            loss = _loss(p, images.digits[places].sum(1), settings, model.values)
+            loss = _loss(p, images.digits[places].sum(1), settings.entropy)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -81,14 +79,11 @@ def _train(model: PairReader, settings: Settings, images: Images, rows: Tensor, 
     return losses
 
 
-def _loss(p: Any, sums: Tensor, settings: Settings, values: int) -> Tensor:
-    """The negative log-likelihood of the sums, less what the settings reward."""
+def _loss(p: Any, sums: Tensor, entropy: float) -> Tensor:
+    """The negative log-likelihood of the sums, less a reward for leaving open what the sums leave open."""
     loss: Tensor = -p.log_prob_of({"sum": sums}).mean()
-    if settings.entropy:
-        loss = loss - settings.entropy * p.condition({"sum": sums}).entropy().mean()
-    if settings.spread:
-        mean = digit_chances(p, values).mean((0, 1))
-        loss = loss + settings.spread * torch.xlogy(mean, mean).sum()
+    if entropy:
+        loss = loss - entropy * p.condition({"sum": sums}).entropy().mean()
     return loss
 
 
