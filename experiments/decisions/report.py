@@ -79,7 +79,7 @@ def _of(runs: list[Mapping[str, Any]], method: str) -> list[Mapping[str, Any]]:
 
 
 def _mean(runs: list[Mapping[str, Any]], method: str) -> float:
-    return statistics.mean(each["regret"] for each in _of(runs, method))
+    return statistics.mean(float(each["regret"]) for each in _of(runs, method))
 
 
 def _spread(values: list[float]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from importlib import import_module
 from typing import Any
 
 import networkx as nx
@@ -149,17 +150,14 @@ def _pyepo_loss(method: str) -> Callable[[Tensor, Tensor, Tensor], Tensor]:
 
 
 def _solver() -> Any:
-    from pyepo.model.ort import shortestPathModel
-
-    return shortestPathModel(GRID)
+    return import_module("pyepo.model.ort").shortestPathModel(GRID)
 
 
 def _pyepo() -> Any:
     try:
-        import pyepo
+        return import_module("pyepo")
     except ImportError:
         raise SemprolaError("this experiment needs PyEPO and a solver: pip install pyepo ortools") from None
-    return pyepo
 
 
 def _version() -> str:

@@ -45,9 +45,9 @@ _METHODS = """
 
 All read both images with one LeNet, and are trained by the exact likelihood of the sum (Adam, 30 epochs, no digit
 labelled). *Independent digits* have one softmax per image. A *mixture of four* is `sp.distributions.mixture` of four
-such pairs; its weights depend on both images. *One circuit* is `sp.ProductSPL` and *two circuits* is `sp.SPL`, on the features of both
-images. *With the entropy* means that the loss also has the exact entropy of the digits given the sum, times -1: the
-network is rewarded for leaving open what the sum leaves open:
+such pairs; its weights depend on both images. *One circuit* is `sp.ProductSPL` and *two circuits* is `sp.SPL`,
+on the features of both images. *With the entropy* means that the loss also has the exact entropy of the digits given
+the sum, times -1: the network is rewarded for leaving open what the sum leaves open:
 
 ```python
 loss = -p.log_prob_of({"sum": sums}).mean() - p.condition({"sum": sums}).entropy().mean()
