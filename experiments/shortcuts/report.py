@@ -43,7 +43,7 @@ _TABLE = """
 _METHODS = """
 ## How
 
-All read both images with one LeNet, and are trained by the exact likelihood of the sum (Adam, 30 epochs, no digit
+All read both images with one LeNet, and are trained by the exact likelihood of the sum (Adam, 12 epochs, no digit
 labelled). *Independent digits* have one softmax per image. A *mixture of four* is `sp.distributions.mixture` of four
 such pairs; its weights depend on both images. *One circuit* is `sp.ProductSPL` and *two circuits* is `sp.SPL`,
 on the features of both images. *With the entropy* means that the loss also has the exact entropy of the digits given

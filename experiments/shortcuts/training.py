@@ -31,7 +31,7 @@ class Settings:
     kind: str
     entropy: float = 0.0
     components: int = 4
-    epochs: int = 30
+    epochs: int = 12
     batch: int = 64
     lr: float = 1e-3
 
