@@ -51,7 +51,7 @@ def _picture(runs: dict[str, Any], rows: Sequence[int], colours: dict[str, str])
         '<?xml version="1.0" encoding="UTF-8"?>',
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img" '
         'font-family="-apple-system, Segoe UI, Helvetica, Arial, sans-serif">',
-        "<title>Shortest paths on a grid: independent labels and a penalty give broken paths, the layer whole ones</title>",
+        "<title>Paths on a grid: independent labels and a penalty break them, the layer never does</title>",
     ]
     for column, (method, heading) in enumerate(COLUMNS.items()):
         middle = column * _WIDTH + _WIDTH / 2
