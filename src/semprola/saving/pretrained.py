@@ -109,9 +109,9 @@ class Pretrained:
         metadata, circuits = read_metadata(folder)
         found = metadata.get(_KEY)
         if not isinstance(found, dict) or found.get("class") != cls.__name__:
-            name = found.get("class") if isinstance(found, dict) else None
+            held = found.get("class") if isinstance(found, dict) else None
             raise FormatError(
-                f"{folder}: holds {name or 'a model that save_pretrained did not write'}, not {cls.__name__}"
+                f"{folder}: holds {held or 'a model that save_pretrained did not write'}, not {cls.__name__}"
             )
         options = {name: _restored(value, circuits) for name, value in found["options"].items()}
         make: Any = functools.partial(cls, **{**options, **changes})
