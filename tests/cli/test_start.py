@@ -17,6 +17,7 @@ import pytest
 from selection import spread
 
 from semprola._version import __version__
+from semprola.cli.messages import in_words
 from semprola.cli.output import painted
 
 pytest.importorskip("typer")
@@ -81,6 +82,20 @@ def test_help_names_the_methods_of_compare() -> None:
 def test_words_that_are_nearly_right_get_a_suggestion() -> None:
     assert "Did you mean 'train'?" in help_of("trian")
     assert "--labels" in help_of("compile --lables x")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["timeout", "split"], "split the constraint: --split, or raise --timeout, or list labels"),
+        (["timeout", "backend"], "raise --timeout, try --backend sdd or --backend topdown, or list labels"),
+        ([], "raise timeout=, or list labels"),
+    ],
+)
+def test_advice_is_what_the_command_can_follow(options: list[str], words: str) -> None:
+    tried = "try backend='sdd' or backend='topdown', or list labels"
+    advice = f"split the constraint: sp.split(rules), or raise timeout=, {tried}"
+    assert in_words(ValueError(advice), options) == words
 
 
 def help_of(words: str) -> str:

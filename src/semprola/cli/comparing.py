@@ -10,6 +10,12 @@ import typer
 
 from semprola.cli.output import emit, keep, say, widths, words
 
+_LEGEND = """\
+exact: rows with every label right, %      Hamm.: labels right, %
+cons.: predictions that obey the rules, %  NLL: negative log-likelihood per row
+ECE: calibration error of the labels       PRC: area under precision and recall, %
+s/ep.: seconds per epoch"""
+
 
 def compare_command(
     data: Annotated[Path, typer.Argument(metavar="DATA", help="a .csv, .arff, .parquet or .npz table")],
@@ -90,7 +96,7 @@ def compare_command(
     if as_json:
         emit({"about": result.about, "rows": result.rows}, True)
         return
-    typer.echo(f"\n{result}\n")
+    typer.echo(f"\n{result}\n\n{_LEGEND}\n")
     for row in result.rows:
         if "refused" in row:
             typer.echo(f"{row['title']}: {row['refused']}")

@@ -131,7 +131,7 @@ def count_command(
 def check_command(
     source: Source,
     rows: Annotated[
-        Path | None, typer.Argument(metavar="[ROWS]", help="a .csv, .arff, .parquet or .npz table, or a .npy array")
+        Path | None, typer.Argument(metavar="ROWS", help="a .csv, .arff, .parquet or .npz table, or a .npy array")
     ] = None,
     html: Annotated[Path | None, typer.Option("--html", help="also write the report to a .html file")] = None,
     every: Annotated[bool, typer.Option("--all", help="show everything, not the first twenty of each kind")] = False,

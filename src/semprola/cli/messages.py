@@ -9,6 +9,11 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _NUMBERS = re.compile(r"; for numbers, pass variables=\[…\]")
+_ADVICE = {
+    "split": re.compile(r"split the constraint: sp\.split\(rules\), or "),
+    "backend": re.compile(r" try backend=[^,]*,"),
+}
+"""What only commands with this option can follow."""
 _PYTHON = {
     "sp.split(rules)": "--split",
     "skip_inconsistent=True": "--skip-inconsistent",
@@ -37,6 +42,8 @@ def in_words(error: BaseException, options: Iterable[str]) -> str:
     first, *rest = str(error).split("\n")  # what follows the first line is the user's own text
     first = _NUMBERS.sub("; numbers need variables, which only sp.parse in Python can declare", first)
     known = {*options}
+    for needed, advice in _ADVICE.items():
+        first = first if needed in known else advice.sub("", first)
     for python, shell in _PYTHON.items():
         if shell.removeprefix("--").replace("-", "_") in known:
             first = first.replace(python, shell)

@@ -7,12 +7,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from semprola._notebook import beside, heading, more, table
 from semprola.distributions.showing import MOST_EDGES, states_table, title
 
 if TYPE_CHECKING:
     from semprola.sequences.distribution import SequenceDistribution
 
-_SEQUENCES, _TAGS = 5, 24
+_SEQUENCES, _TAGS, _COLUMNS = 5, 24, 8
 
 
 def html(p: SequenceDistribution) -> str | None:
@@ -28,6 +29,8 @@ def html(p: SequenceDistribution) -> str | None:
         return None
     with torch.no_grad():
         states, log_probs = p.top_k(_SEQUENCES)
+        mean = p.mean.reshape(-1, positions, len(p.tags))[0].tolist()
+        length = int(p.lengths.reshape(-1)[0])
     first, chances = states.reshape(-1, _SEQUENCES, positions)[0], log_probs.reshape(-1, _SEQUENCES)[0].tolist()
     rows = []
     for tags, value in zip(first.tolist(), chances, strict=True):
@@ -35,4 +38,16 @@ def html(p: SequenceDistribution) -> str | None:
         more = " …" if len(names) > _TAGS else ""
         if value > -math.inf:
             rows.append((" ".join(names[:_TAGS]) + more, math.exp(value)))
-    return title(type(p).__name__, p.batch_shape, f"{len(p.tags):,} tags") + states_table(rows)
+    best = heading("most probable sequences") + states_table(rows)
+    return title(type(p).__name__, p.batch_shape, f"{len(p.tags):,} tags") + beside(best, _marginals(p, mean[:length]))
+
+
+def _marginals(p: SequenceDistribution, mean: list[list[float]]) -> str:
+    """The probabilities of the tags at each position; of the likeliest tags only, if there are many."""
+    places = list(range(len(p.tags)))
+    if len(p.tags) > _COLUMNS:
+        places = sorted(sorted(places, key=lambda tag: -sum(row[tag] for row in mean))[:_COLUMNS])
+    rows = [[str(at), *(f"{row[tag]:.3f}" for tag in places)] for at, row in enumerate(mean[:_TAGS])]
+    header = ["position", *(str(p.tags[tag]) for tag in places)]
+    cells = table(header, rows, numbers=range(len(header)))
+    return heading("marginals") + cells + more(len(mean) - _TAGS, "positions")

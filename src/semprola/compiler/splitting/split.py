@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from semprola._notebook import code, heading, more, shown, table, text
 from semprola.circuit import LITERAL, Circuit
 from semprola.errors import LabelError
 from semprola.logic import And, Formula
@@ -18,6 +19,7 @@ from semprola.logic.places import located
 
 _NAMED = 3
 """The most rules that a notice names."""
+_LISTED = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +131,17 @@ class Split:
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what it was made with, not what is kept with it."""
         return Split, (self.circuits, self.rules_left_out, dict(self.places), dict(self.info))
+
+    @shown
+    def _repr_html_(self) -> str | None:
+        rows = [
+            [str(number), f"{mentioned.sum():,}", f"{circuit.num_nodes:,}", f"{circuit.num_edges:,}"]
+            for number, (circuit, mentioned) in enumerate(zip(self.circuits, self.mentions, strict=True))
+        ]
+        header = ["circuit", "labels with a rule", "nodes", "edges"]
+        cells = table(header, rows[:_LISTED], numbers=range(4)) + more(len(rows) - _LISTED, "circuits")
+        rules = "".join(f"<div>{code(rule)}</div>" for rule in self.left_out[:_LISTED])
+        return heading(text(self.notice, 200)) + cells + (heading("rules that no circuit has") + rules if rules else "")
 
     def __repr__(self) -> str:
         said = "exact" if self.is_exact else "all rules" if not self.rules_left_out else "incomplete"
