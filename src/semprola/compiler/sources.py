@@ -12,8 +12,9 @@ from semprola.circuit.nnf_files import read_nnf
 from semprola.circuit.sdd_files import read_sdd
 from semprola.errors import FormatError, ParseError
 from semprola.logic import Formula, from_dimacs
-from semprola.logic.parser import parse_lines
+from semprola.logic.parser import Rule, parse_lines
 from semprola.logic.places import joined, placed
+from semprola.logic.rewrite import has_variables
 from semprola.logic.syntax import CIRCUIT_FILES, CLAUSE_FILES, TEXT_FILES, file_kind, is_file_name, quote
 
 Source: TypeAlias = Formula | Circuit | str | os.PathLike[str]
@@ -72,7 +73,7 @@ def rules_of(source: Any, vtree: Path | None = None) -> list[Formula | Circuit]:
     rules = parse_lines(source)
     if not rules:
         raise ParseError(f"there is no rule in {source[:40]!r}: write one, such as cat -> animal")
-    return [rule.formula for rule in rules]
+    return [_worded(rule, "") if has_variables(rule.formula) else rule.formula for rule in rules]
 
 
 def _named_file(text: str) -> Path | None:
@@ -118,4 +119,8 @@ def _read_rules(path: Path) -> list[Formula | Circuit]:
         raise ParseError(f"{path}: {error}", line=error.line, column=error.column) from None
     if not rules:
         raise ParseError(f"{path}: contains only comments, no rule")
-    return [placed(rule.formula, f"{path}:{rule.line} {rule.name}".rstrip()) for rule in rules]
+    return [_worded(rule, f"{path}:{rule.line} {rule.name}".rstrip()) for rule in rules]
+
+
+def _worded(rule: Rule, place: str) -> Formula:
+    return placed(rule.formula, place, rule.text)

@@ -11,6 +11,7 @@ from semprola.errors import ParseError
 from semprola.logic import connectives
 from semprola.logic.arithmetic import SYMBOLS, Comparisons, declared
 from semprola.logic.connectives import And, Bool
+from semprola.logic.declarations import EXAMPLE, read_declarations
 from semprola.logic.formula import FALSE, TRUE, Formula, Kind, intern_node
 from semprola.logic.messages import brief
 from semprola.logic.syntax import (
@@ -38,12 +39,14 @@ def parse(text: str, variables: Iterable[Any] = ()) -> Formula:
     Each line is a rule, and all rules must hold. A rule may have a name, as in ``cats: cat -> animal``. It continues on
     the next line inside parentheses, and before and after an operator. Files of rules are read by ``sp.rules.read``.
 
-    Numbers are compared as in ``2*n + m <= 7 -> x``, if `variables` lists n and m: with ``+ - * // %``, ``abs``,
-    ``min``, ``max``, ``element(place, item, item)``, ``0 <= n < 5``, ``n in (1, 2)`` and ``all_different(n, m)``.
+    Numbers are compared as in ``2*n + m <= 7 -> x``: with ``+ - * // %``, ``abs``, ``min``, ``max``,
+    ``element(place, item, item)``, ``0 <= n < 5``, ``n in (1, 2)`` and ``all_different(n, m)``. The variables are
+    declared in lines of their own, ``variable n, m: 0..9`` and ``variable colour: red, green``, or listed in
+    `variables`.
 
     Args:
         text: the formula, or one rule per line.
-        variables: the integers and categoricals that the text speaks of.
+        variables: integers and categoricals that the text speaks of and does not declare.
 
     Raises:
         ParseError: the text is not a formula; the message shows where.
@@ -71,11 +74,12 @@ def parse(text: str, variables: Iterable[Any] = ()) -> Formula:
 
 
 class Rule(NamedTuple):
-    """A rule of a text: the formula, its name (empty if it has none) and its first line, counted from 1."""
+    """A rule of a text: the formula, its name (empty if it has none), its first line, counted from 1, and its words."""
 
     formula: Formula
     name: str
     line: int
+    text: str
 
 
 def parse_lines(text: str, variables: Iterable[Any] = ()) -> list[Rule]:
@@ -86,9 +90,11 @@ def parse_lines(text: str, variables: Iterable[Any] = ()) -> list[Rule]:
 
     Example:
         >>> parse_lines("cats: cat -> animal\\n# a comment\\ndog -> animal")
-        [Rule(formula=cat -> animal, name='cats', line=1), Rule(formula=dog -> animal, name='', line=3)]
+        [Rule(formula=cat -> animal, name='cats', line=1, text='cat -> animal'),
+         Rule(formula=dog -> animal, name='', line=3, text='dog -> animal')]
     """
-    return _Parser(text, declared(variables)).run()
+    rest, own = read_declarations(text, lambda position, message: _raise(text, position, message))
+    return _Parser(rest, declared([*variables, *own])).run()
 
 
 class _Token(NamedTuple):
@@ -133,11 +139,13 @@ class _Parser:
         self.line += self.text.count("\n", self.counted, first.position)
         self.counted = first.position
         name = self._read_name()
+        begin = self.tokens[self.index].position
         wants_operand = True
         while True:
             token = self.tokens[self.index]
             if not wants_operand and (token.type == "end" or self._begins_rule(token)):
-                self.rules.append(Rule(self._finish(), name, self.line))
+                words = _SPACES.sub(" ", self.text[begin : token.position]).strip()
+                self.rules.append(Rule(self._finish(), name, self.line, words))
                 return
             self.index += 1
             wants_operand = self._read_operand(token) if wants_operand else self._read_operator(token)
@@ -177,6 +185,8 @@ class _Parser:
             return False
         if token.type == "name":
             after = self.tokens[self.index]
+            if _RANGE.fullmatch(token.text):
+                self._fail("a range is not a formula: declare a variable", token, f", as in {EXAMPLE}", found=False)
             if after.text == "(" and after.type == "symbol" and (token.text in FUNCTIONS or not after.first):
                 return self._open_function(token)
             self.operands.append(Bool(token.text))
@@ -211,6 +221,10 @@ class _Parser:
             self._close()
             return False
         hint = ""
+        if self.operands and self.operands[-1] is Bool("variable") and token.type in ("name", "quoted"):
+            hint = f"; a variable is declared as in {EXAMPLE}"
+        if token.type == "symbol" and token.text not in ("!", "~", "("):
+            hint = f"; a variable with numbers is declared as in {EXAMPLE}"
         if token.type == "name" and token.text.lower() in (*NEGATIONS, *CONNECTIVES):
             hint = " (keywords are written in lower case)"
         inside = any(not opened.precedence for opened in self.stack)
@@ -289,6 +303,8 @@ class _Parser:
         raise _error(self.text, token.position, message + hint)
 
 
+_RANGE = re.compile(r"\d+\.\.\d+")
+_SPACES = re.compile(r"\s+(?:#[^\n]*\s*)*")
 _SPACE = re.compile(r"(?:\s|#[^\n]*)*")
 _SYMBOL = re.compile(r"<->|<=>|->|=>|&&|\|\||[!~&|^(),]|(?<=[\"']):(?=\s)")
 _SYMBOL_WITH_NUMBERS = re.compile(SYMBOLS + r"|(?<=[\"']):(?=\s)")
@@ -297,14 +313,14 @@ _ESCAPE = re.compile(r"\\(.)")
 _KEYWORDS = frozenset({word for word in (*NEGATIONS, *CONNECTIVES, *CONSTANTS) if word.isalpha()})
 _CHARACTER_HINTS = {
     "-": "; implication is '->', and a name with '-' must be quoted",
-    "<": "; equivalence is '<->'; for numbers, pass variables=[…]",
-    ">": "; implication is '->'; for numbers, pass variables=[…]",
-    "=": "; implication is '=>', equivalence is '<->'; for numbers, pass variables=[…]",
+    "<": f"; equivalence is '<->'; for numbers, write a line such as {EXAMPLE}",
+    ">": f"; implication is '->'; for numbers, write a line such as {EXAMPLE}",
+    "=": f"; implication is '=>', equivalence is '<->'; for numbers, write a line such as {EXAMPLE}",
     "/": "; a name with '/' must be quoted, as in \"01/01/03\"",
     "[": "; group with '(' and ')'",
     "{": "; group with '(' and ')'",
-    "*": "; conjunction is '&'; for numbers, pass variables=[…]",
-    "+": "; disjunction is '|'; for numbers, pass variables=[…]",
+    "*": f"; conjunction is '&'; for numbers, write a line such as {EXAMPLE}",
+    "+": f"; disjunction is '|'; for numbers, write a line such as {EXAMPLE}",
     "…": "; the text was cut off when printed; str(formula) gives all of it",
 }
 
@@ -355,6 +371,10 @@ def _unquoted(text: str, quoted: re.Match[str]) -> str:
 
 def _function_list() -> str:
     return ", ".join(FUNCTIONS)
+
+
+def _raise(text: str, position: int, message: str) -> NoReturn:
+    raise _error(text, position, message)
 
 
 # Columns shown on either side of the caret.

@@ -89,7 +89,7 @@ def places_of(formula: Formula) -> Mapping[Formula, str]:
 def located(rule: Formula, places: Mapping[Formula, str], text: str | None = None) -> str:
     """The text of a rule, and the place where it was read."""
     text = str(rule) if text is None else text
-    return f"{text} [{places[rule]}]" if rule in places else text
+    return f"{text} [{places[rule]}]" if places.get(rule) else text
 
 
 def _with_places(formula: Formula, places: Mapping[Formula, str]) -> Formula:

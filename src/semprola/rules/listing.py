@@ -11,7 +11,7 @@ from semprola.compiler.sources import rules_of
 from semprola.logic import And, Formula, Kind, Leaf
 from semprola.logic.messages import brief
 from semprola.logic.places import joined, placed, places_of, plain
-from semprola.logic.rewrite import stated, unstated
+from semprola.logic.rewrite import stated, unstated, variables_of
 from semprola.logic.rules import conjuncts
 from semprola.rules.reading import is_frame, read_frame
 
@@ -45,12 +45,14 @@ class RuleList:
         background: "exactly one value" for each variable with several values; nobody wrote it, and it always holds.
         labels: the labels of all rules, in order of first appearance.
         whole: the conjunction of all rules, with their places.
+        variables: the labels of each variable with several values.
     """
 
     rules: tuple[Rule, ...]
     background: tuple[Rule, ...]
     labels: tuple[str, ...]
     whole: Formula
+    variables: tuple[tuple[str, ...], ...] = ()
 
 
 def listed(source: Any) -> RuleList:
@@ -83,7 +85,8 @@ def listed(source: Any) -> RuleList:
     names = tuple(dict.fromkeys(name for part in parts for name in part.labels))
     said = list(conjuncts(stated(whole)))
     groups = said[len(list(conjuncts(unstated(whole)))) :]
-    return RuleList(kept, tuple(Rule(str(group), "", group) for group in groups), names, whole)
+    background = tuple(Rule(str(group), "", group) for group in groups)
+    return RuleList(kept, background, names, whole, tuple(variables_of(whole)))
 
 
 def _sources(source: Any) -> Iterable[Any]:
