@@ -62,7 +62,7 @@ class IndependentLabels(CircuitComponents):
         plan = self.plan(explicit=self.domain.needs_explicit or self._is_extreme)
         return plan, Literals.of(plan, *self.observed_scores())
 
-    def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
+    def log_scores(self, y: Tensor) -> Tensor:
         _, samples, batch = y.shape
         if self._is_extreme and samples:
             return self._through_the_circuit(y)
