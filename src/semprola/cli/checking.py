@@ -43,8 +43,8 @@ def _rows(path: Path, rules: RuleList) -> Rows:
     else:
         frame.require([name for name in rules.labels if name not in whole.home])
 
-        def fail(message: str) -> None:
-            raise FormatError(f"{path}: {message}")
+        def fail(message: str, row: int) -> None:
+            raise FormatError(f"{frame.place(row)}: {message}")
 
         columns = {name: frame.binary(name) for name in rules.labels if name not in whole.home}
         columns |= whole.spelled({name: _entries(frame.columns[name]) for name in whole.labels}, fail)

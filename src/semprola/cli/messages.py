@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-_NUMBERS = re.compile(r"; for numbers, pass variables=\[…\]")
 _PYTHON = {
     "sp.split(rules)": "--split",
     "skip_inconsistent=True": "--skip-inconsistent",
@@ -35,7 +34,6 @@ def in_words(error: BaseException, options: Iterable[str]) -> str:
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return _of_file(error)
     first, *rest = str(error).split("\n")  # what follows the first line is the user's own text
-    first = _NUMBERS.sub("; numbers need variables, which only sp.parse in Python can declare", first)
     known = {*options}
     for python, shell in _PYTHON.items():
         if shell.removeprefix("--").replace("-", "_") in known:

@@ -67,10 +67,10 @@ def parse(text: str, variables: Iterable[Any] = ()) -> Formula:
     if is_file_name(text):
         word = text.strip()
         message = f"this looks like a file: read it with sp.rules.read; a label of this name is written {quote(word)}"
-        raise _error(text, text.index(word), message)
+        raise parse_error(text, text.index(word), message)
     rules = parse_lines(text, variables)
     if not rules:
-        raise _error(text, 0, "expected a formula, found the end of the text")
+        raise parse_error(text, 0, "expected a formula, found the end of the text")
     return And([rule.formula for rule in rules])
 
 
@@ -94,7 +94,7 @@ def parse_lines(text: str, variables: Iterable[Any] = ()) -> list[Rule]:
         [Rule(formula=cat -> animal, name='cats', line=1, text='cat -> animal'),
          Rule(formula=dog -> animal, name='', line=3, text='dog -> animal')]
     """
-    rest, own = read_declarations(text, lambda position, message: _raise(text, position, message))
+    rest, own = read_declarations(text, parse_error)
     return _Parser(rest, declared([*variables, *own])).run()
 
 
@@ -289,19 +289,19 @@ class _Parser:
         try:
             self.operands.append(getattr(connectives, opened.function)(*opened.numbers, args))
         except ValueError as error:
-            raise _error(self.text, opened.position, str(error)) from None
+            raise parse_error(self.text, opened.position, str(error)) from None
 
     def _finish(self) -> Formula:
         self._reduce(1)
         if self.stack:
-            raise _error(self.text, self.stack[-1].position, "this '(' is never closed")
+            raise parse_error(self.text, self.stack[-1].position, "this '(' is never closed")
         return self.operands.pop()
 
     def _fail(self, message: str, token: _Token, hint: str = "", found: bool = True) -> NoReturn:
         if found:
             what = "the end of the text" if token.type == "end" else brief(token.text, width=30)
             message = f"{message}, found {what}"
-        raise _error(self.text, token.position, message + hint)
+        raise parse_error(self.text, token.position, message + hint)
 
 
 _RANGE = re.compile(r"\d+\.\.\d+")
@@ -354,17 +354,17 @@ def _token_at(text: str, position: int, symbols: re.Pattern[str]) -> tuple[_Toke
         return _Token("quoted", _unquoted(text, match), position), match.end()
     character = text[position]
     if character in "'\"":
-        raise _error(text, position, "this quote is never closed on its line")
+        raise parse_error(text, position, "this quote is never closed on its line")
     hint = _CHARACTER_HINTS.get(character, "; quote names with special characters")
-    raise _error(text, position, f"unexpected character {character!r}{hint}")
+    raise parse_error(text, position, f"unexpected character {character!r}{hint}")
 
 
 def _unquoted(text: str, quoted: re.Match[str]) -> str:
     if len(quoted.group()) == 2:
-        raise _error(text, quoted.start(), "a quoted name needs at least one character")
+        raise parse_error(text, quoted.start(), "a quoted name needs at least one character")
     for escape in _ESCAPE.finditer(text, quoted.start(), quoted.end()):
         if escape.group(1) not in UNESCAPES:
-            raise _error(
+            raise parse_error(
                 text, escape.start(), f"unknown escape {escape.group()!r}; a backslash itself is written twice"
             )
     return _ESCAPE.sub(lambda escape: UNESCAPES[escape.group(1)], quoted.group()[1:-1])
@@ -374,15 +374,11 @@ def _function_list() -> str:
     return ", ".join(FUNCTIONS)
 
 
-def _raise(text: str, position: int, message: str) -> NoReturn:
-    raise _error(text, position, message)
-
-
 # Columns shown on either side of the caret.
 _HALF_WINDOW = 36
 
 
-def _error(text: str, position: int, message: str) -> ParseError:
+def parse_error(text: str, position: int, message: str) -> ParseError:
     """Return the error with its position, the line of text and a caret below it."""
     start = text.rfind("\n", 0, position) + 1
     stop = text.find("\n", position)

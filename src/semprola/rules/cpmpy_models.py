@@ -112,9 +112,9 @@ class _Reader:
         if name == "xor":
             return Xor(*map(self.formula, expr.args))
         if name == "alldifferent" and all(self._is_variable(arg) and not arg.is_bool() for arg in expr.args):
-            integers = {arg.name: self.variable(arg) for arg in expr.args}
-            if len(integers) == len(expr.args):
-                return all_different(list(integers.values()))
+            integers = [known for arg in expr.args if isinstance(known := self.variable(arg), Integer)]
+            if len({known.name for known in integers}) == len(expr.args):
+                return all_different(integers)
         parts = self._spelled(expr)
         return self._cases(expr) if parts is None else And([self.formula(part) for part in parts])
 
@@ -180,10 +180,12 @@ class _Reader:
             return None
         if name == "abs":
             return Sum(rest=abs(plain[0]))
-        if name in ("min", "max"):
-            return Sum(rest=(minimum if name == "min" else maximum)(plain))
-        left, divisor = plain  # CPMpy rounds towards zero; for numbers from 0 on, that is rounding down
-        low, _ = args[0].get_bounds() if hasattr(args[0], "get_bounds") else (left, left)
+        if name == "min":
+            return Sum(rest=minimum(plain))
+        if name == "max":
+            return Sum(rest=maximum(plain))
+        left, divisor = plain[0], plain[1]  # CPMpy rounds towards zero; for numbers from 0 on, that is rounding down
+        low = args[0].get_bounds()[0] if hasattr(args[0], "get_bounds") else int(args[0])
         if not isinstance(divisor, int) or divisor < 1 or low < 0:
             return None
         return Sum(rest=left // divisor if name == "div" else left % divisor)

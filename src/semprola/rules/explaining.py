@@ -124,8 +124,8 @@ def explain(rules: Any, partial: Mapping[str, Any], *, timeout: float | None = 6
     if found is None:
         raise UnsatisfiableError("the rules have no model at all: sp.rules.review names the contradictions")
     changes, nearest = found
-    free = {name: value for name, value in values.items() if variables.home.get(name) not in _homes(changes, variables)}
-    follows, is_complete = _follows(asked, {**free, **changes}, nearest, variables)
+    after = {**values, **{label: nearest[label] for name in changes for label in variables.together(name)}}
+    follows, is_complete = _follows(asked, after, nearest, variables)
     return Explanation(
         variables.whole(values),
         is_possible,
@@ -138,11 +138,7 @@ def explain(rules: Any, partial: Mapping[str, Any], *, timeout: float | None = 6
     )
 
 
-def _homes(labels: Mapping[str, int], variables: Variables) -> set[str | None]:
-    return {variables.home[label] for label in labels if label in variables.home}
-
-
-def _fail(message: str) -> None:
+def _fail(message: str, row: int) -> None:
     raise LabelError(f"the combination: {message}")
 
 
@@ -159,7 +155,7 @@ def _named(asked: Questions, rules: list[int]) -> tuple[Rule, ...]:
 def _follows(
     asked: Questions, values: dict[str, int], nearest: dict[str, int], variables: Variables
 ) -> tuple[list[Consequence], bool]:
-    literals = asked.literals(values)
+    literals = asked.literals(variables.without_others(values))
     candidates = [name for name in asked.labels if name not in values]
     expected = dict(nearest)
     found: dict[str, Consequence] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -141,7 +141,7 @@ def as_rows(data: Any, names: Sequence[str], labels: Sequence[str] | None, varia
     if is_named(data):
         columns = {name: data[name] for name in getattr(data, "columns", data)}
         whole = (variables or whole).given(columns)
-        data = whole.spelled(columns, _fail) if whole.labels else data
+        data = whole.spelled(columns, _failing(index)) if whole.labels else data
         extra = {name for name in getattr(data, "columns", data) if name not in set(names)}
         kept = data if not extra else {name: data[name] for name in names if name in data}
         values = np.asarray(named_rows(kept, names, "data"))
@@ -168,8 +168,11 @@ def as_rows(data: Any, names: Sequence[str], labels: Sequence[str] | None, varia
     return Rows(names, values[:, at].astype(np.float32), places, whole=whole)
 
 
-def _fail(message: str) -> None:
-    raise LabelError(f"data: {message}")
+def _failing(index: Sequence[Any] | None) -> Callable[[str, int], None]:
+    def fail(message: str, row: int) -> None:
+        raise LabelError(f"data: row {row if index is None else index[row]}, {message}")
+
+    return fail
 
 
 @dataclass(frozen=True)

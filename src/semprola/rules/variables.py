@@ -23,7 +23,7 @@ class Variables:
         >>> known = Variables([("n=0", "n=1", "n=2")])
         >>> known.whole({"n=0": 0, "n=1": 1, "n=2": 0, "x": 1})
         {'n': 1, 'x': 1}
-        >>> known.spelled({"n": 1, "x": 0}, str)
+        >>> known.spelled({"n": 1, "x": 0}, print)
         {'n=0': 0.0, 'n=1': 1.0, 'n=2': 0.0, 'x': 0}
     """
 
@@ -36,12 +36,12 @@ class Variables:
         names = {*columns}
         return Variables(group for name, group in self.labels.items() if name in names and names.isdisjoint(group))
 
-    def spelled(self, values: Mapping[str, Any], fail: Callable[[str], Any]) -> dict[str, Any]:
+    def spelled(self, values: Mapping[str, Any], fail: Callable[[str, int], Any]) -> dict[str, Any]:
         """Values or columns with one entry per label, 0, 1, or NaN, in place of those of variables.
 
         Args:
             values: by name.
-            fail: raises the error that a value is unknown.
+            fail: raises the error that a value is unknown, in a row.
         """
         found: dict[str, Any] = {}
         for name, value in values.items():
@@ -84,13 +84,13 @@ class Variables:
         text = label[len(self.home[label]) + 1 :]
         return int(text) if text.lstrip("-").isdigit() else text
 
-    def _labels(self, name: str, column: Any, fail: Callable[[str], Any]) -> dict[str, Any]:
+    def _labels(self, name: str, column: Any, fail: Callable[[str, int], Any]) -> dict[str, Any]:
         entries = [column] if np.ndim(column) == 0 else list(column)
         texts = [None if is_absent(entry) or entry != entry else _text(entry) for entry in entries]
         known = {label[len(name) + 1 :] for label in self.labels[name]}
-        for entry, text in zip(entries, texts, strict=True):
+        for row, text in enumerate(texts):
             if text is not None and text not in known:
-                fail(f"variable {name!r} has no value {brief(entry)}")
+                fail(f"variable {name!r} has no value {brief(entries[row])}", row)
         found: dict[str, Any] = {}
         for label in self.labels[name]:
             own = label[len(name) + 1 :]
