@@ -179,7 +179,7 @@ class _Reader:
         if len(plain) < len(numbers):
             return None
         if name == "abs":
-            return Sum(rest=abs(plain[0]))
+            return Sum(rest=maximum(plain[0], -1 * plain[0]))
         if name == "min":
             return Sum(rest=minimum(plain))
         if name == "max":
