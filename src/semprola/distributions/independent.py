@@ -71,7 +71,7 @@ class IndependentLabels(CircuitComponents):
 
     @property
     def log_z_alone(self) -> Tensor:
-        return self._log_z_alone if self._is_bare else super().log_z_alone
+        return self._log_z_alone if self._is_bare else self.log_z[0]
 
     @remembered
     def _log_z_alone(self) -> Tensor:
