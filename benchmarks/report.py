@@ -171,7 +171,7 @@ def _networks(networks: list[dict[str, Any]]) -> str:
         lines.append([row["circuit"], _number(spl), _number(fil), _number(spl / fil)])
     return (
         "A backbone (77, 128, 128), a gate and the single-circuit layer, at batch 128. The layer knows the labels "
-        "beforehand (`sp.nn.scoring`), as in `sp.training.fit`.\n\n" + _markdown(lines)
+        "beforehand (`layer(z, scored=y)`), as in `sp.training.fit`.\n\n" + _markdown(lines)
     )
 
 

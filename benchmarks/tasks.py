@@ -12,7 +12,6 @@ from torch.nn import functional as F
 import semprola as sp
 from benchmarks.peers import Peers, Unable
 from semprola.engine import CircuitPlans, Literals, choices, encode, likelihood, log_value
-from semprola.nn import scoring
 
 Run = Callable[[], Any]
 Runs = dict[tuple[str, str], Run | str]
@@ -125,8 +124,7 @@ def network_step(circuit: sp.Circuit, batch: int, kind: str, features: int = 77,
     def spl() -> None:
         backbone.zero_grad()
         layer.zero_grad()
-        with scoring(y):
-            loss = -layer(backbone(x)).log_prob(y).mean()
+        loss = -layer(backbone(x), scored=y).log_prob(y).mean()
         loss.backward()
 
     def fil() -> None:

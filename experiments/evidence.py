@@ -11,7 +11,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from experiments import front_pictures
 from experiments.evidence_pictures import comparison_picture, gradient_rows, speed_picture
+from experiments.front import penalty_table, step_factors, step_sentence
 from experiments.hmlc import published as hmlc_published
 from experiments.hmlc.aims import SEEDS, Aims
 from experiments.hmlc.collecting import EXACT, campaign_in
@@ -99,6 +101,7 @@ def draw(results: Path, folder: Path) -> list[Path]:
         comparison_picture({"published": _published("simple-path"), **paths}, folder / "paths.svg"),
         comparison_picture({"published": _published("preference"), **orders}, folder / "preferences.svg"),
         speed_picture(read_json(results / "bench.json"), folder / "speed.svg"),
+        *front_pictures.draw(results, folder),
     ]
     return made
 
@@ -212,11 +215,9 @@ def speed_sentences(results: Path) -> str:
     for row in gradient_rows(bench):
         times.setdefault(row["circuit"], {})[row["engine"]] = row["cpu_ms"]
     gains = sorted(seen["klay"] / seen["native"] for seen in times.values() if {"klay", "native"} <= set(seen))
-    steps = {row["circuit"]: row["spl"]["cpu_ms"] / row["fil"]["cpu_ms"] for row in bench["networks"]}
-    few, many = sorted(steps.pop(name) for name in ("cellcycle", "diatoms"))
+    few, many, others = step_factors(bench)
     cases = read_json(results / "hmlc" / "timing.json")["cases"]
     four = sorted(case["times_fil"] for case in cases if case["case"].startswith("SPL, m = 4"))
-    others = f"{min(steps.values()):.1f} to {max(steps.values()):.1f}"
     return (
         f"The bars compare bare engines: the native one is {gains[0]:.0f} to {gains[-1]:.0f} times as fast as KLay "
         "with KLay's default\ncompilation switched off. They say nothing about the call of a layer beside compiled "
@@ -261,7 +262,8 @@ def hierarchies_sentences(results: Path) -> str:
 
 PARTS: Mapping[str, tuple[str, Callable[[Path], str]]] = {
     "headline": ("README.md", small_table),
-    "speed": ("README.md", speed_sentences),
+    "steps": ("README.md", step_sentence),
+    "penalty": ("docs/index.md", penalty_table),
     "like for like": ("docs/evidence.md", like_for_like),
     "findings": ("docs/evidence.md", sentences),
     "not run": ("docs/evidence.md", not_run),

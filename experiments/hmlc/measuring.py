@@ -123,7 +123,7 @@ class LabelSets:
     def scores(self, model: Model, x: Tensor, chunk: int = 16) -> Tensor:
         """log p of every known set for every row [rows, sets]."""
         model.eval()
-        states = model.prepared(self.states)[:, None]  # encoded once, for all rows
+        states = self.states[:, None]
         return torch.cat([model(part).log_prob(states).T for part in x.split(chunk)])
 
     def best_weight(self, model: Model, rows: Rows) -> float:

@@ -14,7 +14,6 @@ from experiments.hmlc.sparse import Dropout, with_sparse_inputs
 from semprola.baselines import FIL, HMCNN
 from semprola.circuit import Circuit
 from semprola.constraints import Hierarchy, hierarchy, suggest
-from semprola.distributions.encoding import EncodedStates
 from semprola.errors import SemprolaError
 from semprola.losses import SemanticLoss
 from semprola.nn import SPL, ProductSPL
@@ -57,19 +56,14 @@ class Model(nn.Module):
         """The prediction for inputs x [rows, inputs]."""
         return self.head(self.net(x))
 
-    def prepared(self, y: Tensor) -> Any:
-        """Labels in the form in which `loss` takes them fastest; to be indexed by row."""
-        return self.head.encode(y) if isinstance(self.head, SPL) and self.settings.method == "spl" else y
-
-    def loss(self, x: Tensor, y: Any) -> Tensor:
-        """What the method minimises, a mean over rows; y is prepared."""
+    def loss(self, x: Tensor, y: Tensor) -> Tensor:
+        """What the method minimises, a mean over rows."""
         p = self(x)
         if isinstance(self.head, HMCNN):
             return torch.mean(p.loss(y))
         total: Tensor = -p.log_prob(y).mean()
         if self.settings.marginal_weight:
-            states = y.states if isinstance(y, EncodedStates) else y
-            total = total + self.settings.marginal_weight * marginal_loss(p.mean, states)
+            total = total + self.settings.marginal_weight * marginal_loss(p.mean, y)
         if self.penalty is not None:
             total = total + self.settings.semantic_weight * self.penalty(p.logits.squeeze(-2))
         return total

@@ -71,13 +71,12 @@ def train(
     torch.manual_seed(seed)
     optimizer = torch.optim.Adam(model.parameters(), lr=settings.lr, weight_decay=settings.weight_decay, fused=True)
     averaged = Average(model, settings.average)
-    y = model.prepared(rows.y)
     spent = 0.0
     for epoch in range(1, epochs + 1):
         began = time.perf_counter()
         model.train()
         for index in torch.randperm(len(rows)).split(settings.batch):
-            loss = model.loss(rows.x[index], y[index])
+            loss = model.loss(rows.x[index], rows.y[index])
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()

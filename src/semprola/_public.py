@@ -109,7 +109,7 @@ MOVED = {
         "comparison": ("compare_methods",),
         "compiler": ("Progress",),
         "distributions": (
-            "CompatibleDistribution", "EncodedStates", "MixtureDistribution", "ProductDistribution", "SPLDistribution",
+            "CompatibleDistribution", "MixtureDistribution", "ProductDistribution", "SPLDistribution",
             "Violation", "mixture",
         ),
         "engine": ("get_engine", "set_engine"),

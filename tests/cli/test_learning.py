@@ -59,7 +59,9 @@ def write_csv(path: str, columns: dict[str, list[Any]]) -> None:
 
 
 def train(run: Any, data: str, *words: str) -> Any:
-    return run("train", data, "--labels", ",".join(LABELS), "--rules", "rules.txt", "--out", "model", *QUICK, *words)
+    return run(
+        "train", data, "--labels", ",".join(LABELS), "--rules", "rules.txt", "--out", "model", "--force", *QUICK, *words
+    )
 
 
 def obeys(rows: list[dict[str, str]]) -> bool:
@@ -86,6 +88,23 @@ def test_the_ten_minute_path(run: Any) -> None:
     assert np.mean(right) > 0.75
     assert all(0 <= float(row[f"p({name})"]) <= 1 for row in rows for name in LABELS)
     assert run("predict", "model", "new.csv").stdout == Path("out.csv").read_text()
+
+
+def test_a_model_is_not_replaced_by_accident_and_the_last_line_says_what_to_do_next(run: Any) -> None:
+    write_csv("animals.csv", table(40))
+    words = ["train", "animals.csv", "--labels", ",".join(LABELS), "--rules", "rules.txt", "--epochs", "1"]
+    answer = run(*words, "--out", "model")
+    assert answer.stderr == "training on 32 rows with 5 inputs and 3 labels; 8 more rows are held out\n"
+    assert "trained on 32 rows in 1 epoch; model written to model\non 8 held-out rows, in percent:\n" in answer.stdout
+    assert "next: semprola predict model NEW.csv --out predictions.csv\n" in answer.stdout
+    before = Path("model/weights.safetensors").read_bytes()
+    answer = run(*words, "--out", "model", "--seed", "1")
+    assert answer.exit_code == 2
+    found = "error: model: there is a model already: choose another --out, or replace it with --force\n"
+    assert answer.stderr == found
+    assert run(*words, "--out", "model", "--seed", "1", "--force").exit_code == 0
+    assert Path("model/weights.safetensors").read_bytes() != before
+    assert "this is a file" in run(*words, "--out", "rules.txt").stderr
 
 
 def test_the_same_numbers_from_every_format(run: Any) -> None:
@@ -175,7 +194,7 @@ def test_labels_that_are_not_observed(run: Any) -> None:
 
 def test_figures_without_an_observed_label_are_not_known(run: Any) -> None:
     Path("na.csv").write_text("x,y\n1,1\n2,\n3,0\n4,\n5,\n6,1\n7,\n8,\n9,\n10,\n")
-    words = ["train", "na.csv", "--labels", "y", "--epochs", "1", "--out", "m"]
+    words = ["train", "na.csv", "--labels", "y", "--epochs", "1", "--out", "m", "--force"]
     answer = run(*words, "--json")
     assert answer.exit_code == 0, answer.output
     figures = json.loads(answer.stdout, parse_constant=lambda word: pytest.fail(f"{word} is not JSON"))
@@ -258,13 +277,18 @@ def test_explanations_are_what_the_distribution_says(run: Any) -> None:
             ["--labels", "cat,dog"],
             "the rules mention 'animal', a column that is not in --labels: add it there, and if you",
         ),
-        (["--rules", "cat -> bird"], "the constraint mentions 'bird', which is not listed"),
+        (["--rules", "cat -> bird"], "the constraint mentions 'bird', which is not listed: add it to --labels"),
+        (["--layer", "product-spl", "--units", "2"], "--units is for --layer spl: use --components instead"),
+        (["--lr", "-1"], "error: --lr must not be negative"),
+        (["--decode", "best"], "'best' is not one of 'mode', 'hamming'"),
+        (["--max-nodes", "1"], "more than --max-nodes 1: split the constraint: --split, or raise --max-nodes"),
         (["--labels", ","], "--labels names no column"),
         (["--ignore", "colour"], "there is no column 'colour'"),
+        (["--ignore", "wieght"], "there is no column 'wieght': did you mean 'weight'?"),
         (["--ignore", "weight,noise,place"], "there is no column left to predict from"),
         (["--held-out", "1"], "--held-out must be from 0 to below 1"),
         (["--hidden", "big"], "--hidden takes widths such as 64"),
-        (["--layer", "triple"], "layer must be 'spl' or 'product-spl'"),
+        (["--layer", "triple"], "'triple' is not one of 'product-spl', 'spl'"),
         (["--rules", "cat -> -> dog"], "expected"),
         (["--rules", "cat & ~cat"], "no model"),
         (["--rules", ""], "there is no rule in ''"),
@@ -319,7 +343,7 @@ def test_bad_tables(run: Any) -> None:
         assert train(run, name).stderr.startswith(f"error: {name}"), name
         answer = train(run, "missing-" + name)
         assert answer.exit_code == 2
-        assert "No such file" in answer.stderr
+        assert answer.stderr.startswith(f"error: missing-{name}: no such file: did you mean "), answer.stderr
     Path("text.npz").write_text("a,cat\n1,0\n")
     assert train(run, "text.npz").stderr == "error: text.npz: not an npz archive; it looks like text, such as CSV\n"
 
@@ -333,7 +357,7 @@ def test_rows_that_break_the_rules_can_be_left_out(run: Any) -> None:
     answer = train(run, "some.csv", "--skip-inconsistent", "--held-out", "0")
     assert answer.exit_code == 0, answer.output
     assert "left out: 2 of 100 rows break the rules: some.csv:6: " in answer.stderr
-    assert "rows     98" in answer.stdout
+    assert "trained on 98 rows" in answer.stdout
     write_csv("new.csv", {**table(3, 1), "cat": [1, 0, 1], "dog": [1, 0, 0]})
     answer = run("predict", "model", "new.csv", "--evidence", "cat,dog")
     assert answer.exit_code == 2

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import os
 import random
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,6 +17,7 @@ import pytest
 from selection import spread
 
 from semprola._version import __version__
+from semprola.cli.output import painted
 
 pytest.importorskip("typer")
 NAMES = ["compile", "count", "check", "draw", "train", "predict", "compare", "playground", "cache"]
@@ -40,6 +44,65 @@ finally:
     done = subprocess.run([sys.executable, "-c", code, name], capture_output=True, text=True, check=True)
     assert "Usage: semprola" in done.stdout
     assert not done.stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="closes a pipe")
+def test_a_reader_that_stops_is_no_error() -> None:
+    """As in ``semprola count … | head -0``."""
+    command = [sys.executable, "-m", "semprola", "count", "a -> b"]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stderr is not None
+    process.stdout.close()
+    assert process.stderr.read() == b""
+    process.stderr.close()
+    assert process.wait() == 141
+
+
+@pytest.mark.parametrize("name", ["", *NAMES])
+def test_help_fits_80_columns_and_is_complete(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    said = help_of(name)
+    assert all(len(line) <= 80 for line in said.splitlines())
+    assert "..." not in said.replace("COMMAND [ARGS]...", "")
+    if name:
+        command = shlex.split(said.split("Example:")[1].split("\n\n")[1].replace("\\\n", " "))
+        assert command[:2] == ["semprola", name]
+        assert {word for word in command if word.startswith("--")} <= set(said.split())
+
+
+def test_help_names_the_methods_of_compare() -> None:
+    from semprola.comparison import METHODS
+
+    (text,) = [part for part in help_of("compare").split("\n\n") if part.strip().startswith("The methods are")]
+    assert [word for word in re.findall(r"[\w-]+", text) if word in METHODS] == list(METHODS)
+
+
+def test_words_that_are_nearly_right_get_a_suggestion() -> None:
+    assert "Did you mean 'train'?" in help_of("trian")
+    assert "--labels" in help_of("compile --lables x")
+
+
+def help_of(words: str) -> str:
+    from semprola.cli import app
+
+    typer = pytest.importorskip("typer")
+    testing = pytest.importorskip("typer.testing")
+    answer = testing.CliRunner().invoke(app.build(typer), [*words.split(), "--help"])
+    return str(answer.output)
+
+
+def test_colour_is_for_terminals_only(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Terminal(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    assert painted("error", "red", Terminal()) == "\x1b[1;31merror\x1b[0m"
+    assert painted("error", "red", io.StringIO()) == "error"
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert painted("error", "red", Terminal()) == "error"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends the signal of Ctrl-C")

@@ -55,11 +55,6 @@ CASES = {
         ValueError,
         "y must contain only 0 and 1, but has NaN: log_marginal takes NaN where nothing is observed",
     ),
-    "labels not observed, to encode": (
-        lambda: sp.SPL(4, CIRCUIT).encode(torch.tensor([[1, NAN, 0]])),
-        ValueError,
-        "y must contain only 0 and 1, but has NaN: log_marginal takes NaN where nothing is observed",
-    ),
     **{
         f"{value} to {name}": (
             lambda query=query, value=value: query(torch.full((3,), value)),
@@ -111,11 +106,6 @@ CASES = {
         lambda: single().condition(torch.zeros(2, 3, dtype=torch.complex64)),
         TypeError,
         "evidence must contain real numbers, not torch.complex64",
-    ),
-    "complex labels to encode": (
-        lambda: sp.SPL(4, CIRCUIT).encode(torch.zeros(2, 3, dtype=torch.complex64)),
-        TypeError,
-        "y must contain real numbers, not torch.complex64",
     ),
     "negative sample shape": (
         lambda: single().sample((2, -1)),
@@ -174,17 +164,6 @@ CASES = {
         lambda: sp.distributions.mixture([single(), single(), sp.SPL(4, CIRCUIT)(torch.zeros(3, 4))]),
         ValueError,
         "a mixture needs batches that broadcast, not (2,) and (3,): use the same number of rows, or one row",
-    ),
-    "encoded batch": (
-        lambda: single().log_prob(sp.SPL(4, CIRCUIT).encode(torch.zeros(3, 3))),
-        ValueError,
-        "a tensor of shape (3, 3) does not fit batch (2,) of 3 labels",
-    ),
-    "more encoded rows than features": (
-        lambda: sp.SPL(4, CIRCUIT)(torch.zeros(2, 1, 4)).log_prob(sp.SPL(4, CIRCUIT).encode(torch.zeros(2, 5, 3))),
-        ValueError,
-        "a tensor of shape (2, 5, 3) has more rows than batch (2, 1) of 3 labels: repeat the features, or put the "
-        "extra rows into dimensions before the batch",
     ),
     "candidates by name": (
         lambda: single().rescore({"cat": [1]}, torch.zeros(1)),

@@ -82,13 +82,6 @@ def test_what_is_missing_in_a_frame_is_not_observed() -> None:
     )
 
 
-def test_encode_takes_frames() -> None:
-    layer = sp.SPL(4, PETS)
-    z = torch.randn(2, 4)
-    frame = shuffled(Y, PETS.labels)
-    torch.testing.assert_close(layer(z).log_prob(layer.encode(frame)), layer(z).log_prob(Y))
-
-
 def test_to_dict() -> None:
     p = pets(())
     assert p.to_dict() == dict(zip(p.labels, p.mode.int().tolist(), strict=True))

@@ -113,43 +113,6 @@ def test_tall_sums_and_extreme_logits() -> None:
     torch.testing.assert_close(value.double(), double, rtol=1e-5, atol=1e-2)
 
 
-def test_encoded_states_stand_for_y() -> None:
-    layer = sp.SPL(4, sp.constraints.permutation(3), replicas=2).double()
-    z = torch.randn(6, 4, dtype=torch.float64)
-    y = layer(z).sample()
-    y[1] = 0.0  # no permutation
-    index = layer.encode(y)
-    assert len(index) == 6
-    torch.testing.assert_close(layer(z).log_prob(index), layer(z).log_prob(y))
-    torch.testing.assert_close(layer(z[[4, 1]]).log_prob(index[[4, 1]]), layer(z[[4, 1]]).log_prob(y[[4, 1]]))
-    torch.testing.assert_close(layer(z).log_prob(index[2]), layer(z).log_prob(y[2]))
-    stacked = layer.encode(torch.stack([y, y.flip(0)]))
-    torch.testing.assert_close(layer(z).log_prob(stacked), layer(z).log_prob(torch.stack([y, y.flip(0)])))
-    assert layer(z).log_prob(index)[1] == -INF
-
-
-@pytest.mark.parametrize("units", [2, 3])
-def test_encoded_states_with_units(units: int) -> None:
-    layer = sp.SPL(4, "a ^ b ^ c", units=units, replicas=2)
-    z = torch.randn(5, 4)
-    y = layer(z).sample()
-    torch.testing.assert_close(layer(z).log_prob(layer.encode(y)), layer(z).log_prob(y))
-
-
-def test_states_encoded_for_another_circuit_are_refused() -> None:
-    index = sp.SPL(2, "a ^ b").encode(torch.tensor([[0.0, 1.0]]))
-    with pytest.raises(sp.LabelError, match="another circuit"):
-        sp.SPL(2, "a | b")(torch.zeros(1, 2)).log_prob(index)
-
-
-def test_what_cannot_be_encoded() -> None:
-    layer = sp.SPL(2, "a ^ b")
-    with pytest.raises(ValueError, match="rows of 2 labels"):
-        layer.encode(torch.zeros(3, 3))
-    with pytest.raises(ValueError, match="only 0 and 1"):
-        layer.encode(torch.full((1, 2), 0.5))
-
-
 @pytest.mark.parametrize("at_once", [7, 2**17])
 @pytest.mark.parametrize("per_code", [0, 10**6])
 @pytest.mark.parametrize("name", spread(CASES, 14, 1))

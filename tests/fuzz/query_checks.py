@@ -157,7 +157,7 @@ def _values_of_variables(w: FuzzWorld) -> None:
         w.close(p.log_partition, expected.log_partition)
 
 
-def _encoded(w: FuzzWorld) -> None:
+def _scored(w: FuzzWorld) -> None:
     if (
         len(w.made) > 1
         or not isinstance(w.made[0], sp.SPL)
@@ -167,7 +167,7 @@ def _encoded(w: FuzzWorld) -> None:
     ):
         return
     y = w.some_models(1)[0]
-    w.close(w.p.log_prob(w.made[0].encode(y)), w.table.log_prob(y))
+    w.close(w.made[0](w.z, scored=y).log_prob(y), w.made[0](w.z).log_prob(y))
 
 
 def _divergence(w: FuzzWorld) -> None:
@@ -308,7 +308,7 @@ CHECKS = (
     _rescore,
     _by_name,
     _values_of_variables,
-    _encoded,
+    _scored,
     _divergence,
     _prediction_sets,
     _sampling_is_fair,

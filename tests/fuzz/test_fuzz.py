@@ -30,7 +30,7 @@ from tests.fuzz.shrinking import shrink
 SEED, CASES, PARTS = 20261118, 100, 4
 pytestmark = pytest.mark.filterwarnings("ignore:hierarchy:UserWarning")  # those that look upside down
 
-NOT_CONSTRAINTS = {"bio", "suggest", "hierarchy_mode", "sudoku"}
+NOT_CONSTRAINTS = {"bio", "suggest", "hierarchy_mode"}
 """Functions of `sp.constraints` that make rules for sequences (drawn there), advice, or a decoded state; or that go."""
 NOT_DRAWN = {"self", "in_features", "constraint", "labels", "device", "dtype", "replicas", "mixtures"} | {
     "timeout",

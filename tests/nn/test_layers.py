@@ -156,14 +156,6 @@ class TestMixing:
         p = sp.distributions.SPLDistribution(layer.circuit, layer.gate(z)[:, None], units=2, mixing="elementwise")
         assert torch.equal(p.mean, layer(z).mean)
 
-    def test_encoded_states_belong_to_one_way_of_mixing(self):
-        layer, other = (sp.SPL(2, PETS, units=2, mixing=mixing) for mixing in ("elementwise", "cross"))
-        y = layer(torch.zeros(3, 2)).sample()
-        z = torch.randn(3, 2)
-        assert torch.equal(layer(z).log_prob(layer.encode(y)), layer(z).log_prob(y))
-        with pytest.raises(sp.LabelError, match="another circuit"):
-            other(z).log_prob(layer.encode(y))
-
     def test_other_names_are_refused(self):
         with pytest.raises(ValueError, match="'cross' or 'elementwise', not 'diagonal'"):
             sp.SPL(2, PETS, units=2, mixing="diagonal")

@@ -36,6 +36,13 @@ def test_the_bar_fits_80_columns() -> None:
     assert "-:--:--" in line  # the time left, not known yet
 
 
+def test_epochs_are_counted_where_there_are_any(capsys: pytest.CaptureFixture[str]) -> None:
+    shown = ProgressBar("training", 120, per_epoch=10)
+    shown._last = 0.0
+    shown.show(Look(25, 120, 1.0, 8.0, None, History(valid_exact=[50.0])))
+    assert capsys.readouterr().err.startswith("  training: epoch  3/12  loss   1.00  valid 50.0 %")
+
+
 def test_a_quiet_run_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     with ProgressBar("paths", 100, quiet=True) as shown:
         shown.show(Look(20, 100, 1.0, 8.0, None, History()))

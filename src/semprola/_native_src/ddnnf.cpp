@@ -1,5 +1,4 @@
-// C interface of the top-down compiler and of the elimination orders; loaded by ctypes, independent of Python.
-#include <algorithm>
+// C interface of the top-down compiler; loaded by ctypes, independent of Python.
 #include <memory>
 #include <new>
 
@@ -16,33 +15,21 @@ void require(bool condition) {
   if (!condition) throw Abort{kBadInput};
 }
 
-// Reads `count` lists, list i being items[start[i], start[i + 1]), through `read`.
-template <typename Item, typename Read>
-std::vector<std::vector<uint32_t>> read_lists(const int64_t* start, const Item* items, int64_t count, Read read) {
+// Clause c is literals[start[c], start[c + 1]).
+std::vector<Clause> read_clauses(int64_t num_vars, const int64_t* start, const int32_t* literals, int64_t count) {
   require(count >= 0 && start[0] == 0);
-  std::vector<std::vector<uint32_t>> lists(static_cast<size_t>(count));
+  std::vector<Clause> clauses(static_cast<size_t>(count));
   for (int64_t c = 0; c < count; ++c) {
     require(start[c] <= start[c + 1]);
-    std::vector<uint32_t>& list = lists[static_cast<size_t>(c)];
-    list.reserve(static_cast<size_t>(start[c + 1] - start[c]));
-    for (int64_t i = start[c]; i < start[c + 1]; ++i) list.push_back(read(items[i]));
+    Clause& clause = clauses[static_cast<size_t>(c)];
+    clause.reserve(static_cast<size_t>(start[c + 1] - start[c]));
+    for (int64_t i = start[c]; i < start[c + 1]; ++i) {
+      const int64_t v = literals[i] < 0 ? -int64_t{literals[i]} : int64_t{literals[i]};
+      require(v >= 1 && v <= num_vars);
+      clause.push_back(make_lit(static_cast<Var>(v - 1), literals[i] < 0));
+    }
   }
-  return lists;
-}
-
-std::vector<Clause> read_clauses(int64_t num_vars, const int64_t* start, const int32_t* literals, int64_t count) {
-  return read_lists(start, literals, count, [&](int32_t l) {
-    const int64_t v = l < 0 ? -int64_t{l} : int64_t{l};
-    require(v >= 1 && v <= num_vars);
-    return make_lit(static_cast<Var>(v - 1), l < 0);
-  });
-}
-
-std::vector<std::vector<Var>> read_sets(int64_t num_vars, const int64_t* start, const int32_t* members, int64_t count) {
-  return read_lists(start, members, count, [&](int32_t v) {
-    require(v >= 0 && v < num_vars);
-    return static_cast<Var>(v);
-  });
+  return clauses;
 }
 
 }  // namespace
@@ -83,36 +70,3 @@ SEMPROLA_EXPORT void semprola_ddnnf_copy(const void* result, int8_t* kind, int32
 }
 
 SEMPROLA_EXPORT void semprola_ddnnf_free(void* result) { delete static_cast<Trace*>(result); }
-
-// Finds the best greedy elimination order of the union of cliques within `tries` attempts and `seconds`; at least one
-// attempt is completed. Returns its width or a negative status.
-SEMPROLA_EXPORT int64_t semprola_elimination_order(int64_t num_vars, int64_t num_cliques, const int64_t* start,
-                                                   const int32_t* members, int32_t min_degree, int64_t tries,
-                                                   double seconds, Shared* shared, int32_t* order) {
-  try {
-    require(num_vars >= 0 && num_vars < kMaxVars);
-    Guard guard(shared, -1, -1, -1);
-    const std::vector<std::vector<Var>> sets = read_sets(num_vars, start, members, num_cliques);
-    const Graph graph = clique_graph(static_cast<Var>(num_vars), sets, size_t{200'000'000});
-    uint32_t best = UINT32_MAX;
-    auto expired = [&] {
-      guard.tick();
-      return best != UINT32_MAX && guard.elapsed() > seconds;
-    };
-    for (int64_t i = 0; i < tries && best > 0 && !(i > 0 && guard.elapsed() > seconds); ++i) {
-      const Elimination next = eliminate(graph, min_degree != 0 ? Greedy::kMinDegree : Greedy::kMinFill,
-                                         static_cast<uint64_t>(i), best == UINT32_MAX ? best : best - 1, expired);
-      if (next.order.empty() && !graph.empty()) continue;
-      best = next.width;
-      std::copy(next.order.begin(), next.order.end(), order);
-    }
-    if (best == UINT32_MAX) throw Abort{kOutOfMemory};
-    return best;
-  } catch (const Abort& abort) {
-    return -static_cast<int64_t>(abort.status);
-  } catch (const std::bad_alloc&) {
-    return -static_cast<int64_t>(kOutOfMemory);
-  } catch (...) {
-    return -static_cast<int64_t>(kInternalError);
-  }
-}

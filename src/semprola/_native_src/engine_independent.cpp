@@ -79,30 +79,29 @@ void scale_rows(T* numbers, int64_t rows, int64_t columns, const T* factors, int
 
 using namespace semprola;
 
-#define SEMPROLA_INDEPENDENT(T_, suffix)                                                                               \
-  SEMPROLA_EXPORT int semprola_independent_##suffix(                                                                   \
-      const void* plan, const void* referee, const uint8_t* kinds, SEMPROLA_M(T_, odds), SEMPROLA_M(T_, states),  \
-      int64_t columns, T_* value, T_* gradient, int threads) {                                                         \
-    return guarded([&] {                                                                                               \
-      independent<T_>({&plan_of(plan, false), &plan_of(referee, false), kinds, SEMPROLA_AS_MATRIX(odds),          \
-                       SEMPROLA_AS_MATRIX(states), columns, value, gradient},                                          \
-                      threads);                                                                                        \
-    });                                                                                                                \
-  }                                                                                                                    \
-  SEMPROLA_EXPORT int semprola_likeliest_##suffix(const void* plan, const uint8_t* kinds, SEMPROLA_M(T_, odds),   \
-                                                  int64_t columns, T_* states, int threads) {                          \
-    return guarded([&] {                                                                                               \
-      const Plan& c = plan_of(plan, false);                                                                            \
-      likeliest<T_>({&c, &c, kinds, SEMPROLA_AS_MATRIX(odds), {nullptr, 0, 0}, columns, states, nullptr},         \
-                    threads);                                                                                          \
-    });                                                                                                                \
-  }                                                                                                                    \
-  SEMPROLA_EXPORT int semprola_scale_rows_##suffix(T_* numbers, int64_t rows, int64_t columns, const T_* factors,      \
-                                                   int64_t stride, const T_* values) {                                 \
-    return guarded([&] { scale_rows<T_>(numbers, rows, columns, factors, stride, values); });                          \
-  }                                                                                                                    \
-  SEMPROLA_EXPORT double semprola_largest_norm_##suffix(const T_* numbers, int64_t columns, int64_t rows) {            \
-    return wide_kernels(numbers).largest_norm(numbers, columns, rows);                                                 \
+#define SEMPROLA_INDEPENDENT(T_, suffix)                                                                            \
+  SEMPROLA_EXPORT int semprola_independent_##suffix(const void* plan, const void* referee, const uint8_t* kinds,    \
+                                                    SEMPROLA_M(T_, odds), SEMPROLA_M(T_, states), int64_t columns,  \
+                                                    T_* value, T_* gradient, int threads) {                         \
+    return guarded([&] {                                                                                            \
+      independent<T_>({&plan_of(plan, false), &plan_of(referee, false), kinds, SEMPROLA_AS_MATRIX(odds),            \
+                       SEMPROLA_AS_MATRIX(states), columns, value, gradient},                                       \
+                      threads);                                                                                     \
+    });                                                                                                             \
+  }                                                                                                                 \
+  SEMPROLA_EXPORT int semprola_likeliest_##suffix(const void* plan, const uint8_t* kinds, SEMPROLA_M(T_, odds),     \
+                                                  int64_t columns, T_* states, int threads) {                       \
+    return guarded([&] {                                                                                            \
+      const Plan& c = plan_of(plan, false);                                                                         \
+      likeliest<T_>({&c, &c, kinds, SEMPROLA_AS_MATRIX(odds), {nullptr, 0, 0}, columns, states, nullptr}, threads); \
+    });                                                                                                             \
+  }                                                                                                                 \
+  SEMPROLA_EXPORT int semprola_scale_rows_##suffix(T_* numbers, int64_t rows, int64_t columns, const T_* factors,   \
+                                                   int64_t stride, const T_* values) {                              \
+    return guarded([&] { scale_rows<T_>(numbers, rows, columns, factors, stride, values); });                       \
+  }                                                                                                                 \
+  SEMPROLA_EXPORT double semprola_largest_norm_##suffix(const T_* numbers, int64_t columns, int64_t rows) {         \
+    return wide_kernels(numbers).largest_norm(numbers, columns, rows);                                              \
   }
 
 SEMPROLA_INDEPENDENT(float, float)

@@ -226,7 +226,8 @@ void likeliest_tile(const IndependentJob<typename O::T>& job, int64_t first, int
   const Plan& c = *job.plan;
   const int32_t variables = c.num_leaves / 2;
   constexpr int N = O::N;
-  T *leaves = scratch + N * c.num_rows(), *odds = leaves + N * int64_t(c.num_leaves), *states = odds + N * int64_t(variables);
+  T *leaves = scratch + N * c.num_rows(), *odds = leaves + N * int64_t(c.num_leaves),
+    *states = odds + N * int64_t(variables);
   load_tile<O>(job.odds, first, count, variables, odds);
   const V zero = O::set(T(0));
   for (int32_t v = 0; v < variables; ++v) {

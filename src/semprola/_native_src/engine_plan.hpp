@@ -86,10 +86,11 @@ enum VariableKind : uint8_t { kMentioned = 0, kSuppressed = 1, kOpen = 2 };
 // Independent labels times the constraint: log Z, or the log-likelihood of states.
 template <class T>
 struct IndependentJob {
-  const Plan *plan, *referee;  // the circuit; and with all literals spelled out, to tell which states are in the support
-  const uint8_t* kinds;        // [variables], see VariableKind
-  Matrix<const T> odds;        // log-odds [variables, columns]
-  Matrix<const T> states;      // 0/1 [variables, columns]; null for log Z
+  const Plan *plan,
+      *referee;            // the circuit; and with all literals spelled out, to tell which states are in the support
+  const uint8_t* kinds;    // [variables], see VariableKind
+  Matrix<const T> odds;    // log-odds [variables, columns]
+  Matrix<const T> states;  // 0/1 [variables, columns]; null for log Z
   int64_t columns;
   T* value;     // [columns]; of best states [columns, variables]
   T* gradient;  // [columns, variables], contiguous; or null

@@ -6,14 +6,17 @@ parts (numpy, the compiler, torch) are imported inside the functions.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
+import os
 import sys
 from collections.abc import Callable
 from typing import Annotated, Any
 
 from semprola._version import __version__
-from semprola.cli.output import kept
+from semprola.cli.messages import in_words
+from semprola.cli.output import kept, painted
 from semprola.errors import SemprolaError
 
 COMMANDS = {
@@ -31,6 +34,8 @@ COMMANDS = {
 
 _INTERRUPTED = 130
 """The status that shells report for a program ended by Ctrl-C."""
+_UNREAD = 141
+"""The status that shells report for a program whose reader has gone, as in ``semprola predict … | head``."""
 
 
 def main() -> None:
@@ -48,8 +53,11 @@ def main() -> None:
 
 def build(typer: Any) -> Any:
     """The typer application."""
+    from semprola.cli.help import Command, Group
+
     application = typer.Typer(
         name="semprola",
+        cls=Group,
         help="Neural networks whose predictions obey logical constraints.",
         no_args_is_help=True,
         add_completion=False,
@@ -70,7 +78,7 @@ def build(typer: Any) -> Any:
         if isinstance(command, typer.Typer):
             application.add_typer(command, name=name)
         else:
-            application.command(name)(reporting_errors(command))
+            application.command(name, cls=Command)(reporting_errors(command))
     return application
 
 
@@ -85,7 +93,10 @@ def _with_version(option: Any) -> Callable[..., None]:
 
 
 def reporting_errors(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, but errors in its input are reported in one line, and Ctrl-C says what was kept."""
+    """The command, but errors in its input are reported in one line, and Ctrl-C says what was kept.
+
+    A reader that has gone, as in ``| head``, ends it without a word.
+    """
 
     @functools.wraps(command)
     def run(*args: Any, **options: Any) -> None:
@@ -93,8 +104,13 @@ def reporting_errors(command: Callable[..., None]) -> Callable[..., None]:
             sys.set_int_max_str_digits(0)  # counts and weights may have any number of digits
         try:
             command(*args, **options)
+            sys.stdout.flush()
+        except BrokenPipeError:
+            with contextlib.suppress(OSError, ValueError):  # what is still buffered goes nowhere
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            raise SystemExit(_UNREAD) from None
         except (SemprolaError, ValueError, OSError) as error:
-            print(f"error: {error}", file=sys.stderr)
+            print(painted("error:", "red", sys.stderr), in_words(error, options), file=sys.stderr)
             raise SystemExit(2) from None
         except KeyboardInterrupt:
             _stop()

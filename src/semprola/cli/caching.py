@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from semprola.cli.output import emit
+from semprola.cli.output import count, emit
 
 
 def cache_command(
@@ -16,7 +16,7 @@ def cache_command(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
 ) -> None:
-    """Show the size of the cache of compiled circuits, or empty it.
+    """Show how large the cache of compiled circuits is, or empty it.
 
     Example: semprola cache --clear
     """
@@ -24,7 +24,17 @@ def cache_command(
 
     if clear:
         removed = cache.clear()
-        emit({"folder": str(removed.folder), "removed": removed.entries, "bytes": removed.bytes}, as_json)
+        if as_json:
+            emit({"folder": str(removed.folder), "removed": removed.entries, "bytes": removed.bytes}, True)
+        else:
+            print(f"removed {count(removed.entries, 'circuit')} ({_megabytes(removed.bytes)}) from {removed.folder}")
         return
     found = cache.usage()
-    emit({"folder": str(found.folder), "circuits": found.entries, "bytes": found.bytes}, as_json)
+    if as_json:
+        emit({"folder": str(found.folder), "circuits": found.entries, "bytes": found.bytes}, True)
+    else:
+        print(f"{count(found.entries, 'circuit')} ({_megabytes(found.bytes)}) in {found.folder}")
+
+
+def _megabytes(size: int) -> str:
+    return f"{size / 1e6:.1f} MB"

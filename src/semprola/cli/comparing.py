@@ -8,14 +8,16 @@ from typing import Annotated
 
 import typer
 
-from semprola.cli.output import emit, keep, widths, words
+from semprola.cli.output import emit, keep, say, widths, words
 
 
 def compare_command(
-    data: Annotated[Path, typer.Argument(help="a .csv, .arff, .parquet or .npz table")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="a .csv, .arff, .parquet or .npz table")],
     labels: Annotated[str, typer.Option(help="comma-separated: the columns to predict, with values 0 and 1")],
     rules: Annotated[str, typer.Option(help="a file with one rule per line, or a formula")],
-    methods: Annotated[str, typer.Option(help="comma-separated: the methods to compare; by default all")] = "",
+    methods: Annotated[
+        str, typer.Option(help="comma-separated: the methods to compare, see above; by default all")
+    ] = "",
     ignore: Annotated[str, typer.Option(help="comma-separated: columns not to learn from")] = "",
     hidden: Annotated[str, typer.Option(help="comma-separated: widths of the backbone's layers")] = "64,64",
     folds: Annotated[int, typer.Option(help="number of folds; each is held out once", min=2)] = 3,
@@ -32,13 +34,17 @@ def compare_command(
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print one JSON object")] = False,
 ) -> None:
-    """Train several methods on your table and print the scores of each on held-out rows.
+    """Train several methods on your table and compare their scores.
 
     Every method has the same backbone, folds and budget. Finished folds are kept: repeat the command after an
     interruption. The report is a single HTML file.
 
+    The methods are fil (independent labels), dl2, semantic-loss, nesy-entropy, ebm, multiplexnet, hmcnn, ccn, spl and
+    product-spl.
+
     Example: semprola compare animals.csv --labels cat,dog,animal --rules rules.txt
     """
+    say(f"reading {data}", data, quiet=as_json)
     import numpy as np
 
     from semprola.cli.inconsistent import without_broken

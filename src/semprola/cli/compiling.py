@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from semprola._files import write_atomically
-from semprola.cli.output import emit, words
+from semprola.cli.output import count, emit, listed, painted, words
 from semprola.errors import FormatError, UnsatisfiableError
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ MaxNodes = Annotated[int | None, typer.Option(help="limit on the number of nodes
 Memory = Annotated[str | None, typer.Option(help="limit on the memory, such as 2GB")]
 NoCache = Annotated[bool, typer.Option("--no-cache", help="neither read nor write the cache")]
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
+_LONG = 10**15
+"""Counts from here on are also told with a few digits."""
 VtreeFile = Annotated[Path | None, typer.Option(help="the vtree of an .sdd file")]
 
 
@@ -61,8 +64,12 @@ def compile_command(
     )
     if out is not None:
         write_circuit(circuit, out)
-    written = {} if out is None else {"written": str(out)}
-    emit({**_summary(circuit, verbose or as_json), **written}, as_json)
+    if as_json:
+        emit({**_summary(circuit), **({} if out is None else {"written": str(out)})}, True)
+        return
+    print("\n".join(_told(circuit, verbose)))
+    if out is not None:
+        print(f"written to {out}")
 
 
 def count_command(
@@ -104,25 +111,35 @@ def count_command(
         else:
             circuit = compile_constraint(constraint, backend=backend, cache=not no_cache, **limits)
     except UnsatisfiableError:
-        emit({"models": 0}, as_json)
+        if as_json:
+            emit({"models": 0}, True)
+        else:
+            print("0 models: the rules contradict each other")
         return
     if weighted and cnf is not None:
         emit(weighted_result(circuit, cnf), as_json)
         return
     models = circuit.model_count()
-    emit({"models": models, "log10": log10(models)}, as_json)
+    if as_json:
+        emit({"models": models, "log10": log10(models)}, True)
+        return
+    print(f"{models} model{'' if models == 1 else 's'}")
+    if models >= _LONG:
+        print(count(models, "model"))
 
 
 def check_command(
     source: Source,
-    rows: Annotated[Path | None, typer.Argument(help="a .csv, .arff, .parquet or .npz table, or a .npy array")] = None,
+    rows: Annotated[
+        Path | None, typer.Argument(metavar="[ROWS]", help="a .csv, .arff, .parquet or .npz table, or a .npy array")
+    ] = None,
     html: Annotated[Path | None, typer.Option("--html", help="also write the report to a .html file")] = None,
     every: Annotated[bool, typer.Option("--all", help="show everything, not the first twenty of each kind")] = False,
     vtree: VtreeFile = None,
     timeout: Annotated[float | None, typer.Option(help="limit on the time, in seconds")] = 60.0,
     as_json: Json = False,
 ) -> None:
-    """Review rules: can they hold together, which are needless, which rows of a file break which?
+    """Review rules, and find the rows that break them.
 
     An empty cell means "not observed": a row breaks the rules if no way to fill in its empty cells obeys. Rows are
     named by their line in a text file, and by their position from 0 in .npy, .npz and .parquet files. Of a compiled
@@ -139,7 +156,10 @@ def check_command(
     constraint = as_constraint(source, vtree)
     if isinstance(constraint, Circuit):
         result = check_circuit(constraint, rows)
-        emit(result, as_json)
+        if as_json:
+            emit(result, True)
+        else:
+            _tell_properties(result)
         if result.get("broken") or not (result["decomposable"] and result["deterministic"]):
             raise typer.Exit(1)
         return
@@ -149,14 +169,17 @@ def check_command(
     if as_json:
         emit(found.to_dict(), as_json)
     else:
-        typer.echo(found.text(None if every else 20))
+        for line in found.text(None if every else 20).splitlines():
+            print(line if line.startswith(" ") else painted(line, "bold", sys.stdout))
+        if html is not None:
+            print(f"report written to {html}")
     if not found.ok:
         raise typer.Exit(1)
 
 
 def draw_command(
     source: Source,
-    out: Annotated[Path, typer.Argument(help="a .svg, .png or .dot file")],
+    out: Annotated[Path, typer.Argument(metavar="OUT", help="a .svg, .png or .dot file")],
     vtree: VtreeFile = None,
     timeout: Timeout = None,
 ) -> None:
@@ -167,6 +190,18 @@ def draw_command(
     if out.suffix.lower() not in (".svg", ".png", ".dot"):
         raise FormatError(f"{out}: a picture is an .svg, .png or .dot file")
     _circuit_of(source, vtree, timeout).draw(out)
+    print(f"written to {out}")
+
+
+def _tell_properties(result: dict[str, Any]) -> None:
+    """The properties of a circuit, and one line per row that breaks it."""
+    why = result.pop("why", [])
+    result.pop("first broken", None)
+    emit(result, False)
+    for reason in why:
+        print(f"  {reason}")
+    if len(why) < result.get("broken", 0):
+        print(f"  … and {result['broken'] - len(why):,} more")
 
 
 def _circuit_of(source: str, vtree: Path | None, timeout: float | None) -> Circuit:
@@ -181,15 +216,35 @@ def _circuit_of(source: str, vtree: Path | None, timeout: float | None) -> Circu
     return compile_constraint(constraint, timeout=timeout, progress=True)
 
 
-def _summary(circuit: Circuit, verbose: bool) -> dict[str, Any]:
+def _told(circuit: Circuit, verbose: bool) -> list[str]:
+    """What `compile` says."""
+    info = circuit.info
+    variables = [count(circuit.num_labels, "label")]
+    if circuit.given:
+        variables.append(count(len(circuit.given), "input"))
+    lines = [
+        f"{count(circuit.model_count(), 'model')} over {listed(variables)}",
+        f"a circuit of {count(circuit.num_nodes, 'node')} and {count(circuit.num_edges, 'edge')}",
+    ]
+    if "backend" in info:
+        time = f" in {info['seconds']:.2g} s" if "seconds" in info else ""
+        lines.append(f"compiled{time} (back end: {info['backend']})")
+    if verbose and "reason" in info:
+        lines.append(f"reason: {info['reason']}")
+    return lines
+
+
+def _summary(circuit: Circuit) -> dict[str, Any]:
+    """What `compile` says to machines."""
     from semprola.cli.weights import log10
 
-    told = ("backend", "reason", "seconds") if verbose else ("backend", "seconds")
+    models = circuit.model_count()
     return {
         "labels": circuit.num_labels,
         "given": len(circuit.given),
         "nodes": circuit.num_nodes,
         "edges": circuit.num_edges,
-        "log10 of models": log10(circuit.model_count()),
-        **{name: circuit.info[name] for name in told if name in circuit.info},
+        "models": models,
+        "log10 of models": log10(models),
+        **{name: circuit.info[name] for name in ("backend", "reason", "seconds") if name in circuit.info},
     }

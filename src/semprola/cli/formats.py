@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import difflib
 import io
 from collections.abc import Sequence
 from pathlib import Path
@@ -54,7 +55,9 @@ def find_columns(path: Path, header: Sequence[str], names: Sequence[str]) -> lis
         shown = "tabs" if separator == "\t" else "spaces" if separator == " " else repr(separator)
         raise FormatError(f"{path}:1: the columns seem to be separated by {shown}: use commas")
     has = ", ".join(header[:5]) + (", …" if len(header) > 5 else "")
-    raise FormatError(f"{path}:1: there is no column {missing[0]!r}; the file has {has[:120]}")
+    close = difflib.get_close_matches(missing[0], header, 1)
+    hint = f": did you mean {close[0]!r}?" if close else f"; the file has {has[:120]}"
+    raise FormatError(f"{path}:1: there is no column {missing[0]!r}{hint}")
 
 
 def require_width(path: Path, width: int, lines: Sequence[tuple[int, Sequence[str]]]) -> None:

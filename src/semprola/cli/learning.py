@@ -2,30 +2,60 @@
 
 from __future__ import annotations
 
+import sys
+from enum import Enum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from semprola.cli.compiling import MaxNodes, Memory, Timeout
-from semprola.cli.output import emit, keep, widths, words
+from semprola.cli.output import count, emit, keep, painted, say, table, widths, words
+from semprola.errors import FormatError
 
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]
 JsonLines = Annotated[bool, typer.Option("--json", help="print one JSON object per row, each on its own line")]
 Skip = Annotated[bool, typer.Option("--skip-inconsistent", help="leave out rows that break the rules")]
 
+_COUNTS = ("rows", "inputs", "labels", "epochs", "held-out rows", "written")
+
+
+class _Choice(str, Enum):
+    def __str__(self) -> str:
+        return str(self.value)
+
+
+class Layer(_Choice):
+    """The layers that `train` can end a network with."""
+
+    PRODUCT_SPL = "product-spl"
+    SPL = "spl"
+
+
+class Decode(_Choice):
+    """What `predict` answers with."""
+
+    MODE = "mode"
+    HAMMING = "hamming"
+    F1 = "f1"
+    JACCARD = "jaccard"
+
 
 def train_command(
-    data: Annotated[Path, typer.Argument(help="a .csv, .arff, .parquet or .npz table")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="a .csv, .arff, .parquet or .npz table")],
     labels: Annotated[str, typer.Option(help="comma-separated: the columns to predict, with values 0, 1 or empty")],
     out: Annotated[Path, typer.Option("--out", "-o", help="folder for the model")],
     rules: Annotated[str | None, typer.Option(help="a file with one rule per line, or a formula")] = None,
     ignore: Annotated[str, typer.Option(help="comma-separated: columns not to learn from")] = "",
     hidden: Annotated[str, typer.Option(help="comma-separated: widths of the hidden layers, or none")] = "64",
-    layer: Annotated[str, typer.Option(help="product-spl (`sp.ProductSPL`) or spl (`sp.SPL`)")] = "product-spl",
+    layer: Annotated[
+        Layer, typer.Option(metavar="<str>", help="product-spl (`sp.ProductSPL`) or spl (`sp.SPL`)")
+    ] = Layer.PRODUCT_SPL,
     components: Annotated[int, typer.Option(help="number of mixture components", min=1)] = 1,
     units: Annotated[int, typer.Option(help="units per sum, for --layer spl", min=1)] = 1,
-    decode: Annotated[str, typer.Option(help="what to predict: mode, hamming, f1 or jaccard")] = "mode",
+    decode: Annotated[
+        Decode, typer.Option(metavar="<str>", help="what to predict: mode, hamming, f1 or jaccard")
+    ] = Decode.MODE,
     epochs: Annotated[int, typer.Option(help="largest number of passes over the rows", min=1)] = 200,
     batch_size: Annotated[int, typer.Option(help="rows per gradient step", min=1)] = 64,
     lr: Annotated[float, typer.Option(help="learning rate")] = 1e-2,
@@ -40,6 +70,7 @@ def train_command(
     timeout: Timeout = None,
     max_nodes: MaxNodes = None,
     memory: Memory = None,
+    force: Annotated[bool, typer.Option("--force", help="replace a model that is in the folder")] = False,
     resume: Annotated[bool, typer.Option("--resume", help="continue where an interrupted call stopped")] = False,
     skip_inconsistent: Skip = False,
     as_json: Json = False,
@@ -54,6 +85,8 @@ def train_command(
 
     Example: semprola train animals.csv --labels cat,dog,animal --rules rules.txt --out model
     """
+    _require_place(out, force)
+    say(f"reading {data}", data, quiet=as_json)
     from semprola.cli.training import TrainRequest, train_model
 
     checkpoint = out.with_name(f"{out.name}.checkpoint")
@@ -74,10 +107,10 @@ def train_command(
         budget={"timeout": timeout, "max_nodes": max_nodes, "memory": memory},
         options={
             "hidden": widths(hidden),
-            "layer": layer,
+            "layer": layer.value,
             "components": components,
             "units": units,
-            "decode": decode,
+            "decode": decode.value,
             "epochs": epochs,
             "batch_size": batch_size,
             "lr": lr,
@@ -86,19 +119,37 @@ def train_command(
             "device": device,
         },
     )
-    emit(train_model(request), as_json)
+    found = train_model(request)
+    if as_json:
+        emit(found, True)
+        return
+    scores = {name: value for name, value in found.items() if name not in _COUNTS}
+    print(f"trained on {found['rows']:,} rows in {count(found['epochs'], 'epoch')}; model written to {out}")
+    if scores:
+        print(f"on {count(found['held-out rows'], 'held-out row')}, in percent:")
+        print("\n".join(table(scores, "  ")))
+    print(painted("next:", "bold", sys.stdout), f"semprola predict {out} NEW.csv --out predictions.csv")
+    print(f"      semprola playground --model {out} --data {data}")
+
+
+def _require_place(out: Path, force: bool) -> None:
+    """Refuse to train what could not be written, or would replace a model that somebody may need."""
+    if out.is_file():
+        raise FormatError(f"{out}: this is a file, but a model is saved to a folder: choose another --out")
+    if (out / "model.json").is_file() and not force:
+        raise FormatError(f"{out}: there is a model already: choose another --out, or replace it with --force")
 
 
 def predict_command(
-    model: Annotated[Path, typer.Argument(help="the folder of a model")],
-    data: Annotated[Path, typer.Argument(help="a .csv, .arff, .parquet or .npz table")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="the folder of a model")],
+    data: Annotated[Path, typer.Argument(metavar="DATA", help="a .csv, .arff, .parquet or .npz table")],
     out: Annotated[Path | None, typer.Option("--out", "-o", help="a CSV file; by default the terminal")] = None,
     evidence: Annotated[str, typer.Option(help="comma-separated: label columns whose values are known")] = "",
     explain: Annotated[bool, typer.Option("--explain", help="say what follows if each label is flipped")] = False,
     skip_inconsistent: Skip = False,
     as_json: JsonLines = False,
 ) -> None:
-    """Predict labels with their probabilities; every prediction obeys the rules.
+    """Predict labels; every prediction obeys the rules.
 
     The columns of the result are the labels, p(label) for each label, and the probability of the whole prediction. Of a
     model over a split, they are the labels, a lower bound of the probability, and whether the prediction is proven to

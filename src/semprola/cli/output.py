@@ -1,15 +1,17 @@
-"""Output of all commands: results as lines or JSON, and what to say after Ctrl-C."""
+"""Output of all commands: results as lines or JSON, colour, and what to say after Ctrl-C."""
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping
-from typing import Any
-
-import typer
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal, TextIO
 
 _kept = ["nothing was written"]
+_CODES = {"bold": "1", "red": "1;31", "green": "32", "quiet": "2"}
 
 
 def emit(result: Mapping[str, Any], as_json: bool) -> None:
@@ -22,11 +24,59 @@ def emit(result: Mapping[str, Any], as_json: bool) -> None:
         as_json: whether to print JSON.
     """
     if as_json:
-        typer.echo(json.dumps(_finite(dict(result)), default=str, allow_nan=False))
+        print(json.dumps(_finite(dict(result)), default=str, allow_nan=False))
         return
+    print("\n".join(table(result)))
+
+
+def table(result: Mapping[str, Any], indent: str = "") -> list[str]:
+    """One line per entry, with the values below each other."""
     width = max(map(len, result), default=0)
-    for name, value in result.items():
-        typer.echo(f"{name:<{width}}  {_shown(name, value)}")
+    return [f"{indent}{name:<{width}}  {_shown(value)}" for name, value in result.items()]
+
+
+def painted(text: str, colour: Literal["bold", "red", "green", "quiet"], stream: TextIO | None) -> str:
+    """The text in colour, if the stream is a terminal that has any; see no-color.org.
+
+    Example:
+        >>> import io
+        >>> painted("error", "red", io.StringIO())
+        'error'
+    """
+    plain = stream is None or not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
+    return text if plain else f"\x1b[{_CODES[colour]}m{text}\x1b[0m"
+
+
+def say(text: str, data: Path, *, quiet: bool) -> None:
+    """Say in a terminal what begins now, because loading torch takes seconds; a missing file is reported at once.
+
+    Raises:
+        OSError: there is no such file.
+    """
+    data.stat()
+    if not quiet and sys.stderr.isatty():
+        print(text, file=sys.stderr, flush=True)
+
+
+def count(number: int, what: str) -> str:
+    """A number and what it counts.
+
+    Example:
+        >>> count(1, "model"), count(12_000, "model"), count(3 * 10**40, "model")
+        ('1 model', '12,000 models', 'about 3.00e+40 models')
+    """
+    return f"{_size(number)} {what}{'' if number == 1 else 's'}"
+
+
+def listed(parts: Iterable[str]) -> str:
+    """Words with commas, and "and" before the last.
+
+    Example:
+        >>> listed(["3 labels", "1 input"]), listed(["a", "b", "c"])
+        ('3 labels and 1 input', 'a, b and c')
+    """
+    *first, last = parts
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def words(text: str) -> list[str]:
@@ -56,6 +106,13 @@ def kept() -> str:
     return _kept[0]
 
 
+def _size(number: int) -> str:
+    if number < 10**15:
+        return f"{number:,}"
+    size = math.log10(number)
+    return f"about {10 ** (size % 1):.2f}e+{math.floor(size)}"
+
+
 def _finite(value: Any) -> Any:
     """The value with None in place of every NaN and infinity in it."""
     if isinstance(value, float):
@@ -65,9 +122,11 @@ def _finite(value: Any) -> Any:
     return [_finite(part) for part in value] if isinstance(value, list | tuple) else value
 
 
-def _shown(name: str, value: Any) -> Any:
+def _shown(value: Any) -> Any:
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return "not known"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, list):
         return "; ".join(map(str, value)) or "none"
-    return f"{value:.3g} s" if name == "seconds" else value
+    return value

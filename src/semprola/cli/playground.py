@@ -17,7 +17,9 @@ def playground_command(
     timeout: Annotated[float, typer.Option(help="limit on each compilation, in seconds", min=0.1, max=600)] = 10.0,
     no_open: Annotated[bool, typer.Option("--no-open", help="do not open the page in a browser")] = False,
 ) -> None:
-    """Try rules in the browser: their circuit, their models, and what they do to a network's beliefs.
+    """Try rules in the browser, also on the predictions of a model.
+
+    The page shows the circuit of the rules, their models, and what they do to a network's beliefs.
 
     The page is served to this machine only. Ctrl-C stops it and leaves nothing behind.
 

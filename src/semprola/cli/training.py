@@ -82,6 +82,9 @@ def train_model(request: TrainRequest) -> dict[str, Any]:
     test = _held_out(len(X), request.held_out, request.seed)
     if request.checkpoint is not None and not request.resume:
         request.checkpoint.unlink(missing_ok=True)
+    if not request.quiet:
+        rows = f"training on {(~test).sum():,} rows with {X.shape[1]:,} inputs and {len(request.labels):,} labels"
+        print(f"{rows}; {test.sum():,} more rows are held out", file=sys.stderr, flush=True)
     model = SPLClassifier(constraint, request.labels, random_state=request.seed, **request.options)
     model.verbose = not request.quiet
     model.fit(X[~test], y[~test], checkpoint=request.checkpoint)

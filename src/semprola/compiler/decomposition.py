@@ -6,11 +6,7 @@ its bag. The width is the size of the largest bag; at worst, circuits guided by 
 
 from __future__ import annotations
 
-import ctypes
 import heapq
-import itertools
-import random
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Literal
 
@@ -18,62 +14,26 @@ import numpy as np
 import numpy.typing as npt
 
 from semprola.circuit.builder import watched
-from semprola.compiler.backends.topdown.native import Shared, call_interruptibly, native_library
-from semprola.errors import CompilationBudgetError, FormatError
+from semprola.errors import FormatError
 
 Method = Literal["min-fill", "min-degree"]
 
 
 def elimination_order(
-    num_vars: int,
-    cliques: Iterable[Sequence[int]],
-    method: Method = "min-fill",
-    tries: int = 1,
-    seconds: float = 10.0,
-    check: Callable[[], None] | None = None,
-) -> npt.NDArray[np.int32]:
-    """An order in which greedy elimination keeps the bags small.
+    num_vars: int, cliques: Iterable[Sequence[int]], method: Method, check: Callable[[], None] | None = None
+) -> list[int]:
+    """An order in which greedy elimination keeps the bags small: the same on every machine.
+
+    Ties go to the variable with the fewest neighbours left, then to the last one: a path is eliminated from its end.
 
     Args:
         num_vars: variables are 0 … num_vars - 1.
         cliques: sets of variables that are all neighbours of each other, e.g. the variables of each clause.
         method: which variable is next: the one that adds the fewest edges, or the one with the fewest neighbours.
-        tries: attempts; the first breaks ties by number, the others at random (but reproducibly).
-        seconds: no new attempt starts after this time; the first one is always completed.
         check: called from time to time; may raise an exception to stop.
 
-    Returns:
-        [num_vars] the variables in the order of elimination.
-
-    Raises:
-        FormatError: a variable or an option is out of range.
-        CompilationBudgetError: the graph does not fit into memory.
-
     Example:
-        >>> elimination_order(4, [(0, 1), (1, 2), (1, 3)]).tolist()
-        [0, 2, 1, 3]
-    """
-    if method not in ("min-fill", "min-degree"):
-        raise FormatError(f"method: {method!r} is not 'min-fill' or 'min-degree'")
-    if tries < 1:
-        raise FormatError(f"tries: {tries} is not at least 1")
-    look = check or (lambda: None)
-    sets = _checked(num_vars, cliques, look)
-    library = native_library()
-    if library is None:
-        return _python_order(num_vars, sets, method, tries, seconds, look)
-    return _native_order(library, num_vars, sets, method, tries, seconds, look)
-
-
-def plain_order(
-    num_vars: int, cliques: Iterable[Sequence[int]], method: Method, check: Callable[[], None] | None = None
-) -> list[int]:
-    """Like `elimination_order`, but with one attempt and without the native module: the same on every machine.
-
-    Ties go to the variable with the fewest neighbours left, then to the last one: a path is eliminated from its end.
-
-    Example:
-        >>> plain_order(4, [(0, 1), (1, 2), (1, 3)], "min-fill")
+        >>> elimination_order(4, [(0, 1), (1, 2), (1, 3)], "min-fill")
         [3, 2, 1, 0]
     """
     look = check or (lambda: None)
@@ -98,30 +58,6 @@ def narrow_width(
         return None
     found = _greedy(primal_graph(num_vars, sets, look), "min-degree", range(num_vars), most + 1, look)
     return None if found is None else found[1]
-
-
-def width(
-    order: npt.NDArray[np.integer] | Sequence[int],
-    cliques: Iterable[Sequence[int]],
-    check: Callable[[], None] | None = None,
-) -> int:
-    """The size of the largest bag of an elimination order.
-
-    Args:
-        order: every variable once, in the order of elimination.
-        cliques, check: as for `elimination_order`.
-
-    Returns:
-        The width; 0 for a graph without edges.
-
-    Raises:
-        FormatError: the order is not a permutation, or a clique names an unknown variable.
-
-    Example:
-        >>> width([0, 1, 2, 3], [(0, 1), (1, 2), (2, 3), (3, 0)])
-        2
-    """
-    return max((len(bag) for _, bag in _bags(order, cliques, check or (lambda: None))), default=0)
 
 
 def bucket_tree(
@@ -192,55 +128,6 @@ def _checked(num_vars: int, cliques: Iterable[Sequence[int]], check: Callable[[]
             raise FormatError(f"clique {i}: {bad} is not a variable between 0 and {num_vars - 1}")
         sets.append(members)
     return sets
-
-
-def _native_order(
-    library: ctypes.CDLL,
-    num_vars: int,
-    sets: list[list[int]],
-    method: Method,
-    tries: int,
-    seconds: float,
-    check: Callable[[], None],
-) -> npt.NDArray[np.int32]:
-    start = np.cumsum([0, *map(len, sets)], dtype=np.int64)
-    members = np.fromiter(itertools.chain.from_iterable(sets), np.int32, count=int(start[-1]))
-    order = np.arange(num_vars, dtype=np.int32)
-    shared = Shared()
-    status = call_interruptibly(
-        library.semprola_elimination_order,
-        shared,
-        num_vars,
-        len(sets),
-        start.ctypes.data,
-        members.ctypes.data,
-        int(method == "min-degree"),
-        tries,
-        seconds,
-        ctypes.byref(shared),
-        order.ctypes.data,
-        poll=check,
-    )
-    if status < 0:
-        raise CompilationBudgetError("the graph of the variables does not fit into memory; use smaller clauses")
-    return order
-
-
-def _python_order(
-    num_vars: int, sets: list[list[int]], method: Method, tries: int, seconds: float, check: Callable[[], None]
-) -> npt.NDArray[np.int32]:
-    graph = primal_graph(num_vars, sets, check)
-    end = time.monotonic() + seconds
-    best, best_width = list(range(num_vars)), num_vars
-    for attempt in range(tries):
-        if attempt > 0 and time.monotonic() > end:
-            break
-        rng = random.Random(attempt)
-        ties = [rng.random() if attempt else float(v) for v in range(num_vars)]
-        order = _greedy(graph, method, ties, best_width, check)
-        if order is not None:
-            best, best_width = order
-    return np.array(best, np.int32)
 
 
 def primal_graph(

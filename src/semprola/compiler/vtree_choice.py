@@ -12,7 +12,7 @@ from itertools import pairwise
 
 from semprola.circuit import Circuit, Vtree
 from semprola.circuit.builder import watched
-from semprola.compiler.decomposition import bucket_tree, plain_order, primal_graph
+from semprola.compiler.decomposition import bucket_tree, elimination_order, primal_graph
 from semprola.logic import Formula, Kind
 
 _SMALL = 12
@@ -48,7 +48,7 @@ def choose_vtree(
     largest = max((circuits or {}).values(), key=lambda circuit: circuit.num_nodes, default=None)
     if largest is not None:
         return _around(largest, index, cliques)
-    order = plain_order(len(names), cliques, "min-fill" if len(names) <= _MIN_FILL else "min-degree", check)
+    order = elimination_order(len(names), cliques, "min-fill" if len(names) <= _MIN_FILL else "min-degree", check)
     if has_long_count(conjuncts):
         return Vtree.right_linear(reversed(order))
     return Vtree.from_forest(bucket_tree(order, cliques, check).tolist())

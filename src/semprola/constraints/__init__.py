@@ -10,7 +10,6 @@ from semprola.constraints.numbers import all_different, element, maximum, minimu
 from semprola.constraints.paths import SimplePaths, cycles, simple_paths
 from semprola.constraints.permutations import Permutation, permutation, ranking
 from semprola.constraints.subgraphs import Matchings, SpanningTrees, matchings, spanning_trees
-from semprola.constraints.sudokus import sudoku
 from semprola.constraints.tables import Table, table
 from semprola.constraints.tagging import bio
 from semprola.constraints.variables import Categorical, Integer
@@ -48,7 +47,6 @@ __all__ = [
     "regex",
     "simple_paths",
     "spanning_trees",
-    "sudoku",
     "suggest",
     "table",
 ]

@@ -3,7 +3,6 @@
 from semprola.distributions import kl as _kl
 from semprola.distributions.base import ConstrainedDistribution
 from semprola.distributions.compatible import CompatibleDistribution
-from semprola.distributions.encoding import EncodedStates
 from semprola.distributions.mixtures import MixtureDistribution, mixture
 from semprola.distributions.pool import PoolDistribution
 from semprola.distributions.product import ProductDistribution
@@ -13,7 +12,6 @@ from semprola.distributions.violations import Violation, violations
 __all__ = [
     "CompatibleDistribution",
     "ConstrainedDistribution",
-    "EncodedStates",
     "MixtureDistribution",
     "PoolDistribution",
     "ProductDistribution",

@@ -10,10 +10,10 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints
 
+from semprola._notebook import shown
 from semprola.circuit import Circuit
 from semprola.distributions import decoding, expected, formulas, information, names, projection, ranking
 from semprola.distributions.arguments import check_evidence, check_labels, flat_rows, rows_named
-from semprola.distributions.encoding import EncodedStates
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.names import as_rows
 from semprola.distributions.support import Satisfies
@@ -68,6 +68,12 @@ class ConstrainedDistribution(Distribution):
         """A torch constraint: ``p.support.check(y)`` says whether y satisfies the constraint (and the evidence)."""
         return Satisfies(self)
 
+    @shown
+    def _repr_html_(self) -> str | None:
+        from semprola.distributions import showing
+
+        return showing.html(self)
+
     def __repr__(self) -> str:
         return (
             f"{type(self).__name__}(batch_shape={tuple(self.batch_shape)}, event_shape={tuple(self.event_shape)}, "
@@ -87,8 +93,7 @@ class ConstrainedDistribution(Distribution):
         """Log-probability of label vectors; exactly -inf where one violates the constraint.
 
         Args:
-            value: 0/1 of shape [*sample, *batch, labels], a dict or data frame with one column per label, or label
-                vectors encoded by the layer's `encode`.
+            value: 0/1 of shape [*sample, *batch, labels], or a dict or data frame with one column per label.
             on_violation: what to do with rows that violate the constraint, instead of returning -inf. "raise": raise an
                 error that names the first such rows and the rule that each breaks. "ignore": return 0, so that the row
                 adds nothing to a sum and has no gradient; a mean still divides by all rows. "project": return the
@@ -104,14 +109,10 @@ class ConstrainedDistribution(Distribution):
         if on_violation is not None:
             return projection.log_prob(self, value, on_violation)
         value = as_rows(value, self.labels, "y", self.evaluator.log_mixing)
-        encoded = isinstance(value, EncodedStates)
-        codes = None
-        if isinstance(value, EncodedStates):
-            value, codes = value.unpack(self.evaluator.domain.plans, self.batch_shape)
         y, shape = self._flat(value)
-        if self._validate_args and not encoded and not torch.compiler.is_compiling():
+        if self._validate_args and not torch.compiler.is_compiling():
             check_labels(value)
-        return self.evaluator.log_probs(y, codes).reshape(shape)
+        return self.evaluator.log_probs(y).reshape(shape)
 
     @property
     def log_partition(self) -> Tensor:

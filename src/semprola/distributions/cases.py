@@ -57,10 +57,10 @@ class Cases(Components):
         total = self.log_z
         return torch.exp(self._log_parts - total.masked_fill(total == NEGATIVE_INFINITY, 0.0))
 
-    def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
+    def log_scores(self, y: Tensor) -> Tensor:
         differs = [((y != row[:, None, None]) & ~row.isnan()[:, None, None]).any(0) for row in self._rows]
         outside = torch.stack(differs).all(0)
-        return self._base.log_scores(y, codes).masked_fill(outside[:, None], NEGATIVE_INFINITY)
+        return self._base.log_scores(y).masked_fill(outside[:, None], NEGATIVE_INFINITY)
 
     def marginals(self) -> Tensor:
         return self._averaged([part.marginals() for part in self._parts])

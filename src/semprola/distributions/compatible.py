@@ -42,7 +42,7 @@ class CompatibleCircuits(CircuitComponents):
     def weights(self) -> Tensor:
         return self._log_parameters.index_select(0, self._plans.product[1].to(self._log_parameters.device))
 
-    def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
+    def log_scores(self, y: Tensor) -> Tensor:
         plan, parameter = self._plans.alone
         weights = self._log_parameters.index_select(0, parameter.to(self._log_parameters.device))
         with torch.no_grad():

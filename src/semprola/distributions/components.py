@@ -68,10 +68,10 @@ class Components(ABC):
         return self.best()[0][:, 0]
 
     @abstractmethod
-    def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
+    def log_scores(self, y: Tensor) -> Tensor:
         """log f_c(y) [samples, components, batch] of y [labels, samples, batch]; -inf where y violates the constraint.
 
-        The caller takes care of evidence. Codes are y as encoded by a layer's `encode` [samples, batch, most].
+        The caller takes care of evidence.
         """
 
     @abstractmethod

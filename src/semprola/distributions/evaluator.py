@@ -105,13 +105,13 @@ class Evaluator:
         log_prob, best = self.log_probs(candidates).max(0)
         return candidates.gather(1, best.expand(len(candidates), 1, -1))[:, 0], log_prob
 
-    def log_probs(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
+    def log_probs(self, y: Tensor) -> Tensor:
         """Log-probabilities [samples, batch] of y [labels, samples, batch]; -inf outside the support."""
-        if self.is_single and self._log_mixing is None and codes is None:
+        if self.is_single and self._log_mixing is None:
             found = self.components.log_probs_alone(y)
             if found is not None:
                 return found
-        scores = self.components.log_scores(y, codes)
+        scores = self.components.log_scores(y)
         contradicted = self.domain.contradicts(y)
         if contradicted is not None:
             scores = scores.masked_fill(contradicted[:, None], NEGATIVE_INFINITY)

@@ -100,7 +100,7 @@ class IndependentLabels(CircuitComponents):
         bare = domain.observed is None and self._tilt is None and not domain.circuit.given
         return bare and not watched(self.odds) and not self._is_extreme
 
-    def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
+    def log_scores(self, y: Tensor) -> Tensor:
         _, samples, batch = y.shape
         if self._is_extreme and samples:
             return self._through_the_circuit(y)

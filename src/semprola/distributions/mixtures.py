@@ -170,10 +170,8 @@ class Joined(Components):
     def log_z(self) -> Tensor:
         return torch.cat([part.log_z for part in self._parts])
 
-    def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
-        # codes are indices of the first part's weights
-        first, *others = self._parts
-        return torch.cat([first.log_scores(y, codes), *(part.log_scores(y) for part in others)], dim=1)
+    def log_scores(self, y: Tensor) -> Tensor:
+        return torch.cat([part.log_scores(y) for part in self._parts], dim=1)
 
     def marginals(self) -> Tensor:
         return torch.cat([part.marginals() for part in self._parts], dim=1)

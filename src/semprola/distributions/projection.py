@@ -9,7 +9,6 @@ from torch import Tensor
 
 from semprola._names import row_names
 from semprola.distributions.arguments import check_labels, flat_rows
-from semprola.distributions.encoding import EncodedStates
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.names import as_rows
 from semprola.distributions.violations import violations
@@ -31,8 +30,7 @@ def log_prob(p: ConstrainedDistribution, value: Any, on_violation: str) -> Tenso
     if on_violation not in _CHOICES:
         raise ValueError(f"on_violation must be one of {', '.join(map(repr, _CHOICES))}, not {on_violation!r}")
     index = row_names(value)
-    y = value.states if isinstance(value, EncodedStates) else value
-    y = as_rows(y, p.labels, "y", p.log_mixing)
+    y = as_rows(value, p.labels, "y", p.log_mixing)
     if on_violation == "project":
         return p.log_prob(project(p, y))
     wrong = ~p.support.check(y)

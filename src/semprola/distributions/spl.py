@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributions import Distribution
 
 from semprola.circuit import Circuit
 from semprola.distributions.arguments import flat_columns, given_rows, normalized_mixing, rows_named, with_components
@@ -67,12 +69,12 @@ class WeightedBranches(CircuitComponents):
         plan = self.plan(explicit=self.domain.needs_explicit)
         return marginal_likelihood(plan, self._split(self.logits), observed)
 
-    def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
+    def log_scores(self, y: Tensor) -> Tensor:
         plan = self.domain.plans.layer_explicit
         if self.is_deterministic:
             # y uses exactly one branch of each sum that it reaches, so log p is a sum of log-softmax terms
             labels = self.domain.circuit.num_labels
-            return likelihood(plan, self._split(self.logits), self.domain.rows_of(y), codes, labels)
+            return likelihood(plan, self._split(self.logits), self.domain.rows_of(y), None, labels)
         return self.log_values(plan, self.weights, y)
 
     def tempered(self, temperature: Tensor) -> Any:
@@ -123,6 +125,41 @@ class SPLDistribution(ConstrainedDistribution):
         components = weighted_branches(plans, logits, given)
         log_mixing = normalized_mixing(mixing_logits, count, batch_shape, components.logits)
         super().__init__(Evaluator(components, log_mixing), batch_shape, validate_args)
+
+
+class ScoredDistribution(SPLDistribution):
+    """An `SPLDistribution` that knows the log-probabilities of some states and computes everything else when asked.
+
+    Args:
+        circuit: the constraint.
+        y: the states [*batch, labels].
+        log_probs: their log-probabilities [*batch].
+        make: makes the mixture for other queries, or raises an error if it is too late for them.
+    """
+
+    def __init__(self, circuit: Circuit, y: Tensor, log_probs: Tensor, make: Callable[[], Evaluator]) -> None:
+        Distribution.__init__(self, log_probs.shape, torch.Size([circuit.num_labels]), validate_args=False)
+        self._validate_args = __debug__
+        self._known, self._version, self._log_probs, self._make = y, y._version, log_probs, make
+        self._whole: Evaluator | None = None
+
+    @property
+    def evaluator(self) -> Evaluator:
+        """The mixture, over a flat batch."""
+        if self._whole is None:
+            self._whole = self._make()
+        return self._whole
+
+    @evaluator.setter
+    def evaluator(self, evaluator: Evaluator) -> None:
+        # the known log-probabilities do not apply to another mixture
+        self._whole, self._version = evaluator, -1
+
+    def log_prob(self, value: Any, on_violation: str | None = None) -> Tensor:
+        """See :meth:`SPLDistribution.log_prob`."""
+        if on_violation is None and value is self._known and value._version == self._version:
+            return self._log_probs.clone()
+        return super().log_prob(value, on_violation)
 
 
 def weighted_branches(plans: CircuitPlans, logits: Tensor, given: Any = None) -> WeightedBranches:

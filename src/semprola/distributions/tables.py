@@ -142,7 +142,7 @@ class KnownStates(Components):
     def log_z(self) -> Tensor:
         return log_sum_exp(self._seen, 0)[None]
 
-    def log_scores(self, y: Tensor, codes: Tensor | None = None) -> Tensor:
+    def log_scores(self, y: Tensor) -> Tensor:
         row = self._table.find(y.flatten(1)).view(y.shape[1:])
         scores = self._scores.gather(0, row.clamp(min=0))
         return scores.masked_fill(row < 0, NEGATIVE_INFINITY)[:, None]

@@ -10,7 +10,7 @@ from functools import reduce
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 
 def _private(path: str) -> Any:
@@ -67,3 +67,11 @@ def has_global_hooks() -> bool:
 def has_saved_tensor_hooks() -> bool:
     """Whether tensors that autograd saves go through hooks, as under checkpoints; if unknown, yes."""
     return _SAVED_TENSOR_HOOKS is None or _SAVED_TENSOR_HOOKS(True) is not None
+
+
+def is_compiled(model: nn.Module) -> bool:
+    """Whether `torch.compile` has wrapped a module, or one inside it."""
+    return any(
+        hasattr(module, "_orig_mod") or getattr(module, "_compiled_call_impl", None) is not None
+        for module in model.modules()
+    )

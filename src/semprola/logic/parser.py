@@ -17,6 +17,7 @@ from semprola.logic.syntax import (
     CONNECTIVES,
     CONSTANTS,
     FUNCTIONS,
+    LOGIC_SIGNS,
     NEGATIONS,
     PRECEDENCE,
     UNESCAPES,
@@ -29,11 +30,11 @@ from semprola.logic.syntax import (
 def parse(text: str, variables: Iterable[Any] = ()) -> Formula:
     """Read a formula.
 
-    The operators, from tightest to loosest: ``! ~ not``, ``& && and``, ``^ xor``, ``| || or``, ``-> =>`` (groups to
-    the right), ``<-> <=> iff``. The constants are ``true`` and ``false``. The functions ``exactly(2, a, b, c)``,
-    ``at_most``, ``at_least``, ``one_hot(a, b)`` and ``count(lo, hi, a, b, c)`` take any formulas. A name consists of
-    letters and digits of any script, ``_``, ``.`` and ``:``; other labels need quotes, as in ``"01/01/03"``. ``#``
-    starts a comment.
+    The operators, from tightest to loosest: ``! ~ not ¬``, ``& && and ∧``, ``^ xor ⊕``, ``| || or ∨``,
+    ``-> => implies → ⇒`` (groups to the right), ``<-> <=> iff ↔ ⇔``. The constants are ``true`` and ``false``. The
+    functions ``exactly(2, a, b, c)``, ``at_most``, ``at_least``, ``one_hot(a, b)`` and ``count(lo, hi, a, b, c)`` take
+    any formulas. A name consists of letters and digits of any script, ``_``, ``.`` and ``:``; other labels need
+    quotes, as in ``"01/01/03"``. ``#`` starts a comment.
 
     Each line is a rule, and all rules must hold. A rule may have a name, as in ``cats: cat -> animal``. It continues on
     the next line inside parentheses, and before and after an operator. Files of rules are read by ``sp.rules.read``.
@@ -290,8 +291,8 @@ class _Parser:
 
 
 _SPACE = re.compile(r"(?:\s|#[^\n]*)*")
-_SYMBOL = re.compile(r"<->|<=>|->|=>|&&|\|\||[!~&|^(),]|(?<=[\"']):(?=\s)")
-_SYMBOL_WITH_NUMBERS = re.compile(SYMBOLS + r"|(?<=[\"']):(?=\s)")
+_SYMBOL = re.compile(rf"<->|<=>|->|=>|&&|\|\||[!~&|^(),{LOGIC_SIGNS}]|(?<=[\"']):(?=\s)")
+_SYMBOL_WITH_NUMBERS = re.compile(SYMBOLS + rf"|[{LOGIC_SIGNS}]|(?<=[\"']):(?=\s)")
 _QUOTED = re.compile(r'"[^"\\\n]*(?:\\.[^"\\\n]*)*"' + r"|'[^'\\\n]*(?:\\.[^'\\\n]*)*'")
 _ESCAPE = re.compile(r"\\(.)")
 _KEYWORDS = frozenset({word for word in (*NEGATIONS, *CONNECTIVES, *CONSTANTS) if word.isalpha()})

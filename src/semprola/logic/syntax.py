@@ -16,15 +16,17 @@ ATOM_PRECEDENCE = 7
 SYMBOL = {Kind.NOT: "~", Kind.AND: " & ", Kind.OR: " | ", Kind.XOR: " ^ ", Kind.IMPLIES: " -> ", Kind.IFF: " <-> "}
 
 # What the parser reads.
-NEGATIONS = frozenset({"!", "~", "not"})
+NEGATIONS = frozenset({"!", "~", "not", "¬"})
 CONNECTIVES = {
-    **dict.fromkeys(("&", "&&", "and"), Kind.AND),
-    **dict.fromkeys(("|", "||", "or"), Kind.OR),
-    **dict.fromkeys(("^", "xor"), Kind.XOR),
-    **dict.fromkeys(("->", "=>"), Kind.IMPLIES),
-    **dict.fromkeys(("<->", "<=>", "iff"), Kind.IFF),
+    **dict.fromkeys(("&", "&&", "and", "∧"), Kind.AND),
+    **dict.fromkeys(("|", "||", "or", "∨"), Kind.OR),
+    **dict.fromkeys(("^", "xor", "⊕"), Kind.XOR),
+    **dict.fromkeys(("->", "=>", "implies", "→", "⇒"), Kind.IMPLIES),
+    **dict.fromkeys(("<->", "<=>", "iff", "↔", "⇔"), Kind.IFF),
 }
 CONSTANTS = {"true": Kind.TRUE, "True": Kind.TRUE, "false": Kind.FALSE, "False": Kind.FALSE}
+# The signs of textbooks.
+LOGIC_SIGNS = "¬∧∨⊕→⇒↔⇔"
 # How many numbers precede the formulas of each counting function.
 FUNCTIONS = {"exactly": 1, "at_most": 1, "at_least": 1, "one_hot": 0, "count": 2}
 
@@ -35,8 +37,8 @@ CIRCUIT_FILES = (".sp", ".nnf", ".sdd")
 PACKED_FILES = (".gz", ".xz", ".bz2")
 
 _LONGEST_PATH = 4096
-_IN_FORMULAS = frozenset("&|!<>=^()#\"'")
-_RESERVED = frozenset({"not", "and", "or", "xor", "iff", *CONSTANTS, *FUNCTIONS})
+_IN_FORMULAS = frozenset("&|!<>=^()#\"'" + LOGIC_SIGNS)
+_RESERVED = frozenset({"not", "and", "or", "xor", "iff", "implies", *CONSTANTS, *FUNCTIONS})
 _NAME_START = re.compile(r"\w")
 _NAME_REST = re.compile(r"[\w.:]*")
 _ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}

@@ -5,6 +5,5 @@ from semprola.nn.gate import Gate
 from semprola.nn.layers import SPL, ProductSPL
 from semprola.nn.pooled import PooledLayer
 from semprola.nn.q import Q
-from semprola.nn.scoring import scoring
 
-__all__ = ["SPL", "ConstraintLayer", "Gate", "PooledLayer", "ProductSPL", "Q", "constrain", "scoring"]
+__all__ = ["SPL", "ConstraintLayer", "Gate", "PooledLayer", "ProductSPL", "Q", "constrain"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
@@ -194,6 +195,7 @@ class _Reviewer:
         obeys = [i for i, row in enumerate(table.index) if row not in broken and not np.isnan(table.values[i]).any()]
         if not obeys:
             return found
+        importlib.import_module("semprola.nn")  # loads torch, which must not use up the time for the rules
         left = self.budget.seconds_left
         budget = self.budget.within(_LIKELIHOOD_SECONDS if left is None else min(_LIKELIHOOD_SECONDS, _SHARE * left))
         order = sorted(asked.everything, key=lambda rule: -found.uses[rule].broken_by)

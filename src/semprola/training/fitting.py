@@ -65,7 +65,8 @@ def fit(
             one whose constraint has inputs, and every layer if the rows come from a DataLoader.
         checkpoint: a file to resume from if it exists, and to write at every evaluation.
         callbacks: called with a :class:`Look` after every evaluation; training stops if one returns True.
-        progress: True to show the step, the loss and the throughput, or your own `ProgressBar`.
+        progress: True to show the epoch, the loss, the score on validation rows and the time left; or your own
+            `ProgressBar`.
         **changes: individual settings, by name: ``fit(model, train, valid, epochs=20, lr=1e-2)``.
 
     Returns:
@@ -98,7 +99,8 @@ def fit(
         run = _Run(model, train, valid, chosen, seed, team, begins)
         if isinstance(progress, ProgressBar):
             return run.go(path, callbacks, progress)
-        with ProgressBar("training", run.steps, quiet=not progress or not team.leads) as shown:
+        quiet = not progress or not team.leads
+        with ProgressBar("training", run.steps, quiet=quiet, per_epoch=run.each) as shown:
             return run.go(path, callbacks, shown)
 
 
@@ -120,9 +122,9 @@ class _Run:
         self.valid = None if valid is None else as_batch(valid, "validation rows")
         if self.valid is not None and len(self.valid.x) == 0:
             raise ValueError("there are no validation rows: pass valid=None to keep the last parameters")
-        each = self.source.batches_per_epoch()
-        self.steps = settings.steps or settings.epochs * each
-        self.every = settings.evaluate_every or each
+        self.each = self.source.batches_per_epoch()
+        self.steps = settings.steps or settings.epochs * self.each
+        self.every = settings.evaluate_every or self.each
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         if not parameters:
             raise ValueError("the model has no parameters to train")

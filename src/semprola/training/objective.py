@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from semprola.distributions import PoolDistribution
+from semprola.engine.torch_internals import is_compiled
 from semprola.errors import SemprolaError
-from semprola.nn import scoring
+from semprola.nn import SPL
 from semprola.training.data import Batch
 
 
@@ -29,6 +32,7 @@ class Objective(nn.Module):
         self.model, self.pool_samples = model, pool_samples
         self.label_weight: Tensor | None
         self.register_buffer("label_weight", label_weight, persistent=False)
+        self._layers = () if is_compiled(model) else tuple(m for m in model.modules() if isinstance(m, SPL))
 
     def forward(self, batch: Batch, penalize: bool = True) -> Tensor:
         """The mean loss over the rows of a batch, weighted if they have weights."""
@@ -38,9 +42,9 @@ class Objective(nn.Module):
                 raise ValueError(f"{type(self.model).__name__} has its own loss, which does not support weights")
             loss: Tensor = own(batch.x, batch.y, batch.given, penalize=penalize)
             return loss
-        with scoring(batch.y if self.label_weight is None and not self.pool_samples else None):
+        with _told(self._layers, batch.y if self.label_weight is None and not self.pool_samples else None):
             p = predict(self.model, batch)
-            rows = -log_likelihood(p, batch.y)
+        rows = -log_likelihood(p, batch.y)
         if self.pool_samples:
             rows = rows + _log_partition_gradient(p, self.pool_samples)
         if self.label_weight is not None:
@@ -53,6 +57,21 @@ class Objective(nn.Module):
         weight = batch.weight.to(rows)
         # a row of weight zero may be impossible, and infinity times zero is NaN
         return torch.where(weight == 0, 0.0, rows * weight).sum() / weight.sum().clamp_min(1e-30)
+
+
+@contextmanager
+def _told(layers: Sequence[SPL], y: Tensor | None) -> Iterator[None]:
+    """Call layers inside a model with ``scored=y``, wherever the model calls them."""
+
+    def add(_: nn.Module, args: Any, options: dict[str, Any]) -> Any:
+        return args, {"scored": y, **options}
+
+    hooks = [] if y is None else [layer.register_forward_pre_hook(add, with_kwargs=True) for layer in layers]
+    try:
+        yield
+    finally:
+        for hook in hooks:
+            hook.remove()
 
 
 def predict(model: Any, batch: Batch) -> Any:

@@ -10,10 +10,11 @@ from typing import Any
 from semprola.training.settings import Look
 
 _SECONDS_BETWEEN_LINES = 15.0
+_SECONDS_BEFORE_A_LINE = 2.0
 
 
 class ProgressBar:
-    """Shows the step, the loss, the exact match on validation rows, the throughput and the time left.
+    """Shows the step or epoch, the loss, the exact match on validation rows, the throughput and the time left.
 
     Use it as a context manager.
 
@@ -21,13 +22,14 @@ class ProgressBar:
         title: the name of the run.
         steps: largest number of steps.
         quiet: show nothing.
+        per_epoch: steps per epoch, to count epochs instead of steps.
     """
 
-    def __init__(self, title: str = "", steps: int = 0, *, quiet: bool = False) -> None:
-        self.title, self.steps, self.quiet = title, steps, quiet
+    def __init__(self, title: str = "", steps: int = 0, *, quiet: bool = False, per_epoch: int | None = None) -> None:
+        self.title, self.steps, self.quiet, self.per_epoch = title, steps, quiet, per_epoch
         self._bar: Any = None
         self._task: Any = None
-        self._last = time.monotonic()
+        self._last = time.monotonic() + _SECONDS_BEFORE_A_LINE - _SECONDS_BETWEEN_LINES
         self._first: tuple[float, int] | None = None
 
     def __enter__(self) -> ProgressBar:
@@ -50,20 +52,26 @@ class ProgressBar:
         """Show the state after an evaluation."""
         if self.quiet:
             return
-        history = look.history
-        seen = f"loss {look.loss:6.2f}"
-        if history.valid_exact:
-            seen += f"  valid {history.valid_exact[-1]:4.1f}"
-        seen += f"  {look.rows_per_second:,.0f} rows/s"
+        at, seen = self._place(look), f"loss {look.loss:6.2f}"
+        if look.history.valid_exact:
+            seen += f"  valid {look.history.valid_exact[-1]:4.1f} %"
         now = time.monotonic()
         began, first = self._first = self._first or (now, look.step)  # a run that goes on does not start at step 0
         if self._bar is not None:
+            seen = f"{at}  {seen}" if self.per_epoch else f"{seen}  {look.rows_per_second:,.0f} rows/s"
             self._bar.update(self._task, completed=look.step, total=look.steps, seen=seen)
         elif now - self._last > _SECONDS_BETWEEN_LINES:
             self._last = now
+            seen += f"  {look.rows_per_second:,.0f} rows/s"
             if look.step > first:
                 seen += f"  {duration((now - began) / (look.step - first) * (look.steps - look.step))} left"
-            print(f"  {self.title}: step {look.step}/{look.steps}  {seen}", file=sys.stderr, flush=True)
+            print(f"  {self.title}: {at}  {seen}", file=sys.stderr, flush=True)
+
+    def _place(self, look: Look) -> str:
+        if self.per_epoch is None:
+            return f"step {look.step}/{look.steps}"
+        epochs = -(-look.steps // self.per_epoch)
+        return f"epoch {-(-look.step // self.per_epoch):>{len(str(epochs))}}/{epochs}"
 
 
 def duration(seconds: float) -> str:
@@ -87,9 +95,10 @@ def _rich_bar() -> Any:
     except ImportError:
         return None
     columns = (
-        TextColumn("{task.description:<20.20}"),
+        TextColumn("{task.description:.20}"),
         BarColumn(bar_width=14),
         TextColumn("{task.fields[seen]}"),
-        TimeRemainingColumn(elapsed_when_finished=True),
+        TimeRemainingColumn(),
+        TextColumn("left"),
     )
     return Bar(*columns, console=Console(stderr=True), transient=True)

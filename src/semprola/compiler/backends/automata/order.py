@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semprola.compiler.counting import counted_literals
-from semprola.compiler.decomposition import plain_order
+from semprola.compiler.decomposition import elimination_order
 from semprola.logic import Formula, Kind
 
 _ROUNDS = 30
@@ -78,7 +78,7 @@ def candidate_orders(
     found = [written, _together(written, groups)]
     starts = [written]
     if num_vars <= _MOST_ELIMINATED:
-        starts.append(plain_order(num_vars, _cliques(scopes), "min-fill", check)[::-1])
+        starts.append(elimination_order(num_vars, _cliques(scopes), "min-fill", check)[::-1])
         found.append(starts[1])
     for start in starts:
         centred = rules.centred(start, check)

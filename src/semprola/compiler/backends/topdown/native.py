@@ -69,6 +69,3 @@ def _declare(library: ctypes.CDLL) -> None:
     library.semprola_ddnnf_copy.restype = None
     library.semprola_ddnnf_free.argtypes = [pointer]
     library.semprola_ddnnf_free.restype = None
-    order = library.semprola_elimination_order
-    order.argtypes = [i64, i64, pointer, pointer, i32, i64, f64, pointer, pointer]
-    order.restype = i64

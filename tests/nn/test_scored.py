@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 import pytest
@@ -12,10 +11,9 @@ from torch.nn.utils import parametrizations, prune
 from torch.utils.checkpoint import checkpoint
 
 import semprola as sp
-from semprola.distributions.announced import ScoredDistribution
+from semprola.distributions.spl import ScoredDistribution
 from semprola.engine.backends import BACKENDS
 from semprola.engine.ops import gates
-from semprola.nn import scoring
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 
@@ -53,10 +51,9 @@ def batch(layer: sp.SPL, *shape: int) -> tuple[Tensor, Tensor]:
 
 def few(layer: nn.Module, z: Tensor, y: Tensor) -> Tensor:
     """The log-probabilities by few rows, and nothing else."""
-    with scoring(y):
-        p = layer(z)
-        assert type(p) is ScoredDistribution
-        return p.log_prob(y)
+    p = layer(z, scored=y)
+    assert type(p) is ScoredDistribution
+    return p.log_prob(y)
 
 
 def gradients(value: Tensor, layer: nn.Module, z: Tensor, weight: Tensor) -> tuple[Tensor, ...]:
@@ -77,45 +74,38 @@ def test_after_an_optimiser_step(layer: sp.SPL) -> None:
     z, y = batch(layer, 5)
     expected = layer(z).log_prob(y)
     optimizer = torch.optim.SGD(layer.parameters(), 0.5)
-    with scoring(y):
-        p = layer(z)
-        (-p.log_prob(y).mean()).backward()
+    p, asked = layer(z, scored=y), layer(z, scored=y)
+    mean = asked.mean
+    (-p.log_prob(y).mean()).backward()
     optimizer.step()
     torch.testing.assert_close(p.log_prob(y), expected)
-    with pytest.raises(sp.SemprolaError, match="call the layer"):
-        _ = p.mode
+    for query in ("mode", "mean", "log_partition"):
+        with pytest.raises(sp.SemprolaError, match="call the layer again"):
+            getattr(p, query)
+    torch.testing.assert_close(asked.mean, mean)  # what has been asked for stays known
     torch.testing.assert_close(few(layer, z, y), layer(z).log_prob(y))
     assert not torch.allclose(layer(z).log_prob(y), expected)
-    with scoring(y):
-        p = layer(z)
-        optimizer.step()
-        with pytest.raises(sp.SemprolaError, match="before parameters change"):
-            _ = p.mean
 
 
-def test_inside_of_the_block_every_question_is_answered(layer: sp.SPL) -> None:
+def test_every_question_is_answered(layer: sp.SPL) -> None:
     z, y = batch(layer, 5)
     whole = layer(z)
     others = whole.sample((3,))
-    with scoring(y):
-        p = layer(z)
-        torch.testing.assert_close(p.mode, whole.mode)
-        torch.testing.assert_close(p.mean, whole.mean)
-        torch.testing.assert_close(p.log_prob(others), whole.log_prob(others))
-        torch.testing.assert_close(p.log_prob(y.clone()), whole.log_prob(y))
-        torch.testing.assert_close(p.log_prob(y, on_violation="ignore"), whole.log_prob(y))
-        torch.testing.assert_close(p.expand((2, 5)).log_prob(y), whole.log_prob(y).expand(2, 5))
-    # what has been asked for stays known
+    p = layer(z, scored=y)
+    torch.testing.assert_close(p.mode, whole.mode)
+    torch.testing.assert_close(p.mean, whole.mean)
     torch.testing.assert_close(p.log_prob(others), whole.log_prob(others))
+    torch.testing.assert_close(p.log_prob(y.clone()), whole.log_prob(y))
+    torch.testing.assert_close(p.log_prob(y, on_violation="ignore"), whole.log_prob(y))
+    torch.testing.assert_close(p.expand((2, 5)).log_prob(y), whole.log_prob(y).expand(2, 5))
 
 
 def test_labels_that_are_written_into_are_other_labels(layer: sp.SPL) -> None:
     z, y = batch(layer, 5)
     other = layer(z).sample()
-    with scoring(y):
-        p = layer(z)
-        y.copy_(other)
-        torch.testing.assert_close(p.log_prob(y), layer(z).log_prob(other))
+    p = layer(z, scored=y)
+    y.copy_(other)
+    torch.testing.assert_close(p.log_prob(y), layer(z).log_prob(other))
 
 
 def test_states_outside_of_the_constraint(layer: sp.SPL) -> None:
@@ -139,23 +129,8 @@ def test_gradients_of_gradients(layer: sp.SPL) -> None:
     torch.testing.assert_close(*found)
 
 
-def test_encoded_labels(layer: sp.SPL) -> None:
-    z, y = batch(layer, 5)
-    index = layer.encode(y)
-    with scoring(index):
-        p = layer(z)
-        assert type(p) is ScoredDistribution
-        torch.testing.assert_close(p.log_prob(index), layer(z).log_prob(y))
-
-
-def test_threads_do_not_see_each_others_labels(layer: sp.SPL) -> None:
+def test_with_several_threads(layer: sp.SPL) -> None:
     z, y = batch(layer, 64)
-    kinds: list[type] = []
-    with scoring(y):
-        thread = threading.Thread(target=lambda: kinds.append(type(layer(z))))
-        thread.start()
-        thread.join()
-    assert kinds == [sp.distributions.SPLDistribution]
     before = torch.get_num_threads()
     try:
         torch.set_num_threads(2)
@@ -172,7 +147,6 @@ CHANGES: dict[str, Callable[[sp.SPL], object]] = {
     "hook on the gate": lambda layer: layer.gate.register_forward_hook(lambda _, __, out: out / 2),
     "hook on the last layer": lambda layer: last(layer).register_forward_hook(lambda _, __, out: out / 2),
     "hook before the last layer": lambda layer: last(layer).register_forward_pre_hook(lambda _, z: (2 * z[0],)),
-    "hook on the layer": lambda layer: layer.register_forward_hook(lambda _, __, p: p),
     "backward hook": lambda layer: last(layer).register_full_backward_hook(lambda _, of_input, __: of_input),
     "pruned": lambda layer: prune.l1_unstructured(last(layer), "weight", amount=0.5),
     "weight norm": lambda layer: parametrizations.weight_norm(last(layer)),
@@ -187,10 +161,19 @@ def test_changed_gates_go_the_plain_way(layer: sp.SPL, change: str) -> None:
     CHANGES[change](layer)
     z, y = batch(layer, 3)
     expected = layer(z).log_prob(y)
-    with scoring(y):
-        p = layer(z)
-        assert type(p) is sp.distributions.SPLDistribution
-        torch.testing.assert_close(p.log_prob(y), expected)
+    p = layer(z, scored=y)
+    assert type(p) is sp.distributions.SPLDistribution
+    torch.testing.assert_close(p.log_prob(y), expected)
+
+
+def test_hooks_on_the_layer_fire(layer: sp.SPL) -> None:
+    z, y = batch(layer, 3)
+    seen: list[object] = []
+    layer.register_forward_pre_hook(lambda _, args: seen.append(args[0]))
+    layer.register_forward_hook(lambda _, __, p: seen.append(p))
+    p = layer(z, scored=y)
+    assert seen == [z, p]
+    assert type(p) is ScoredDistribution
 
 
 class _Scores(nn.Module):
@@ -199,7 +182,7 @@ class _Scores(nn.Module):
         self.layer, self.y = layer, y
 
     def forward(self, z: Tensor) -> Tensor:
-        return self.layer(z).log_prob(self.y)
+        return self.layer(z, scored=self.y).log_prob(self.y)
 
 
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
@@ -208,51 +191,54 @@ def test_what_looks_into_the_computation_goes_the_plain_way(layer: sp.SPL) -> No
     z, y = batch(layer, 3)
     expected = layer(z).log_prob(y)
     twice = {name: 2 * value.detach() for name, value in layer.named_parameters()}
-    with scoring(y):
-        # other parameters for one call
-        found = torch.func.functional_call(layer, twice, (z,)).log_prob(y)
-        assert not torch.allclose(found, expected)
-        # function transforms
-        slope = torch.func.grad(lambda z: layer(z).log_prob(y).sum())(z)
-        # a second run in the backward pass, outside of the block
-        value = checkpoint(lambda z: layer(z).log_prob(y), z, use_reentrant=False)
-        traced = torch.jit.trace(_Scores(layer, y), z, check_trace=False)
+    # other parameters for one call
+    found = torch.func.functional_call(layer, twice, (z,), {"scored": y}).log_prob(y)
+    assert not torch.allclose(found, expected)
+    # function transforms
+    slope = torch.func.grad(lambda z: layer(z, scored=y).log_prob(y).sum())(z)
+    # a second run in the backward pass
+    value = checkpoint(lambda z: layer(z, scored=y).log_prob(y), z, use_reentrant=False)
+    traced = torch.jit.trace(_Scores(layer, y), z, check_trace=False)
     torch.testing.assert_close(slope, torch.autograd.grad(expected.sum(), z)[0])
     torch.testing.assert_close(torch.autograd.grad(value.sum(), z)[0], slope)
     torch.testing.assert_close(traced(z), expected)
     single = layer.float()
-    with scoring(y), torch.autocast("cpu", torch.bfloat16):
-        assert type(single(z.float())) is sp.distributions.SPLDistribution
+    with torch.autocast("cpu", torch.bfloat16):
+        assert type(single(z.float(), scored=y)) is sp.distributions.SPLDistribution
 
 
-@pytest.mark.parametrize("wrong", ["shape", "half observed", "not 0 or 1", "nothing"])
+@pytest.mark.parametrize("wrong", ["shape", "half observed", "not 0 or 1"])
 def test_labels_that_do_not_fit_are_left_to_log_prob(layer: sp.SPL, wrong: str) -> None:
     z, y = batch(layer, 3)
-    made = {"shape": y[None], "half observed": y.clone(), "not 0 or 1": y * 3, "nothing": None}[wrong]
+    made = {"shape": y[None], "half observed": y.clone(), "not 0 or 1": y * 3}[wrong]
     if wrong == "half observed":
         made[:, 0] = torch.nan
-    with scoring(made):
-        assert type(layer(z)) is sp.distributions.SPLDistribution
+    assert type(layer(z, scored=made)) is sp.distributions.SPLDistribution
+
+
+def test_only_tensors_are_labels(layer: sp.SPL) -> None:
+    with pytest.raises(TypeError, match="scored must be a tensor of label vectors, not list"):
+        layer(torch.zeros(1, 4).double(), scored=[[0, 1]])  # type: ignore[arg-type]
 
 
 def test_bad_features_are_refused_by_row(layer: sp.SPL) -> None:
     z, y = batch(layer, 3)
     z = z.detach()
     z[1] = torch.nan
-    with scoring(y), pytest.raises(ValueError, match="row 1"):
-        layer(z)
+    with pytest.raises(ValueError, match="row 1"):
+        layer(z, scored=y)
 
 
 def test_large_circuits_only(layer: sp.SPL, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     z, y = batch(layer, 3)
-    with scoring(y):
-        assert type(layer(z)) is sp.distributions.SPLDistribution
+    assert type(layer(z, scored=y)) is sp.distributions.SPLDistribution
 
 
 def test_training_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """The trainer takes the same steps with and without."""
-    x, results = torch.randn(64, 4), []
+    x, results, calls = torch.randn(64, 4), [], []
+    monkeypatch.setattr(ScoredDistribution, "log_prob", lambda p, y: calls.append(y) or p._log_probs)
     for share in (1e9, 0.0):
         for backend in BACKENDS:
             monkeypatch.setattr(backend, "few_rows", share)
@@ -261,14 +247,16 @@ def test_training_uses_it(monkeypatch: pytest.MonkeyPatch) -> None:
         y = torch.eye(3)[torch.argsort(x[:, :3], 1)].flatten(1)
         history = sp.training.fit(net, (x, y), None, epochs=3, batch_size=16, seed=1, progress=False)
         results.append((history.loss[-1], net(x).log_prob(y).detach()))
+        assert not net[2]._forward_pre_hooks
+    assert len(calls) == 12
     assert results[0][0] == pytest.approx(results[1][0], rel=1e-4)
     torch.testing.assert_close(results[0][1], results[1][1], rtol=1e-3, atol=1e-3)
 
 
 def test_an_answer_is_a_copy() -> None:
     layer, y = sp.SPL(4, sp.constraints.permutation(10)), torch.eye(10).flatten()[None]
-    with sp.nn.scoring(y), torch.no_grad():
-        p = layer(torch.ones(1, 4))
+    with torch.no_grad():
+        p = layer(torch.ones(1, 4), scored=y)
         before = p.log_prob(y).clone()
         p.log_prob(y).neg_()
         torch.testing.assert_close(p.log_prob(y), before)
@@ -278,7 +266,6 @@ def test_labels_that_are_changed_in_inference_mode_are_scored_anew() -> None:
     layer, z = sp.SPL(4, sp.constraints.permutation(10)), torch.ones(1, 4)
     with torch.inference_mode():
         y = torch.eye(10).flatten()[None].clone()
-        with sp.nn.scoring(y):
-            p = layer(z)
-            y.copy_(torch.eye(10).flip(0).flatten())
-            torch.testing.assert_close(p.log_prob(y), layer(z).log_prob(y.clone()))
+        p = layer(z, scored=y)
+        y.copy_(torch.eye(10).flip(0).flatten())
+        torch.testing.assert_close(p.log_prob(y), layer(z).log_prob(y.clone()))
