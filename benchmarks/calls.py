@@ -76,6 +76,7 @@ def measure_circuit(
     rows: list[dict[str, Any]] = []
     for task in TASKS:
         expected = ours.call(task)
+        entries: dict[str, dict[str, Any]]
         runs, entries = {"semprola": expected}, {"semprola": {"first_s": _seconds(expected)}}
         if task == "log Z + gradient":
             runs["bare engine"], entries["bare engine"] = ours.bare(), {}

@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn import functional as F
+from torch.utils.dlpack import from_dlpack
 
 from benchmarks.peers import Unable, klay_circuit
 from semprola.circuit import Circuit
@@ -94,7 +95,7 @@ class KlayCalls:
 
         def call() -> tuple[Tensor, Tensor]:
             slopes, values = jax.block_until_ready(run(logits, y))
-            return torch.from_dlpack(values), torch.from_dlpack(slopes)
+            return from_dlpack(values), from_dlpack(slopes)
 
         return call
 
@@ -113,7 +114,7 @@ class KlayCalls:
 
     @cached_property
     def _compiled(self) -> Any:
-        torch._dynamo.reset()  # type: ignore[no-untyped-call]
+        torch._dynamo.reset()
         return self._made[0].to_torch_module(semiring="log")
 
     @contextmanager

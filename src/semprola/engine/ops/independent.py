@@ -81,15 +81,16 @@ class _Value(torch.autograd.Function):
     def backward(ctx: Any, *cotangents: Tensor) -> Any:
         (cotangent,) = cotangents
         odds, states, value = ctx.saved_tensors
+        plan, referee = ctx.plans
         if torch.is_grad_enabled():  # the gradient will be differentiated again
             (own,) = alias(odds)
-            again = _plain(*ctx.plans, own, states)
+            again = _plain(plan, referee, own, states)
             return *torch.autograd.grad(again, own, cotangent, create_graph=True), None, None, None
         backend: Backend = ctx.backend
         # scaled in place and handed over; a second backward pass computes them again
         slopes, ctx.slopes = ctx.slopes, None
         if slopes is None:
-            _, slopes = backend.independent(*ctx.plans, odds, states, gradient=True)
+            _, slopes = backend.independent(plan, referee, odds, states, gradient=True)
         return backend.scale_possible(slopes, cotangent, value), None, None, None
 
 
