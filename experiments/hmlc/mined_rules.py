@@ -46,8 +46,8 @@ def main(arguments: Sequence[str]) -> int:
     for name in TWELVE:
         raw = load_raw(name, asked.data)
         found = [mined(raw, seed) for seed in range(asked.seeds)]
-        same = all(run["train"] == run["train and valid"] for run in found)
-        print(f"{name:12}{', '.join(found[0]['train']):45}{'the same' if same else 'not the same'} with validation rows")
+        same = "the same" if all(run["train"] == run["train and valid"] for run in found) else "not the same"
+        print(f"{name:12}{', '.join(found[0]['train']):45}{same} with validation rows")
         runs += found
     write_json(asked.out, {"runs": runs, "provenance": provenance()})
     return 0
