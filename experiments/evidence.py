@@ -199,7 +199,10 @@ def layers_table(results: Path) -> str:
         rows.append([f"[{title}](comparing.md)", *means])
     for title, exact in (
         ("[generated maps](warcraft.md)", _on_maps(results / "warcraft", "grid")),
-        ("[hierarchies](hmlc.md), mean of 12 sets", _on_hierarchies(results / "hmlc", "retrained")[3]),
+        (
+            "[hierarchies](hmlc.md), mean of 12 sets, further rules for the layers",
+            _on_hierarchies(results / "hmlc", "retrained")[3],
+        ),
     ):
         rows.append([title, *(f"{exact[method]:.1f}" for method in ("fil", "spl", "product-spl"))])
     runs = [run for run in read_json(results / "decoders.json")["runs"] if run["decoder"] == "mode"]
