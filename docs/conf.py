@@ -8,16 +8,30 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "src"))
+sys.path[:0] = [str(ROOT / "src"), str(ROOT / "docs" / "extensions")]
 
 project = "semprola"
 author = "The semprola contributors"
 copyright = author
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon", "sphinx.ext.viewcode"]
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_design",
+    "sphinx_copybutton",
+    "tables",
+    "glossary_links",
+]
+autosummary_generate = False
+copybutton_selector = "div:not(.highlight-output) > div.highlight > pre"
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3
 source_suffix = {".md": "markdown"}
-exclude_patterns = ["_build", "static"]
+exclude_patterns = ["_build", "static", "extensions"]
 # napoleon takes words of a property's first line for types, and many classes have "labels"
 suppress_warnings = ["ref.python"]
 html_theme = "furo"
@@ -26,7 +40,14 @@ html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sphinx = False
-html_theme_options = {"navigation_with_keys": True}
+html_favicon = "static/logo.svg"
+html_theme_options = {
+    "navigation_with_keys": True,
+    "light_logo": "logo.svg",
+    "dark_logo": "logo-dark.svg",
+    "light_css_variables": {"color-brand-primary": "#2f5fc0", "color-brand-content": "#2f5fc0"},
+    "dark_css_variables": {"color-brand-primary": "#7aa5f7", "color-brand-content": "#7aa5f7"},
+}
 
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
@@ -45,6 +66,23 @@ def _escape_shapes(app: object, what: str, name: str, obj: object, options: obje
         lines[number] = re.sub(r"(?<![:`\w])`([^`]+)`(?![`_])", r"``\1``", line)
 
 
+INHERITED = (
+    "extra_repr",
+    "get_extra_state",
+    "set_extra_state",
+    "expand",
+    "has_rsample",
+    "arg_constraints",
+    "validate_args",
+)
+"""Members that torch asks for and users never call."""
+
+
+def _leave_out(app: object, what: str, name: str, thing: object, skip: bool, options: object) -> bool | None:
+    return True if name in INHERITED or re.match(r"set_\w+_request$", name) else None
+
+
 def setup(app: Any) -> None:
     """Before the docstrings are read by napoleon."""
     app.connect("autodoc-process-docstring", _escape_shapes, priority=100)
+    app.connect("autodoc-skip-member", _leave_out)

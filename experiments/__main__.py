@@ -17,10 +17,12 @@ from semprola.cli.output import keep
 COMMANDS = {
     "campaign": "experiments.campaign",
     "concepts": "experiments.concept_pictures",
+    "decisions": "experiments.decisions.app",
     "demo": "experiments.demo",
     "evidence": "experiments.evidence",
     "hmlc": "experiments.hmlc.app",
     "mnist-add": "experiments.mnist_add.app",
+    "shortcuts": "experiments.shortcuts.app",
     "split": "experiments.split_costs",
     "table-one": "experiments.table_one.app",
     "warcraft": "experiments.warcraft.app",

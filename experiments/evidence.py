@@ -12,7 +12,9 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
+from experiments import front_pictures
 from experiments.evidence_pictures import comparison_picture, gradient_rows, speed_picture
+from experiments.front import penalty_table, step_factors, step_sentence
 from experiments.headline import small_table
 from experiments.hmlc import published as hmlc_published
 from experiments.hmlc.aims import SEEDS, Aims
@@ -102,6 +104,7 @@ def draw(results: Path, folder: Path) -> list[Path]:
         comparison_picture({"published": _published("simple-path"), **paths}, folder / "paths.svg"),
         comparison_picture({"published": _published("preference"), **orders}, folder / "preferences.svg"),
         speed_picture(read_json(results / "bench.json"), folder / "speed.svg"),
+        *front_pictures.draw(results, folder),
     ]
     return made
 
@@ -221,9 +224,7 @@ def speed_sentences(results: Path) -> str:
     for row in gradient_rows(bench):
         times.setdefault(row["circuit"], {})[row["engine"]] = row["cpu_ms"]
     gains = sorted(seen["klay"] / seen["native"] for seen in times.values() if {"klay", "native"} <= set(seen))
-    steps = {row["circuit"]: row["spl"]["cpu_ms"] / row["fil"]["cpu_ms"] for row in bench["networks"]}
-    few, many = sorted(steps.pop(name) for name in ("cellcycle", "diatoms"))
-    as_sdd = steps.pop("cellcycle-sdd")
+    trees, as_sdd, others = step_factors(bench)
     cases = read_json(results / "hmlc" / "timing.json")["cases"]
     (one, _), four = (
         sorted(case["times_fil"] for case in cases if case["case"].startswith(f"SPL, m = {m}")) for m in (1, 4)
@@ -232,9 +233,9 @@ def speed_sentences(results: Path) -> str:
         "The bars compare bare engines on one thread, log Z and its gradient at batch 128: the native one is "
         f"{gains[0]:.0f} to {gains[-1]:.0f} times as fast as KLay with KLay's default compilation switched off. They "
         "say nothing about the call of a layer beside compiled KLay, which is not measured yet; expect a much smaller "
-        f"factor there. A training step with `SPL`, m = 1, takes {few:.1f} to {many:.1f} times as long as with "
-        f"sigmoids on two hierarchies with our tree circuits, {as_sdd:.1f} times with an SDD of one of them, and "
-        f"{min(steps.values()):.1f} to {max(steps.values()):.1f} times on five other circuits. In the experiment on "
+        f"factor there. A training step with `SPL`, m = 1, takes {trees} times as long as with sigmoids "
+        f"on two hierarchies with our tree circuits, {as_sdd} times with an SDD of one of them, and {others} times on "
+        f"five other circuits. In the experiment on "
         f"cellcycle, which has another network, an epoch takes {one:.1f} times as long with m = 1, and "
         f"{four[0]:.1f} to {four[1]:.1f} times with m = 4."
     )
@@ -276,7 +277,8 @@ def hierarchies_sentences(results: Path) -> str:
 
 PARTS: Mapping[str, tuple[str, Callable[[Path], str]]] = {
     "headline": ("README.md", small_table),
-    "speed": ("README.md", speed_sentences),
+    "steps": ("README.md", step_sentence),
+    "penalty": ("docs/index.md", penalty_table),
     "like for like": ("docs/evidence.md", like_for_like),
     "findings": ("docs/evidence.md", sentences),
     "protocols": ("docs/evidence.md", protocols),

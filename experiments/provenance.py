@@ -77,7 +77,7 @@ def _command() -> str:
     """The running command; absolute paths are cut to their last part, which is the same on every machine."""
     first = Path(sys.argv[0])
     module = getattr(sys.modules.get("__main__"), "__spec__", None)
-    words = ["python", "-m", module.name] if module is not None else [first.name]
+    words = ["python", "-m", module.name.removesuffix(".__main__")] if module is not None else [first.name]
     words += [Path(word).name if os.path.isabs(word) else word for word in sys.argv[1:]]
     return " ".join(words)
 

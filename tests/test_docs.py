@@ -1,32 +1,21 @@
 """The code in README.md, CONTRIBUTING.md and docs/ runs, and the commands that the pages name exist.
 
-All `python` blocks of a page run in order in one namespace. A block with `>>>` prompts has its output checked too.
+All `python` blocks of a page run in order in one namespace. What a block prints is shown in an `output` block below it.
 """
 
 from __future__ import annotations
 
-import doctest
 import re
-import sys
 import textwrap
-import types
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
+from pages import Block, fenced, fences, python_blocks, rewritten, run_page
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").rglob("*.md"))]
 PAGES = [page for page in PAGES if page.is_file()]
-FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})[ \t]*(?P<info>[^`]*)$")
-CHECKS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
-
-
-class Block(NamedTuple):
-    """A piece of Python in a page, and the line on which it starts, counted from 0."""
-
-    source: str
-    line: int
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.relative_to(ROOT).as_posix())
@@ -54,7 +43,9 @@ def test_contributing_explains_how_to_run_what() -> None:
 
 def test_links_to_files_lead_somewhere() -> None:
     for page in PAGES:
-        text = page.read_text(encoding="utf-8")
+        lines = page.read_text(encoding="utf-8").splitlines()
+        code = {number for block in fences("\n".join(lines)) for number in range(block.line, block.end)}
+        text = "\n".join(line for number, line in enumerate(lines) if number not in code)
         for link in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", text):
             if not re.match(r"[a-z]+:", link):
                 assert (page.parent / link).exists(), f"{page.name} links to {link}"
@@ -140,54 +131,12 @@ def test_wrong_output_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         run_page(page, monkeypatch)
 
 
-def run_page(page: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Run the Python blocks of a page in order, in one module."""
-    # A real, registered module: dataclasses and pickle look up the module in which a class is defined.
-    module = types.ModuleType("page")
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    for block in python_blocks(page.read_text(encoding="utf-8")):
-        if block.source.lstrip().startswith(">>>"):
-            _run_session(block, page, module.__dict__)
-        else:
-            # The empty lines make the line numbers of a traceback those of the page.
-            exec(compile("\n" * block.line + block.source, str(page), "exec"), module.__dict__)
-
-
-def python_blocks(text: str) -> list[Block]:
-    """The fenced blocks of a Markdown text that are marked `python` or `pycon`."""
-    return fenced(text, "python|pycon")
-
-
-def fenced(text: str, kinds: str) -> list[Block]:
-    """The fenced blocks of a Markdown text that are marked as one of some kinds, separated by bars.
-
-    Raises:
-        ValueError: if a fence is left open.
-    """
-    blocks = []
-    lines = text.splitlines()
-    opening: re.Match[str] | None = None
-    start = 0
-    for number, line in enumerate(lines):
-        match = FENCE.match(line)
-        if match is None:
-            continue
-        if opening is None:
-            opening, start = match, number + 1
-        elif match["fence"].startswith(opening["fence"]) and not match["info"].strip():
-            if re.match(rf"({kinds})\b", opening["info"]):
-                blocks.append(Block(textwrap.dedent("\n".join(lines[start:number])) + "\n", start))
-            opening = None
-    if opening is not None:
-        raise ValueError(f"the fence opened on line {start} is never closed")
-    return blocks
-
-
-def _run_session(block: Block, page: Path, names: dict[str, Any]) -> None:
-    session = doctest.DocTestParser().get_doctest(block.source, names, page.name, str(page), block.line)
-    report: list[str] = []
-    runner = doctest.DocTestRunner(verbose=False, optionflags=CHECKS)
-    runner.run(session, out=report.append, clear_globs=False)
-    names.update(session.globs)
-    if runner.failures:
-        pytest.fail("".join(report), pytrace=False)
+def test_what_is_printed_is_shown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    page = tmp_path / "page.md"
+    for shown in ("", "\n```output\n3 rows, 50.1 %\n```\n"):
+        page.write_text(f"```python\nprint('2 rows, 50.0 %')\n```\n{shown}")
+        with pytest.raises(pytest.fail.Exception, match=r"(?s)page.md, code from line 2 on.*\+2 rows, 50.0 %"):
+            run_page(page, monkeypatch)
+    page.write_text(rewritten(page))
+    assert page.read_text() == "```python\nprint('2 rows, 50.0 %')\n```\n\n```output\n2 rows, 50.0 %\n```\n"
+    run_page(page, monkeypatch)

@@ -135,6 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--quick", action="store_true", help="a minute on scikit-learn's digits, which need no download"
     )
+    parser.add_argument("--report", action="store_true", help="only write the page from the results that are there")
     parser.add_argument("--threads", type=int, default=1, help="threads")
     parser.add_argument("--out", type=Path, default=Path("results/mnist_add"), help="folder for results")
     parser.add_argument("--work", type=Path, default=Path("out/mnist_add"), help="folder for checkpoints")

@@ -88,6 +88,8 @@ def test_the_start_of_simple_paths() -> None:
         "docs/evidence.md",
         f"is {lead:.1f} points ahead over seeds ({two} beside {loss} of the semantic loss), `SPL` is not",
     )
+    means = [sum(exact[method]) / 5 for method in ("semantic-loss", "product-spl")]
+    says("docs/index.md", "a scaled start and dropout, the penalty has {:.1f} and the layer {:.1f}".format(*means))
     for page in ("docs/paths.md", "docs/evidence.md"):
         says(page, f"The 322 test rows alone leave a standard error of {error:.1f} points on each share")
     (collapsed,) = (
@@ -316,6 +318,6 @@ def test_hierarchies() -> None:
     for name in hierarchy_only.complete(campaign):
         plain, ruled = campaign.variant(name, "spl", hierarchy_only.VARIANT), campaign.of(name, "spl")
         assert min(EXACT_MODE_PROVEN.of(plain, "train_only") + EXACT_MODE_PROVEN.of(plain, "retrained")) == 100
-        kept = [run["settings"] for run in (plain[0], ruled[0])]
-        for key in ("components", "lr", "dropout", "gate", "features", "average"):  # from the search with further rules
-            assert kept[0][key] == kept[1][key], (name, key)
+        keys = ("components", "lr", "dropout", "gate", "features", "average")  # from the search with further rules
+        searched = [[run["settings"][key] for key in keys] for run in ruled if "exact" in run["retrained"]]
+        assert all([run["settings"][key] for key in keys] in searched for run in plain), name

@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from semprola._notebook import shown, table, text
 from semprola._version import __version__
 from semprola.comparison.folds import Say, Store, Task, compare_one
 from semprola.comparison.methods import METHODS
@@ -66,6 +67,12 @@ class Comparison:
             cells = [_number(self.mean(row["method"], metric), metric) for metric in METRICS]
             lines.append(f"{row['title']:<29}" + "".join(f"{cell:>7}" for cell in cells))
         return "\n".join(lines)
+
+    @shown
+    def _repr_html_(self) -> str | None:
+        header, *rows = self.table()
+        cells = [[text(cell) for cell in row] for row in rows]
+        return table(header, cells, numbers=range(1, len(header)))
 
     def table(self) -> list[list[str]]:
         """The table for reports, with cells "mean ± standard deviation"; the first row is the header."""

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints
 
+from semprola._notebook import shown
 from semprola.circuit import Circuit
 from semprola.distributions import decoding, expected, formulas, information, names, projection, ranking
 from semprola.distributions.arguments import check_evidence, check_labels, flat_rows, rows_named
@@ -66,6 +67,12 @@ class ConstrainedDistribution(Distribution):
     def support(self) -> Satisfies:
         """A torch constraint: ``p.support.check(y)`` says whether y satisfies the constraint (and the evidence)."""
         return Satisfies(self)
+
+    @shown
+    def _repr_html_(self) -> str | None:
+        from semprola.distributions import showing
+
+        return showing.html(self)
 
     def __repr__(self) -> str:
         return (

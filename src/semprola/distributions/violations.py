@@ -24,6 +24,7 @@ from semprola.distributions.conflicts import (
     is_small,
     rules_against,
 )
+from semprola.distributions.violation_list import Violations
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
 from semprola.logic import And, Formula, Leaf
 from semprola.logic.places import located, places_of
@@ -65,7 +66,7 @@ def violations(
     y: Any,
     labels: Iterable[str] | None = None,
     given: Any = None,
-) -> list[Violation]:
+) -> Violations:
     """List the rows that violate a constraint, with every rule that each breaks.
 
     The rules are the operands of the constraint's conjunction: ``(cat -> animal) & (dog -> animal)`` has two. A row
@@ -101,8 +102,7 @@ def violations(
     if callable(own := getattr(constraint, "violations", None)):  # sequences
         if labels is not None or given is not None:
             raise TypeError("violations of sequences take tags only, not labels or given inputs")
-        found_by_it: list[Violation] = own(y)
-        return found_by_it
+        return Violations(own(y))
     split = getattr(constraint, "split", constraint)
     constraint = split.circuits[0] if isinstance(split, Split) else getattr(constraint, "circuit", constraint)
     constraint = as_constraint(constraint)
@@ -111,7 +111,7 @@ def violations(
     names = [*own, *inputs]
     found = _of_split(split, rows, names) if isinstance(split, Split) else _of_constraint(constraint, rows, names)
     index = row_names(y)
-    return [Violation(_place(row, batch, index), text, values) for row, text, values in found]
+    return Violations(Violation(_place(row, batch, index), text, values) for row, text, values in found)
 
 
 def _of_split(split: Split, rows: Rows, names: Sequence[str]) -> list[_Found]:

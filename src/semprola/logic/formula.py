@@ -15,6 +15,7 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
+from semprola._notebook import shown
 from semprola.logic.label_names import Labels
 
 
@@ -285,6 +286,12 @@ class Formula:
         raise TypeError(
             "a formula has no truth value of its own: combine with & | ~ instead of and/or/not, or evaluate it"
         )
+
+    @shown
+    def _repr_html_(self) -> str | None:
+        from semprola.logic import showing
+
+        return showing.html(self)
 
     def __repr__(self) -> str:
         """Return the formula as text that ``parse`` reads back, abbreviated when long."""

@@ -23,6 +23,7 @@ from semprola.nn.gate import (
     shares_memory,
     split_outputs,
 )
+from semprola.nn.showing import Shown
 from semprola.nn.starting import checked_number, checked_rows, checked_weight
 
 GateLike = Iterable[int] | int | nn.Module | Callable[[int, int], nn.Module]
@@ -30,7 +31,7 @@ GateLike = Iterable[int] | int | nn.Module | Callable[[int, int], nn.Module]
 _GATES = "a width, a list of widths, a module or a function that makes one"
 
 
-class GatedLayer(nn.Module):
+class GatedLayer(Shown, nn.Module):
     """A gate and a compiled constraint: what `SPL` and `ProductSPL` have in common.
 
     Args:

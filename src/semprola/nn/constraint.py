@@ -24,6 +24,7 @@ from semprola.errors import FormatError, LabelError
 from semprola.logic import Formula
 from semprola.logic.label_names import checked_names
 from semprola.nn.base import as_circuit
+from semprola.nn.showing import Shown
 
 
 @overload
@@ -93,7 +94,7 @@ def constrain(
     return _distribution(plans_of(circuit), logits, given)
 
 
-class ConstraintLayer(nn.Module):
+class ConstraintLayer(Shown, nn.Module):
     """A last layer without parameters, for a network that already returns one logit per label.
 
     A network with one softmax per variable passes one tensor [*batch, values] per variable, by name (and a tensor

@@ -13,12 +13,13 @@ from semprola.compiler.splitting import Split
 from semprola.distributions import PoolDistribution
 from semprola.errors import FormatError
 from semprola.nn.constraint import announce, fingerprint, refuse_options
+from semprola.nn.showing import Shown
 
 _LEAST = 1e-4
 """A learnt weight is at least so large, so that no circuit is forgotten."""
 
 
-class PooledLayer(nn.Module):
+class PooledLayer(Shown, nn.Module):
     """What `SPL` and `ProductSPL` return for a split: a layer per circuit, and the weights of the circuits.
 
     Args:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
+from semprola._notebook import heading, shown, table, text
 from semprola.compiler.budget import Budget
 from semprola.compiler.models import model_count
 from semprola.errors import CompilationBudgetError
@@ -66,6 +67,22 @@ class Comparison:
         """The label vectors that the first allows, as a multiple of those of the second; None if it is not known."""
         first, second = self.models
         return None if first is None or not second else Fraction(first, second)
+
+    @shown
+    def _repr_html_(self) -> str | None:
+        sides = [("first", self.models[0], self.only_first, self.labels_of_first)]
+        sides.append(("second", self.models[1], self.only_second, self.labels_of_second))
+        rows = [
+            [
+                f"the {which}",
+                "not known" if models is None else f"{models:,}",
+                "nothing" if witness is None else text(witness),
+                text(", ".join(names) or "none"),
+            ]
+            for which, models, witness, names in sides
+        ]
+        header = ["rules", "label vectors", "only they allow, for example", "labels only they mention"]
+        return heading(_SAID[self.relation]) + table(header, rows, numbers=[1])
 
     def __str__(self) -> str:
         counts = ["an unknown number of" if count is None else f"{count:,}" for count in self.models]

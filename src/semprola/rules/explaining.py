@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from semprola._names import columns_by_name
+from semprola._notebook import code, heading, shown, table, text
 from semprola.compiler.budget import Budget
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
 from semprola.logic.messages import brief
@@ -58,6 +59,17 @@ class Explanation:
     nearest: dict[str, int]
     follows: tuple[Consequence, ...]
     is_complete: bool
+
+    @shown
+    def _repr_html_(self) -> str | None:
+        title, *lines = str(self).split("\n")
+        verdict = [heading(text(line)) for line in lines if not line.startswith("  ")]
+        rows = [
+            [text(each.label), str(each.value), text(_shown(each.given)), code("; ".join(map(str, each.by)))]
+            for each in self.follows
+        ]
+        found = heading("what follows") + table(["label", "value", "from", "and the rules"], rows) if rows else ""
+        return f"<b>{text(title)}</b>{''.join(verdict)}{found}"
 
     def __str__(self) -> str:
         lines = [f"{_shown(self.values)}: {'possible' if self.is_possible else 'impossible'}"]

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from semprola._html import html_page
+from semprola.rules import showing
 from semprola.rules.listing import Rule
 from semprola.rules.rows import BrokenRow, RowReview
 
 _SHOWN = 20
 _MOST_CELLS = 8
+_ROWS, _BY_RULE = "break the rules", "rules by the rows that break them"
 
 Why = Literal["always true", "never applies", "same", "stricter", "follows"]
 _WORDS: dict[Why, str] = {
@@ -114,10 +115,12 @@ class Review:
     def _repr_html_(self) -> str:
         parts = []
         for title, items in _sections(self):
-            shown = "".join(f"<li><code>{html.escape(item)}</code></li>" for item in items[:_SHOWN])
-            rest = "".join(f"<li><code>{html.escape(item)}</code></li>" for item in items[_SHOWN:])
-            more = f"<details><summary>{len(items) - _SHOWN:,} more</summary><ul>{rest}</ul></details>" if rest else ""
-            parts.append(f"<p><b>{html.escape(title)}</b></p>" + (f"<ul>{shown}</ul>{more}" if shown else ""))
+            if self.data is not None and items and title.endswith(_ROWS):
+                parts.append(showing.broken_rows(title, self.data, _cells))
+            elif self.data is not None and title == _BY_RULE:
+                parts.append(showing.rules_by_rows(title, self.data))
+            else:
+                parts.append(showing.section(title, items))
         return f"<div>{''.join(parts)}</div>"
 
     def to_dict(self) -> dict[str, Any]:
@@ -215,11 +218,11 @@ def _sections(review: Review) -> Iterator[tuple[str, list[str]]]:
 
 
 def _data_sections(data: RowReview) -> Iterator[tuple[str, list[str]]]:
-    yield f"{len(data.broken):,} of {_count(data.rows, 'row')} break the rules", [*map(_row_text, data.broken)]
+    yield f"{len(data.broken):,} of {_count(data.rows, 'row')} {_ROWS}", [*map(_row_text, data.broken)]
     broken = [use for use in data.uses if use.broken_by]
     if broken:
         yield (
-            "rules by the rows that break them",
+            _BY_RULE,
             [
                 f"{use.rule}: {_count(use.broken_by, 'row')}, {use.only_by_it:,} of them break no other rule"
                 + ("" if use.log_likelihood is None else f"; without it {use.log_likelihood:+.2f} nats per row")

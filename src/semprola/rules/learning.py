@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from semprola._names import is_named
+from semprola._notebook import code, heading, more, shown, table
 from semprola.compiler.budget import Budget
 from semprola.errors import LabelError, UnsatisfiableError
 from semprola.logic import And, Formula
@@ -20,6 +21,8 @@ from semprola.rules.mining import Evidence, Pattern, candidates, evidence, liter
 from semprola.rules.questions import Questions
 from semprola.rules.rows import as_rows
 from semprola.rules.solving import Solver
+
+_LISTED = 40
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,17 @@ class Learnt:
     def accept(self, chosen: Sequence[int]) -> Formula:
         """The chosen rules as one formula; rules are named by their places from 0."""
         return And([self.rules[place].formula for place in chosen])
+
+    @shown
+    def _repr_html_(self) -> str | None:
+        title, *_ = str(self).split("\n")
+        rows = [
+            [str(place), code(rule.formula), f"{rule.support:,}", f"{rule.exceptions:,}", f"{rule.excludes:,.1f}"]
+            for place, rule in enumerate(self.rules[:_LISTED])
+        ]
+        header = ["", "rule", "rows that could break it", "rows that do", "by chance"]
+        listing = table(header, rows, numbers=[0, 2, 3, 4]) if rows else ""
+        return heading(title) + listing + more(len(self.rules) - _LISTED, "rules")
 
     def __str__(self) -> str:
         count = f"{len(self.rules):,} rule{' holds' if len(self.rules) == 1 else 's hold'}"

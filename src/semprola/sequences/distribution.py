@@ -11,6 +11,7 @@ import torch
 from torch import Tensor
 from torch.distributions import Distribution, constraints, register_kl
 
+from semprola._notebook import shown
 from semprola.distributions.arguments import common_batch, rows_named
 from semprola.distributions.numeric import remembered
 from semprola.distributions.violations import Violation
@@ -80,6 +81,12 @@ class SequenceDistribution(Distribution):
     def support(self) -> results.ObeysRules:
         """A torch constraint: ``p.support.check(y)`` says whether y obeys the rules (and the evidence)."""
         return results.ObeysRules(self)
+
+    @shown
+    def _repr_html_(self) -> str | None:
+        from semprola.sequences import showing
+
+        return showing.html(self)
 
     def __repr__(self) -> str:
         return (

@@ -17,6 +17,7 @@ from semprola.distributions import Violation
 from semprola.distributions.arguments import check_finite, is_hidden, rows_named
 from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import FormatError, LabelError, UnsatisfiableError
+from semprola.nn.showing import Shown
 from semprola.sequences.arguments import lengths_of
 from semprola.sequences.chains import Chain, Trellis
 from semprola.sequences.distribution import SequenceDistribution
@@ -25,7 +26,7 @@ from semprola.sequences.results import fault
 from semprola.sequences.rules import tag_machine
 
 
-class SequenceSPL(nn.Module):
+class SequenceSPL(Shown, nn.Module):
     """A last layer for tagging: a linear-chain CRF whose sequences obey rules.
 
     p(y) ∝ exp(Σ_t logits[t, y_t] + start[y_0] + Σ_t transitions[y_t-1, y_t] + end[y_last]) if y obeys the rules, and 0

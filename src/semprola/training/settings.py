@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+from semprola._notebook import ORANGE, beside, curve, heading, shown
+
 CHOICES = ("exact", "likelihood")
 PRECISIONS = ("float32", "bfloat16")
 SCHEDULES = ("constant", "cosine", "linear")
@@ -109,6 +111,18 @@ class History:
     best_exact: float = -1.0
     best_log_prob: float = float("-inf")
     seconds: float = 0.0
+
+    @shown
+    def _repr_html_(self) -> str | None:
+        kept = [i for i, loss in enumerate(self.loss) if math.isfinite(loss)]
+        if not kept:
+            return None
+        best = self.best_step if self.valid_exact else None
+        parts = [curve("loss, by step", [self.step[i] for i in kept], [self.loss[i] for i in kept], best)]
+        if self.valid_exact:
+            parts.append(curve("exact match on validation rows, %", self.step, self.valid_exact, best, ORANGE))
+        marked = f"; the dashed line is the best step, {self.best_step:,}, whose parameters were kept" if best else ""
+        return heading(f"{self.step[-1]:,} steps in {self.seconds:.1f} s{marked}") + beside(*parts)
 
     def stale(self, since: int = 0) -> int:
         """Number of evaluations after both the best one and the given step."""

@@ -63,7 +63,7 @@ def test_files_of_mnist(tmp_path):
         load_mnist(tmp_path)
 
 
-def test_the_page_counts_all_seeds(tmp_path):
+def test_the_page_counts_all_seeds(tmp_path, monkeypatch):
     run = {"test": {"digits": 99.0, "most_probable_sum": 97.5}, "seconds_per_epoch": 5.0, "share_of_time_in_layer": 0.1}
     run |= {
         "settings": {"digits": 1, "lr": 0.001},
@@ -75,6 +75,9 @@ def test_the_page_counts_all_seeds(tmp_path):
     assert "| 1 | 2 | 98.00 ± 1.41 | 99.00 ± 0.00 | 5.0 | 10 % | DeepProbLog 97.2 |" in text
     assert "python -m experiments mnist-add" in text
     assert "N=1: 98.00 ± 1.41 % of sums over 2 seeds" in summary(1, runs)
+    monkeypatch.setattr("experiments.mnist_add.app.PAGE", tmp_path / "page.md")
+    assert main(["--report", "--out", str(tmp_path)]) == 0
+    assert (tmp_path / "page.md").read_text(encoding="utf-8") == text
 
 
 def test_help(capsys):

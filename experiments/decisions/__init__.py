@@ -1,0 +1,1 @@
+"""Predict costs, then decide: shortest paths whose costs are predicted, beside PyEPO's methods."""

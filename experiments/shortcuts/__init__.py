@@ -1,0 +1,1 @@
+"""Reasoning shortcuts: pairs of digits whose sums do not tell which digit is which."""
