@@ -21,6 +21,7 @@ COMMANDS = {
     "demo": "experiments.demo",
     "evidence": "experiments.evidence",
     "hmlc": "experiments.hmlc.app",
+    "large": "experiments.large.app",
     "mnist-add": "experiments.mnist_add.app",
     "shortcuts": "experiments.shortcuts.app",
     "split": "experiments.split_costs",

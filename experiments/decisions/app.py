@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import statistics
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,8 +16,8 @@ from experiments.decisions.training import FIRST_SEED, METHODS, ROWS, Settings, 
 from experiments.provenance import read_json, write_json
 
 PAGE = Path("docs/decisions.md")
-RATES = (3e-3, 1e-2, 3e-2)
-_SEARCH_SEED = FIRST_SEED - 1
+RATES = (3e-3, 1e-2, 3e-2, 1e-1)
+_SEARCH_SEEDS = range(FIRST_SEED - 3, FIRST_SEED)
 _VALID = ROWS // 5
 
 
@@ -37,7 +38,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         raise SystemExit(f"unknown method {unknown[0]!r}: choose from {', '.join(METHODS)}")
     for method in methods:
         for rate in RATES:
-            _run(content, "search", path, Settings(method, lr=rate, valid=_VALID), _SEARCH_SEED)
+            for seed in _SEARCH_SEEDS:
+                _run(content, "search", path, Settings(method, lr=rate, valid=_VALID), seed)
     for seed in range(FIRST_SEED, FIRST_SEED + options.seeds):
         for method in methods:
             _run(content, "runs", path, Settings(method, lr=best_rate(content["search"], method)), seed)
@@ -46,14 +48,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def best_rate(searched: Sequence[dict[str, Any]], method: str) -> float:
-    """The learning rate with the least regret on validation rows."""
-    of_method = [each for each in searched if each["settings"]["method"] == method]
-    return float(min(of_method, key=lambda each: each["regret"])["settings"]["lr"])
+    """The learning rate with the least regret on validation rows, on average over data sets."""
+    found: dict[float, list[float]] = {}
+    for each in searched:
+        if each["settings"]["method"] == method:
+            found.setdefault(each["settings"]["lr"], []).append(each["regret"])
+    return min(found, key=lambda rate: statistics.mean(found[rate]))
 
 
 def _run(content: dict[str, Any], part: str, path: Path, settings: Settings, seed: int) -> None:
     if any(each["seed"] == seed and each["settings"] == asdict(settings) for each in content[part]):
         return
+    if part == "runs":  # of a rate that was the best before
+        content[part] = [e for e in content[part] if (e["seed"], e["settings"]["method"]) != (seed, settings.method)]
     content[part].append(run(settings, seed, generate(seed)))
     write_json(path, content)
     print(f"{settings}, seed {seed}: {content[part][-1]['regret']:.2f} %", flush=True)

@@ -36,7 +36,7 @@ def page(content: Mapping[str, Any]) -> str:
         f"{_HEAD}{table(content)}\n\n{_finding(runs)}\n\n"
         f"Mean ± standard deviation over {len(seeds)} data sets (seeds {seeds[0]} to {seeds[-1]} of PyEPO's generator; "
         f"{seeds[0]} is its notebook's), each with {TEST:,} test rows. The learning rate of each method is the best "
-        f"of three on {ROWS // 5} validation rows of another data set: "
+        f"of four on {ROWS // 5} validation rows of each of three other data sets: "
         f"{', '.join(f'{METHODS[name]} {rate}' for name, rate in rates.items())}. Times are medians over all runs on "
         "one thread of a machine that did other work, too. "
         f"PyEPO {', '.join(versions)} solves with OR-Tools' GLOP, one process.\n\n"

@@ -212,11 +212,109 @@ def test_evidence_moves_the_rest(opened: Opener) -> None:
     expect(row(page, "animal").locator(".marginal .number")).to_have_text("100\u202f%")
     fix(page, "animal", "0")
     expect(page.locator("#impossible")).to_have_text(
-        "No model has this evidence: cat = 1 and animal = 0 cannot hold together."
+        "No valid state has this evidence: cat = 1 and animal = 0 cannot hold together."
     )
     page.get_by_role("button", name="Clear all evidence").click()
     expect(page.locator("#impossible")).to_be_hidden()
     expect(row(page, "animal").locator(".marginal .number")).to_have_text("67\u202f%")
+
+
+# what must not mislead ----------------------------------------------------------------------------------------------
+
+
+def test_states_with_further_labels_are_told_apart(opened: Opener) -> None:
+    page = opened("#rules=toll+->+a1:b1%0Atoll+|+ferry&structure=grid:3")
+    expect(page.locator("#top li")).to_have_count(5)
+    texts = page.locator("#top li > span:last-child").all_inner_texts()
+    assert len(set(texts)) == 5
+    assert all(re.fullmatch("a1 →.*→ c3; (toll|ferry|toll, ferry)", text) for text in texts), texts
+
+
+def test_an_example_can_be_undone(opened: Opener) -> None:
+    page = opened()
+    write(page, "my -> own")
+    slider(page, "own").fill("23")
+    expect(page.locator("#fact-models")).to_have_text("3")
+    expect(page.locator("#undo")).to_be_hidden()
+    page.get_by_role("button", name="Ranking").click()
+    expect(page.locator("#fact-models")).to_have_text("12")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.locator("#text")).to_have_value("my -> own")
+    expect(slider(page, "own")).to_have_value("23")
+    expect(page.locator("#undo")).to_be_hidden()
+
+
+def test_old_answers_fade_while_new_rules_compile(opened: Opener) -> None:
+    page = opened("#rules=a+->+b")
+    expect(page.locator("#fact-models")).to_have_text("3")
+    waiting: list[Any] = []
+    page.route("**/api/describe", lambda route: waiting.append(route))
+    write(page, "a & b")
+    expect(page.locator("#predictions")).to_have_css("opacity", "0.45")
+    while not waiting:
+        page.wait_for_timeout(50)
+    waiting[0].continue_()
+    expect(page.locator("#fact-models")).to_have_text("1")
+    expect(page.locator("#predictions")).to_have_css("opacity", "1")
+
+
+def test_evidence_that_contradicts_can_be_freed(opened: Opener) -> None:
+    page = opened("#rules=cat+->+animal%0Adog&beliefs=50.50.50&evidence=101")
+    expect(page.locator("#spl")).to_contain_text("There is nothing to predict")
+    expect(page.locator("#top-title")).to_be_hidden()
+    picture(page, "contradiction-light")
+    page.get_by_role("button", name="Free the labels that clash").click()
+    expect(page.locator("#nothing")).to_be_hidden()
+    expect(page.locator("#top li")).not_to_have_count(0)
+    group = page.get_by_role("group", name="Evidence for dog", exact=True)
+    expect(group.get_by_label("1", exact=True)).to_be_checked()  # it had no part in it
+
+
+def test_a_size_that_does_not_exist_is_told(opened: Opener) -> None:
+    page = opened("#rules=&structure=grid:3")
+    size, note = page.get_by_label("Size"), page.locator("#size-note")
+    expect(note).to_have_text("from 2 to 6")
+    size.fill("9")
+    expect(note).to_have_text("9 is not from 2 to 6")
+    expect(size).to_have_value("6")
+    size.fill("2")
+    expect(note).to_have_text("from 2 to 6")
+
+
+def test_tall_circuits_are_shown_whole(opened: Opener) -> None:
+    page = opened("#rules=" + "+%26+".join(f"(x{i}+->+x{i + 1})" for i in range(24)))
+    expect(page.locator("#circuit svg .gate")).not_to_have_count(0)
+    sizes = page.evaluate("(box => [box.scrollHeight, box.clientHeight])(document.querySelector('#circuit-box'))")
+    assert sizes[0] <= sizes[1] + 1
+
+
+def test_the_page_can_be_copied_as_python(opened: Opener) -> None:
+    page = opened("#rules=cat+->+animal&beliefs=90.20&evidence=1-", permissions=["clipboard-read", "clipboard-write"])
+    expect(page.locator("#fact-models")).to_have_text("3")
+    page.get_by_role("button", name="Copy as Python").click()
+    expect(page.locator("#python")).to_have_text("Copied")
+    text = page.evaluate("navigator.clipboard.readText()")
+    assert text == page.locator("#python-text").inner_text()
+    names: dict[str, Any] = {}
+    exec(text, names)
+    assert names["p"].mean.tolist() == [1.0, 1.0]
+    slider(page, "cat").fill("10")
+    expect(page.locator("#python-text")).to_be_hidden()
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_words_are_explained(opened: Opener, width: int) -> None:
+    page = opened(viewport={"width": width, "height": 800})
+    expect(page.locator("#fact-models")).to_have_text("5")
+    words = page.locator(".term:visible")
+    assert {"Mode", "Hamming", "Evidence", "Belief"} <= {*words.all_inner_texts()}
+    for place in range(words.count()):
+        words.nth(place).focus()
+        shown = words.nth(place).evaluate("e => getComputedStyle(e, '::after').display")
+        assert shown == "block"
+        assert page.evaluate(CUT_OFF) == []
+    heights = page.evaluate("[...document.querySelectorAll('.evidence label')].map(e => e.offsetHeight)")
+    assert min(heights) >= (40 if width == 390 else 24)
 
 
 # examples -----------------------------------------------------------------------------------------------------------
@@ -445,6 +543,7 @@ def test_model_and_row_of_data(opened: Opener, tmp_path: Path) -> None:
         net[0].bias.copy_(torch.tensor([-2.0, -1.0, -2.0]))
     sp.save(net, tmp_path / "animals")
     (tmp_path / "rows.csv").write_text("1,2,cat,animal,dog\n0,0,0,0,0\n1,0,1,1,0\n")
+    waiting: list[Any] = []
     server = Server("--model", str(tmp_path / "animals"), "--data", str(tmp_path / "rows.csv"))
     try:
         page = opened(url=server.url)
@@ -465,8 +564,17 @@ def test_model_and_row_of_data(opened: Opener, tmp_path: Path) -> None:
         page.get_by_role("group", name="Row of data").get_by_label("1", exact=True).fill("much")
         expect(page.locator("#row-error")).to_contain_text("expected a number")
         page.get_by_label("Open").select_option("my rules")
+        expect(page.locator("#model-row")).to_be_hidden()
         write(page, "p | q")
         expect(page.locator("#fact-models")).to_have_text("3")
+        page.route("**/api/describe", lambda route: waiting.append(route))
+        page.get_by_label("Open").select_option("model animals")
+        while not waiting:
+            page.wait_for_timeout(50)
+        expect(page.locator("#model-row")).to_be_hidden()  # its inputs are not known yet
+        expect(page.locator("#model-rules")).to_be_hidden()
+        waiting[0].continue_()
+        expect(page.locator("#model-row")).to_be_visible()
         page.close()
     finally:
         server.stop()

@@ -209,3 +209,25 @@ def test_random_models_are_uniform_over_models() -> None:
     drawn = [tuple(workshop.sample({"source": source})["sample"]) for _ in range(300)]
     assert {drawn.count(state) > 60 for state in ((0, 1), (1, 0), (1, 1))} == {True}
     assert (0, 0) not in drawn
+
+
+CASES = [
+    *((example["name"], example["problem"]) for example in examples()),
+    ("quotes", problem("'it\\'s' | b\n# '''")["problem"]),
+]
+
+
+@pytest.mark.parametrize(("name", "asked"), CASES, ids=[name for name, _ in CASES])
+def test_the_copied_program_does_what_the_page_shows(name: str, asked: dict[str, object]) -> None:
+    workshop, source, rng = Workshop(Limits()), {"problem": asked}, random.Random(name)
+    described = workshop.describe({"source": source})
+    beliefs = [round(rng.uniform(0.2, 0.8), 2) for _ in described["labels"]]
+    evidence = "".join("1" if one and i < 3 else "-" for i, one in enumerate(described["sample"]))
+    request = {"source": source, "beliefs": beliefs, "evidence": evidence}
+    names: dict[str, object] = {}
+    exec(workshop.python(request)["python"], names)
+    p, answer = names["p"], workshop.answer(request)
+    assert list(p.labels) == described["labels"]
+    assert str(names["circuit"].model_count()) == described["models"]
+    torch.testing.assert_close(p.mean.double(), torch.tensor(answer["marginals"]).double(), atol=1e-4, rtol=0)
+    assert p.mode.int().tolist() == answer["mode"]["state"]

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator
-from importlib import resources
+from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from semprola.playground.pool import Pool
 
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _LONGEST_INT = 18
-_ACTIONS = ("describe", "answer", "sample", "row")
+_ACTIONS = ("describe", "answer", "sample", "python", "row")
 _STATUS = {"busy": 503, "request": 400, "internal": 500}
 """Status codes of errors that the user cannot fix; all other errors are answers, which the page shows."""
 
@@ -46,6 +46,7 @@ def build_app(hosts: frozenset[str], pool: Pool, folder: Path | None = None, dat
         "examples": examples(),
         "models": list(find_models(folder)),
         "data": None if data is None else data.name,
+        "docs": _docs(),
         "limits": {"labels": limits.labels, "text": limits.text, "seconds": limits.seconds, "nodes": limits.nodes},
     }
 
@@ -75,6 +76,16 @@ def build_app(hosts: frozenset[str], pool: Pool, folder: Path | None = None, dat
         *(Route(f"/api/{action}", _endpoint(action, pool), methods=["POST"]) for action in _ACTIONS),
     ]
     return Guard(Starlette(routes=routes, lifespan=lifespan), hosts)
+
+
+def _docs() -> str | None:
+    """The address of the documentation, if the installed package names one."""
+    try:
+        named = metadata.metadata("semprola").get_all("Project-URL") or []
+    except metadata.PackageNotFoundError:
+        return None
+    found = (entry.partition(",") for entry in named)
+    return next((url.strip() for name, _, url in found if name.strip().lower() == "documentation"), None)
 
 
 def _files() -> dict[str, Response]:

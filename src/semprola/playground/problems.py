@@ -21,7 +21,7 @@ from semprola.playground.limits import Limits
 SIZES = {"none": (0, 0), "grid": (2, 6), "ranking": (2, 7), "sudoku": (4, 4)}
 """Smallest and largest size of every structure."""
 
-_ITEMS = ("cake", "soup", "fish", "rice", "tart", "stew", "plum")
+ITEMS = ("cake", "soup", "fish", "rice", "tart", "stew", "plum")
 _LETTERS = "abcdef"
 
 
@@ -162,7 +162,7 @@ def _family(problem: Problem) -> Formula | None:
             names[one, other] = name
         return simple_paths(graph, source="a1", target=_last(problem.size), labels=names)
     if problem.structure == "ranking":
-        items = _ITEMS[: problem.size]
+        items = ITEMS[: problem.size]
         ranks = range(1, problem.size + 1)
         return ranking(items, labels=[f"{item}.{rank}" for item in items for rank in ranks])
     if problem.structure == "sudoku":

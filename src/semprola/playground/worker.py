@@ -98,7 +98,7 @@ def _answer(workshop: Workshop, request: dict[str, Any]) -> dict[str, Any]:
     from semprola.errors import CompilationBudgetError, ParseError, SemprolaError, UnsatisfiableError
     from semprola.playground.problems import RequestError
 
-    actions = {name: getattr(workshop, name) for name in ("describe", "answer", "sample", "row")}
+    actions = {name: getattr(workshop, name) for name in ("describe", "answer", "sample", "python", "row")}
     try:
         return {"result": actions[request["do"]](request)}
     except ParseError as error:

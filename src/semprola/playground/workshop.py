@@ -30,6 +30,7 @@ from semprola.playground.limits import Limits
 from semprola.playground.models import DataTable, TrainedModel, read_row
 from semprola.playground.pictures import Flow, picture
 from semprola.playground.problems import Problem, RequestError, read_problem, table_view
+from semprola.playground.programs import program
 
 _MOST_RULES = 100
 
@@ -136,6 +137,17 @@ class Workshop:
                 weights[label] = [1 - value, value]
         chance = chance_of_rules(p, beliefs, evidence)
         return found | {"chance": chance, "flows": subject.flow.through_edges(weights)}
+
+    def python(self, request: dict[str, Any]) -> dict[str, Any]:
+        """A program that does what the page shows."""
+        source = request.get("source")
+        if not isinstance(source, dict) or "problem" not in source:
+            raise RequestError("only rules can be copied as Python: load a model with semprola.load")
+        labels = self._subject(source).circuit.labels
+        problem = Problem.read(source["problem"], self.limits)
+        beliefs = read_beliefs(request.get("beliefs"), len(labels))
+        evidence = read_evidence(request.get("evidence"), len(labels))
+        return {"python": program(problem, labels, beliefs, evidence)}
 
     def row(self, request: dict[str, Any]) -> dict[str, Any]:
         """A row of the table, for the inputs of a model."""

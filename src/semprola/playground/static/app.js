@@ -20,6 +20,7 @@ import {
   state,
   toFragment,
 } from "./state.js";
+import { explainWords, term } from "./terms.js";
 
 const circuit = new CircuitView($("circuit-box"));
 const table = new LabelTable(() => changed());
@@ -43,10 +44,11 @@ async function compile() {
     showError({ kind: "empty", message: "Type a rule, such as cat -> animal, or load an example." });
     return;
   }
+  document.body.classList.add("stale"); // what is shown belongs to the old rules
   const began = performance.now();
   const clock = setInterval(() => {
     $("status").textContent =
-      `${hasStarted ? "Compiling" : "Starting"}… ${((performance.now() - began) / 1000).toFixed(0)} s`;
+      `${hasStarted ? (state.model === null ? "Compiling" : "Opening") : "Starting"}… ${((performance.now() - began) / 1000).toFixed(0)} s`;
   }, 400);
   const asked = source();
   const reply = await ask("describe", { source: asked }, mine.signal);
@@ -58,11 +60,11 @@ async function compile() {
 }
 
 async function showDescription(result) {
+  $("python-text").hidden = true;
   described = result;
   settle(result.labels);
   clearError();
-  $("status").textContent =
-    `Compiled in ${(1000 * result.seconds).toFixed(0)} ms${result.backend ? ` (${result.backend})` : ""}.`;
+  $("status").textContent = `Compiled in ${(1000 * result.seconds).toFixed(0)} ms.`;
   if (state.model !== null) $("status").textContent = `Model ${state.model}.`;
   predictions.show(result);
   showFacts(result);
@@ -85,19 +87,20 @@ async function showDescription(result) {
     ...(items.length ? items : [el("li", { class: "quiet" }, "The model has its rules only as a circuit.")]),
   );
   if (state.model !== null) await form.show(state.model, result.columns);
+  $("model-row").hidden = $("model-rules").hidden = state.model === null;
   await predict();
 }
 
 function showFacts(result) {
   const facts = [
-    ["labels", result.labels.length.toLocaleString("en")],
-    ["models", bigNumber(result.models)],
-    ["nodes", result.nodes.toLocaleString("en")],
-    ["edges", result.edges.toLocaleString("en")],
-    ["depth", result.depth.toLocaleString("en")],
+    ["labels", "labels", result.labels.length.toLocaleString("en")],
+    ["models", "valid states", bigNumber(result.models)],
+    ["nodes", "nodes", result.nodes.toLocaleString("en")],
+    ["edges", "edges", result.edges.toLocaleString("en")],
+    ["depth", "depth", result.depth.toLocaleString("en")],
   ];
   $("facts").replaceChildren(
-    ...facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", { id: `fact-${name}` }, value))),
+    ...facts.map(([id, name, value]) => el("div", {}, el("dt", {}, name), el("dd", { id: `fact-${id}` }, value))),
   );
   $("fact-models").title = result.models;
 }
@@ -121,6 +124,7 @@ function predict() {
     if (asked === null) return;
     const { labels } = asked;
     const body = { source: asked.source, evidence: evidenceText(labels) };
+    $("python-text").hidden = true; // it has other beliefs
     if (state.model === null) body.beliefs = labels.map((label) => belief(label) / 100);
     else body.row = state.row;
     const reply = await ask("answer", body);
@@ -155,14 +159,32 @@ function showControls() {
   const [low, high] = SIZES[structure];
   $("size-label").hidden = low === high;
   Object.assign($("size"), { min: low, max: high, value: size });
+  $("size-note").textContent = low < high ? `from ${low} to ${high}` : "";
+  $("size-note").classList.toggle("refused", state.refused !== null);
+  if (state.refused !== null) $("size-note").textContent = `${state.refused} is not ${$("size-note").textContent}`;
   if ($("text").value !== text) $("text").value = text;
   $("text-label").textContent = structure === "none" ? "Rules, one per line" : "More rules, one per line";
   $("editor").hidden = $("syntax").hidden = $("structure-row").hidden = !own;
   $("even").hidden = !own;
-  $("model-row").hidden = $("model-rules").hidden = $("alone-note").hidden = own;
-  $("belief-head").textContent = own ? "Belief" : "Model";
+  $("model-row").hidden = true; // until the model's inputs are known
+  $("model-rules").hidden = true;
+  $("alone-note").hidden = own;
+  $("copy-row").hidden = !own;
+  $("belief-head").replaceChildren(own ? term("Belief") : "Model");
   $("model").value = state.model ?? "";
   table.showTruth(null);
+}
+
+/** Load an example, and offer to bring back what it replaces. */
+function choose(example) {
+  const before = described ? toFragment(described.labels) : null;
+  load(example);
+  $("undo-row").hidden = before === null;
+  $("undo").onclick = () => {
+    $("undo-row").hidden = true;
+    if (fromFragment(before)) restart();
+  };
+  restart();
 }
 
 function restart() {
@@ -172,6 +194,7 @@ function restart() {
 }
 
 function edited() {
+  $("undo-row").hidden = true;
   setProblem($("structure").value, Number($("size").value), $("text").value);
   showControls();
   markPlace(null);
@@ -180,25 +203,46 @@ function edited() {
 
 const compileSoon = debounce(250, compile);
 
+/** Copy text, and say on the button for a moment whether that worked. */
+async function copy(button, text, otherwise) {
+  const usual = (button.dataset.usual ??= button.textContent);
+  try {
+    await navigator.clipboard.writeText(text);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = otherwise;
+  }
+  setTimeout(() => (button.textContent = usual), 2000);
+}
+
 async function copyLink() {
   const link = `${location.origin}/#${described ? toFragment(described.labels) : ""}`;
   history.replaceState(null, "", link);
-  try {
-    await navigator.clipboard.writeText(link);
-    $("share").textContent = "Copied";
-  } catch {
-    $("share").textContent = "See the address bar";
-  }
-  setTimeout(() => ($("share").textContent = "Copy link"), 2000);
+  await copy($("share"), link, "See the address bar");
+}
+
+/** Show what is on the page as a program, and copy it. */
+async function copyPython() {
+  const asked = described;
+  if (asked === null || state.model !== null) return;
+  const { labels } = asked;
+  const beliefs = labels.map((label) => belief(label) / 100);
+  const reply = await ask("python", { source: asked.source, beliefs, evidence: evidenceText(labels) });
+  if (!reply?.result || asked !== described) return;
+  $("python-text").textContent = reply.result.python;
+  $("python-text").hidden = false;
+  await copy($("python"), reply.result.python, "See below");
 }
 
 function listen() {
+  explainWords(document);
   for (const id of ["structure", "size", "text"]) $(id).addEventListener("input", edited);
   $("text").addEventListener("scroll", () => ($("backdrop").scrollTop = $("text").scrollTop));
   $("text").addEventListener("keydown", (event) => {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) compile();
   });
   $("share").addEventListener("click", copyLink);
+  $("python").addEventListener("click", copyPython);
   $("sample").addEventListener("click", async () => {
     const asked = described;
     if (asked === null) return;
@@ -219,8 +263,9 @@ function listen() {
     state.evidence.clear();
     restart();
   });
-  window.addEventListener("hashchange", () => {
-    if (fromFragment(location.hash)) restart();
+  window.addEventListener("hashchange", (event) => {
+    // the address itself may have been written again in the meantime
+    if (fromFragment(new URL(event.newURL).hash)) restart();
   });
   watchConnection((isLost) => {
     $("offline").hidden = !isLost;
@@ -241,6 +286,7 @@ async function start() {
   $("offline").hidden = true;
   listen();
   $("version").textContent = `semprola ${offer.version}`;
+  if (offer.docs) Object.assign($("docs"), { hidden: false, href: offer.docs });
   $("examples").replaceChildren(
     ...offer.examples.map((example) =>
       el(
@@ -248,10 +294,7 @@ async function start() {
         {
           type: "button",
           "data-example": example.name,
-          click: () => {
-            load(example);
-            restart();
-          },
+          click: () => choose(example),
         },
         example.title,
       ),

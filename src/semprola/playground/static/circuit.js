@@ -3,6 +3,7 @@
 import { el, svg } from "./dom.js";
 
 const SMALLEST_SCALE = 0.45;
+const TALLEST = 900;
 
 export class CircuitView {
   #box;
@@ -42,9 +43,10 @@ export class CircuitView {
       ...this.#edges,
       ...nodes,
     );
+    // all of it in sight, if its text can still be read then
     const room = this.#box.clientWidth - 2;
-    const width = picture.width <= room ? picture.width : Math.max(room, picture.width * SMALLEST_SCALE);
-    drawing.style.width = `${width}px`;
+    const scale = Math.max(SMALLEST_SCALE, Math.min(1, room / picture.width, TALLEST / picture.height));
+    drawing.style.width = `${picture.width * scale}px`;
     return drawing;
   }
 }

@@ -1,7 +1,8 @@
 // The predictions side by side: each label on its own, and all of them with the rules.
 
-import { $, el, percent } from "./dom.js";
+import { $, bigNumber, el, percent } from "./dom.js";
 import { belief, setBelief, setEvidence, state } from "./state.js";
+import { term } from "./terms.js";
 import { makeView, stateText } from "./views.js";
 
 const LEGENDS = {
@@ -95,13 +96,19 @@ export class Predictions {
     if (culprits) {
       const values = culprits.map((i) => `${labels[i]} = ${state.evidence.get(labels[i])}`).join(" and ");
       const together = culprits.length > 1 ? " together" : "";
-      $("impossible").textContent = `No model has this evidence: ${values} cannot hold${together}.`;
+      $("impossible").textContent = `No valid state has this evidence: ${values} cannot hold${together}.`;
     }
+    $("nothing").hidden = culprits === undefined;
+    $("top-title").hidden = culprits !== undefined;
+    $("free-culprits").onclick = () => {
+      for (const i of culprits ?? []) setEvidence(labels[i], null);
+      this.#onChange();
+    };
     const known = answer && !culprits ? answer : null;
     const states = known ? { Mode: known.mode, Hamming: known.hamming } : {};
     $("states").replaceChildren(
       ...Object.entries(states).flatMap(([name, found]) => [
-        el("dt", {}, name),
+        el("dt", {}, term(name)),
         el("dd", {}, this.inWords(found.state), el("span", { class: "p" }, percent(found.probability))),
       ]),
     );
@@ -139,6 +146,7 @@ function brokenRule({ rule, values }) {
 
 function entropyText({ low, high }) {
   if (low !== high) return `Entropy: between ${low.toFixed(2)} and ${high.toFixed(2)} bits.`;
-  const states = Math.pow(2, low).toPrecision(3);
-  return `Entropy: ${low.toFixed(2)} bits, as uncertain as ${states} equally likely states.`;
+  const states = Math.pow(2, low);
+  const shown = states < 1000 ? states.toPrecision(3) : bigNumber(BigInt(Math.round(states)).toString());
+  return `Entropy: ${low.toFixed(2)} bits, as uncertain as ${shown} equally likely states.`;
 }

@@ -10,6 +10,7 @@ export const state = {
   row: {},
   beliefs: new Map(), // label → percent
   evidence: new Map(), // label → 0 or 1
+  refused: null, // a size that was asked for but does not exist
   pending: null, // beliefs and evidence of an address, until its labels are known
 };
 
@@ -31,7 +32,9 @@ export const source = () => (state.model === null ? { problem: state.problem } :
 export function setProblem(structure, size, text) {
   const [low, high] = SIZES[structure] ?? SIZES.none;
   const known = structure in SIZES ? structure : "none";
-  state.problem = { structure: known, size: Math.min(high, Math.max(low, Math.round(size) || low)), text };
+  const possible = Math.min(high, Math.max(low, Math.round(size) || low));
+  state.refused = low < high && size !== possible ? size : null;
+  state.problem = { structure: known, size: possible, text };
 }
 
 export function load(example) {

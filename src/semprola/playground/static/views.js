@@ -17,9 +17,21 @@ export function makeView(view, labels, press, verb) {
   return made;
 }
 
-/** A state in words that suit the picture: a path, the rows of a board or of a table, or the labels that are 1. */
+/**
+ * A state in words that suit the picture: a path, the rows of a board or of a table, or the labels that are 1. Labels
+ * that are 1 but not in the picture follow.
+ */
 export function stateText(view, labels, state) {
-  if (view.kind === "grid") return pathText(view, state) ?? named(state, labels);
+  const drawn = new Set((view.edges?.map(([label]) => label) ?? view.cells?.flat(2) ?? []).filter((i) => i !== null));
+  const others = labels.filter((_, i) => state[i] && !drawn.has(i));
+  const picture = pictureText(view, labels, state);
+  if (picture === null) return named(state, labels);
+  return others.length ? `${picture}; ${named(others.map(() => 1), others)}` : picture;
+}
+
+/** The part of a state that the picture shows, or null if it has no words of its own. */
+function pictureText(view, labels, state) {
+  if (view.kind === "grid") return pathText(view, state);
   if (view.kind === "board") {
     const digit = (cell) => {
       const ones = cell.flatMap((label, i) => (state[label] ? [i + 1] : []));
@@ -36,7 +48,7 @@ export function stateText(view, labels, state) {
         .join("; ") || "no label"
     );
   }
-  return named(state, labels);
+  return null;
 }
 
 /** The nodes that a path visits, or null if the edges form none from corner to corner. */

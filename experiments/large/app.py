@@ -1,0 +1,166 @@
+"""`python -m experiments large`: constraints that no single circuit takes; resumable, case by case.
+
+A hidden state obeys the rules, and each label's log-odds are ±a plus Gaussian noise of standard deviation 1: `a` = 2 if
+the labels are read well ("clear"), 1 if not ("noisy"). Splits and solver get the same log-odds and limit per row.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import time
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+import semprola as sp
+from experiments.large.cases import Case, chosen
+from experiments.large.pictures import BOARDS, run
+from experiments.large.report import boards, page, table
+from experiments.large.solver import Solver
+from experiments.mnist_add.images import load_mnist
+from experiments.provenance import provenance, read_json, write_json
+
+PAGE = Path("docs/large.md")
+STRENGTHS = {"clear": 2.0, "noisy": 1.0}
+_DRAW_SECONDS = 0.5
+"""For the hidden state of a row: the best for random log-odds that the solver finds in this time."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run what is missing, then print the table; returns the exit status."""
+    options = _parser().parse_args(arguments)
+    path: Path = options.out
+    content: dict[str, Any] = read_json(path) if path.is_file() else {"experiment": "large", "runs": []}
+    if options.report:
+        PAGE.write_text(page(content), encoding="utf-8")
+        print(PAGE)
+        return 0
+    torch.set_num_threads(1)
+    if options.data is not None:
+        _pictures(content, options)
+        return 0
+    for name, case in chosen(options.cases, options.cnf).items():
+        done = {each["strength"] for each in content["runs"] if each["case"] == name}
+        if missing := [strength for strength in STRENGTHS if strength not in done]:
+            for found in measure(name, case, missing, options.rows, options.seconds):
+                content["runs"].append(found)
+                write_json(path, content)
+                print(table({"runs": [found]}), flush=True)
+    return 0
+
+
+def _pictures(content: dict[str, Any], options: argparse.Namespace) -> None:
+    """Sudokus from pictures of digits, for each number of training boards and each seed."""
+    done = {(each["boards"], each["seed"]) for each in content.setdefault("pictures", [])}
+    train, test = load_mnist(options.data)
+    for seed in range(options.seeds):
+        for count in BOARDS:
+            if (count, seed) not in done:
+                content["pictures"].append(run(count, seed, train, test))
+                write_json(options.out, content)
+                print(boards({"pictures": content["pictures"][-1:]}), flush=True)
+
+
+def measure(name: str, case: Case, strengths: Sequence[str], rows: int, seconds: float) -> list[dict[str, Any]]:
+    """Split the rules, then find the modes of noisy rows with the pool and with the solver.
+
+    Args:
+        name: of the case.
+        case: the rules.
+        strengths: how clear the rows are.
+        rows: number of rows.
+        seconds: limit per row, for either.
+    """
+    began = time.perf_counter()
+    split = sp.split(case.formula(), labels=case.labels, max_nodes=case.max_nodes, timeout=600)
+    made = time.perf_counter() - began
+    solver = Solver(case)
+    truth = _hidden(case, solver, rows)
+    facts = {
+        "case": name,
+        "title": case.title,
+        "labels": case.size,
+        "rules": len(case.rules),
+        "circuits": len(split.circuits),
+        "edges": sum(circuit.num_edges for circuit in split.circuits),
+        "left_out": len(split.left_out),
+        "seconds_to_split": round(made, 2),
+        "limit": seconds,
+    }
+    results = []
+    for strength in strengths:
+        noise = torch.randn(truth.shape, generator=torch.Generator().manual_seed(1))
+        log_odds = STRENGTHS[strength] * (2 * truth - 1) + noise
+        figures = {"pool": _pool(split, log_odds, truth, seconds), "solver": _solve(solver, log_odds, truth, seconds)}
+        results.append({**facts, "strength": strength, "rows": rows, **figures, "provenance": provenance()})
+    return results
+
+
+def _hidden(case: Case, solver: Solver, rows: int) -> Tensor:
+    """States that obey the rules [rows, labels]; each is good for some random log-odds."""
+    found: list[list[int]] = []
+    generator = torch.Generator().manual_seed(0)
+    while len(found) < rows:
+        answer = solver.solve(torch.randn(case.size, generator=generator).tolist(), _DRAW_SECONDS, seed=len(found))
+        if answer.state is not None:
+            found.append(answer.state)
+    return torch.tensor(found, dtype=torch.float32)
+
+
+def _pool(split: Any, log_odds: Tensor, truth: Tensor, seconds: float) -> dict[str, Any]:
+    """Modes row by row."""
+    spent, proven, states, gaps = [], [], [], []
+    for row in log_odds:
+        began = time.perf_counter()
+        p = sp.constrain(row, split).within(seconds=seconds)
+        state = p.try_mode()
+        spent.append(time.perf_counter() - began)
+        found = not bool(state.isnan().any())
+        proven.append(found and bool(p.mode_is_exact))
+        states.append(state)
+        if found:
+            lower, upper = p.log_partition_bounds
+            gaps.append(float(upper - lower))
+    found_states = torch.stack(states)
+    known = ~found_states.isnan().any(1)
+    return {
+        **_times(spent),
+        "proven": sum(proven) / len(proven),
+        "found": float(known.double().mean()),
+        "obey": float(split.satisfied(found_states[known]).double().mean()) if bool(known.any()) else None,
+        "right": float((found_states == truth).all(1).double().mean()),
+        "gap": statistics.median(gaps) if gaps else None,
+    }
+
+
+def _solve(solver: Solver, log_odds: Tensor, truth: Tensor, seconds: float) -> dict[str, Any]:
+    """Independent labels, repaired."""
+    answers = [solver.solve(row.tolist(), seconds) for row in log_odds]
+    right = [a.state == row.int().tolist() for a, row in zip(answers, truth, strict=True)]
+    return {
+        **_times([a.seconds for a in answers]),
+        "proven": sum(a.proven for a in answers) / len(answers),
+        "found": sum(a.state is not None for a in answers) / len(answers),
+        "right": sum(right) / len(right),
+    }
+
+
+def _times(spent: Sequence[float]) -> dict[str, float]:
+    return {"median": round(statistics.median(spent), 4), "worst": round(max(spent), 4)}
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser("python -m experiments large", description=main.__doc__)
+    parser.add_argument("--cases", default="", help="comma-separated, all by default")
+    parser.add_argument("--cnf", type=Path, nargs="*", default=[], help="CNF files to add")
+    parser.add_argument("--rows", type=int, default=50, help="rows per case")
+    parser.add_argument("--seconds", type=float, default=2.0, help="limit per row, for the pool and for the solver")
+    parser.add_argument("--data", type=Path, help="folder with MNIST's files: sudokus from pictures instead")
+    parser.add_argument("--seeds", type=int, default=5, help="runs on pictures")
+    parser.add_argument("--report", action="store_true", help="only write the page from the results that are there")
+    parser.add_argument("--out", type=Path, default=Path("results/large.json"), help="file for results")
+    return parser
