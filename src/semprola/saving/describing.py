@@ -99,6 +99,18 @@ def build(description: Any, circuits: list[Circuit], depth: int = 0) -> nn.Modul
     return module
 
 
+def circuits_of(network: nn.Module) -> list[Circuit]:
+    """The circuits of a network's layers, each once."""
+    found: list[Circuit] = []
+    for module in network.modules():
+        split = getattr(module, "split", None)
+        own = split.circuits if isinstance(split, Split) else (getattr(module, "circuit", None),)
+        for circuit in own:
+            if isinstance(circuit, Circuit) and not any(circuit is known for known in found):
+                found.append(circuit)
+    return found
+
+
 def _describe_layer(layer: SPL | ProductSPL, circuits: list[Circuit]) -> dict[str, Any] | None:
     options: dict[str, Any] = {"in_features": layer.in_features, "components": layer.components}
     if isinstance(layer, SPL):

@@ -17,9 +17,8 @@ from torch import Tensor, nn
 from semprola._files import write_atomically
 from semprola._version import __version__
 from semprola.circuit import Circuit
-from semprola.compiler.splitting import Split
 from semprola.errors import FormatError, SemprolaError
-from semprola.saving.describing import build, describe
+from semprola.saving.describing import build, circuits_of, describe
 
 FORMAT, VERSION = "semprola-model", 1
 _INDEX, _WEIGHTS = "model.json", "weights.safetensors"
@@ -65,7 +64,7 @@ def save(model: Any, folder: str | os.PathLike[str], *, metadata: dict[str, Any]
     content["network"] = describe(network, circuits)
     content["class"] = type(network).__name__
     if content["network"] is None:
-        circuits = _circuits_in(network)
+        circuits = circuits_of(network)
     content["metadata"] = metadata or {}
     content["dtype"] = str(next((p.dtype for p in network.parameters()), torch.float32)).removeprefix("torch.")
     weights = _packed(network)
@@ -176,17 +175,6 @@ def _network_of(model: Any) -> tuple[nn.Module, dict[str, Any] | None]:
     return network, state
 
 
-def _circuits_in(model: nn.Module) -> list[Circuit]:
-    found: list[Circuit] = []
-    for module in model.modules():
-        split = getattr(module, "split", None)
-        own = split.circuits if isinstance(split, Split) else (getattr(module, "circuit", None),)
-        for circuit in own:
-            if isinstance(circuit, Circuit) and not any(circuit is known for known in found):
-                found.append(circuit)
-    return found
-
-
 def _built(target: Path, content: dict[str, Any], circuits: list[Circuit]) -> nn.Module:
     if content["network"] is None:
         name = str(content.get("class"))[:80]
@@ -197,7 +185,7 @@ def _built(target: Path, content: dict[str, Any], circuits: list[Circuit]) -> nn
 
 
 def _fill(target: Path, model: nn.Module, weights: dict[str, Tensor], circuits: list[Circuit]) -> None:
-    own = {circuit.digest for circuit in _circuits_in(model)}
+    own = {circuit.digest for circuit in circuits_of(model)}
     if own != {circuit.digest for circuit in circuits}:
         raise FormatError(f"{target}: the model's constraint is not the one that was saved")
     expected = {name: value for name, value in model.state_dict().items() if isinstance(value, Tensor)}

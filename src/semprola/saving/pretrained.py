@@ -1,4 +1,4 @@
-"""`save_pretrained` and `from_pretrained` for your own networks."""
+"""`save_pretrained`, `push_to_hub` and `from_pretrained` for your own networks."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torch import nn
 from semprola.circuit import Circuit
 from semprola.errors import FormatError
 from semprola.saving.folders import load_into, read_metadata, save
+from semprola.saving.hub import fetched, push_to_hub
 
 _KEY = "pretrained"
 
@@ -65,23 +66,52 @@ class Pretrained:
         options = {name: _plain(name, value, circuits) for name, value in self.__dict__["_made_with"].items()}
         return save(self, folder, metadata={_KEY: {"class": type(self).__name__, "options": options}})
 
+    def push_to_hub(self, repo_id: str, **options: Any) -> str:
+        """Upload the network to Hugging Face's hub; see :func:`semprola.saving.push_to_hub` for the options."""
+        return push_to_hub(self, repo_id, **options)
+
     @classmethod
-    def from_pretrained(cls, folder: str | os.PathLike[str], **changes: Any) -> Any:
+    def from_pretrained(
+        cls,
+        name: str | os.PathLike[str],
+        *,
+        revision: str | None = None,
+        token: str | bool | None = None,
+        cache_dir: str | os.PathLike[str] | None = None,
+        force_download: bool = False,
+        local_files_only: bool = False,
+        **changes: Any,
+    ) -> Any:
         """Rebuild the network and load its weights.
 
         Args:
-            folder: a folder that `save_pretrained` has written.
+            name: a folder that `save_pretrained` has written, or "owner/name" on Hugging Face's hub.
+            revision: on the hub, a branch, a tag or a commit; for this and the next, see
+                :func:`semprola.saving.from_pretrained`.
+            token: of the hub.
+            cache_dir: where files of the hub are kept.
+            force_download: fetch files of the hub again.
+            local_files_only: use the files of the hub that are already there.
             **changes: arguments of the constructor that replace the saved ones.
 
         Raises:
             FormatError: if the folder is damaged or holds another network.
+            SemprolaError: if the hub refuses.
         """
+        folder = fetched(
+            name,
+            revision=revision,
+            token=token,
+            cache_dir=cache_dir,
+            force_download=force_download,
+            local_files_only=local_files_only,
+        )
         metadata, circuits = read_metadata(folder)
         found = metadata.get(_KEY)
         if not isinstance(found, dict) or found.get("class") != cls.__name__:
-            name = found.get("class") if isinstance(found, dict) else None
+            held = found.get("class") if isinstance(found, dict) else None
             raise FormatError(
-                f"{folder}: holds {name or 'a model that save_pretrained did not write'}, not {cls.__name__}"
+                f"{folder}: holds {held or 'a model that save_pretrained did not write'}, not {cls.__name__}"
             )
         options = {name: _restored(value, circuits) for name, value in found["options"].items()}
         make: Any = functools.partial(cls, **{**options, **changes})
