@@ -79,7 +79,9 @@ sanitize: $(INSTALLED) ## Test the native code with sanitizers for addresses, un
 
 # The packages to compare with need other versions of shared dependencies, so they get their own environment.
 bench: .venv-bench/.installed ## Compare speed with other packages; writes docs/speed.md
-	.venv-bench/bin/python -m benchmarks.engine --docs docs/speed.md
+	.venv-bench/bin/python -m benchmarks.engine
+	.venv-bench/bin/python -m benchmarks.gpu_cost
+	.venv-bench/bin/python -m benchmarks.calls --docs docs/speed.md
 	@test ! -x $(BIN)/python || $(BIN)/python -m experiments evidence
 	.venv-bench/bin/python -m benchmarks.sequences
 
@@ -87,7 +89,7 @@ bench: .venv-bench/.installed ## Compare speed with other packages; writes docs/
 	@echo "Setting up .venv-bench: torch and the packages to compare with, a few minutes (log: $(@D)/install.log)"
 	@mkdir -p $(@D) && touch $(@D)/.began && $(PYTHON) -m venv $(@D) > $(@D)/install.log 2>&1 || $(FAILED)
 	@$(@D)/bin/python -m pip install -c pins.txt torch setuptools >> $(@D)/install.log 2>&1 || $(FAILED)
-	@$(@D)/bin/python -m pip install klaycircuits libcirkit pytorch-crf >> $(@D)/install.log 2>&1 || $(FAILED)
+	@$(@D)/bin/python -m pip install klaycircuits libcirkit jax pytorch-crf >> $(@D)/install.log 2>&1 || $(FAILED)
 	@$(@D)/bin/python -m pip install --no-build-isolation -e ".[cli,plot]" >> $(@D)/install.log 2>&1 || $(FAILED)
 	@$(@D)/bin/python -c "$$REPORT"
 	@touch $@

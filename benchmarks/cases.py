@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-import lzma
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-import networkx as nx
 import numpy as np
 
 import semprola as sp
+from benchmarks import circuits
 from semprola.engine.skeleton import Skeleton
 
 
 @dataclass(frozen=True)
 class Case:
-    """A named circuit; `make` gets the folder of published data, and raises OSError if a file is missing."""
+    """A named circuit, made here: none needs a data set, so that a fresh clone measures all of them."""
 
     name: str
-    make: Callable[[Path], sp.Circuit]
+    make: Callable[[], sp.Circuit]
 
 
 def cases(names: list[str] | None = None) -> list[Case]:
@@ -68,55 +65,16 @@ def band(edges: int) -> Skeleton:
     )
 
 
-def _hierarchy(file: str) -> Callable[[Path], sp.Circuit]:
-    def make(data: Path) -> sp.Circuit:
-        return sp.compile(sp.constraints.hierarchy(_tree(data / "hmc" / file)))
-
-    return make
-
-
-def _tree(path: Path) -> list[tuple[str, str]]:
-    """(child, parent) pairs of the class hierarchy in the header of an ARFF file."""
-    with lzma.open(path, "rt", encoding="utf-8", errors="replace") as lines:
-        for line in lines:
-            found = re.match(r"@attribute\s+class\s+hierarchical\s+(\S+)", line, re.IGNORECASE)
-            if found:
-                names = found[1].split(",")
-                return [(name, name.rpartition("/")[0]) for name in names if "/" in name]
-    raise OSError(f"{path}: no hierarchy of classes in its header")
-
-
-def _published_grid(data: Path) -> sp.Circuit:
-    return sp.read_sdd(data / "grid4" / "4-grid-all-pairs-sd.sdd", data / "grid4" / "4-grid-out.vtree.sd")
-
-
-def _published_sdd(name: str) -> Callable[[Path], sp.Circuit]:
-    def make(data: Path) -> sp.Circuit:
-        folder = data / "oracles" / "circuits"
-        return sp.read_sdd(folder / f"{name}.sdd", folder / f"{name}.vtree")
-
-    return make
-
-
-def _grid_paths(side: int, longest: int | None = None) -> Callable[[Path], sp.Circuit]:
-    def make(_: Path) -> sp.Circuit:
-        graph = nx.grid_2d_graph(side, side)
-        corner = (side - 1, side - 1)
-        return sp.compile(sp.constraints.simple_paths(graph, source=(0, 0), target=corner, max_length=longest))
-
-    return make
-
-
 _CASES = [
-    Case("cellcycle", _hierarchy("cellcycle_FUN.train.arff.xz")),
-    Case("cellcycle-sdd", _published_sdd("cellcycle_FUN")),
-    Case("diatoms", _hierarchy("Diatoms_train.arff.xz")),
-    Case("grid-4x4-sdd", _published_grid),
-    Case("permutation-12", lambda _: sp.compile(sp.constraints.permutation(12))),
+    Case("tree-499", lambda: circuits.hierarchy(499)),
+    Case("tree-499-sdd", lambda: circuits.hierarchy_sdd(499)),
+    Case("tree-399", lambda: circuits.hierarchy(399)),
+    Case("clauses-30-sdd", lambda: circuits.clauses_sdd(30, 45)),
+    Case("permutation-12", lambda: sp.compile(sp.constraints.permutation(12))),
     Case(
         "exactly-50-of-500",
-        lambda _: sp.compile(sp.constraints.cardinality([f"y{i}" for i in range(500)], exactly=50)),
+        lambda: sp.compile(sp.constraints.cardinality([f"y{i}" for i in range(500)], exactly=50)),
     ),
-    Case("paths-8x8", _grid_paths(8)),
-    Case("warcraft-12x12", _grid_paths(12, 28)),
+    Case("paths-8x8", lambda: circuits.grid_paths(8)),
+    Case("warcraft-12x12", lambda: circuits.grid_paths(12, 28)),
 ]

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from semprola._files import write_atomically
 from semprola.cli.app import reporting_errors
 
 if TYPE_CHECKING:
@@ -28,7 +27,6 @@ def bench(
     seconds: Annotated[float, typer.Option(help="Approximate seconds per circuit and batch size.", min=0)] = 10.0,
     threads: Annotated[str, typer.Option(help="Numbers of threads; all but the first only for batch 128.")] = "1,2",
     sizes: Annotated[str, typer.Option(help="Edges of growing circuits, comma-separated.")] = "1e3,1e4,1e5,1e6,1e7",
-    data: Annotated[Path, typer.Option(help="Folder of published data sets.")] = Path("../shared/data"),
     out: Annotated[Path, typer.Option(help="Folder for bench.json and bench.svg.")] = Path("results"),
     docs: Annotated[Path | None, typer.Option(help="Page to write the tables to.")] = None,
     json: Annotated[bool, typer.Option("--json", help="Print the results as JSON.")] = False,
@@ -43,6 +41,8 @@ def bench(
     from benchmarks import imports, report
     from benchmarks.cases import cases
     from benchmarks.measure import conditions, load
+    from benchmarks.peers import missing_peers
+    from benchmarks.records import keep
     from experiments.provenance import provenance
 
     started = time.monotonic()
@@ -51,17 +51,14 @@ def bench(
     session = _Session(
         sorted(set(_wholes(batch, "a batch size"))), _wholes(threads, "a number of threads") or [1], rounds, seconds
     )
+    for absent in missing_peers():
+        typer.echo(absent, err=True)
     session.result["provenance"] = provenance()
     session.result["conditions"] = conditions() | {"threads": session.threads}
     session.total = len(chosen) + len(edges) + bool(edges)
     for case in chosen:
         session.say(case.name)
-        try:
-            circuit = case.make(data)
-        except OSError as error:
-            session.result["rows"].append({"circuit": case.name, "skipped": f"needs published data: {error}"})
-            continue
-        session.circuit(case.name, circuit)
+        session.circuit(case.name, case.make())
     for wanted in edges:
         session.say(f"a circuit of about {wanted} edges")
         session.growth(wanted)
@@ -72,17 +69,12 @@ def bench(
     if not result["rows"] and not result["growth"]:
         raise ValueError("nothing to measure: name a batch size or a number of edges")
     result["conditions"] |= {"load after": load(), "minutes": round((time.monotonic() - started) / 60, 1)}
-    out.mkdir(parents=True, exist_ok=True)
-    text = json_format.dumps(result, indent=1)
-    write_atomically(out / "bench.json", f"{text}\n".encode())
-    if result["growth"]:
+    kept = keep(out / "bench.json", result)
+    if kept and result["growth"]:
         report.plot(result, out / "bench.svg")
-    if docs is not None:
-        docs.parent.mkdir(parents=True, exist_ok=True)
-        counted = out / "gpu_cost.json"
-        cost = json_format.loads(counted.read_text(encoding="utf-8")) if counted.is_file() else None
-        write_atomically(docs, report.page(result, cost).encode())
-    typer.echo(text if json else report.tables(result))
+    if kept and docs is not None:
+        report.write_page(docs, out)
+    typer.echo(json_format.dumps(result, indent=1) if json else report.tables(result))
 
 
 class _Session:
@@ -115,7 +107,7 @@ class _Session:
                 {kind: network_step(circuit, 128, kind) for kind in ("spl", "fil")}, self.rounds, self.seconds / 3
             )
             self.result["networks"].append({"circuit": name, "batch": 128, **steps})
-            if name == "cellcycle":
+            if name == "tree-499":
                 for batch in (64, 128):
                     self.result["weak"] += weak_labels(circuit, batch, self.rounds, self.seconds / 2)
             if name == "permutation-12":

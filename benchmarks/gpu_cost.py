@@ -39,7 +39,6 @@ _BYTES = 4
 def estimate(
     batch: Annotated[int, typer.Option(help="Rows of a batch.", min=1)] = 128,
     circuits: Annotated[str, typer.Option(help="Names of circuits, comma-separated; all by default.")] = "",
-    data: Annotated[Path, typer.Option(help="Folder of published data sets.")] = Path("../shared/data"),
     out: Annotated[Path, typer.Option(help="Folder for gpu_cost.json.")] = Path("results"),
     docs: Annotated[Path | None, typer.Option(help="Page to write again, from bench.json and this.")] = None,
 ) -> None:
@@ -48,13 +47,13 @@ def estimate(
     Example: python -m benchmarks.gpu_cost --circuits permutation-12
     """
     chosen = cases([c.strip() for c in circuits.split(",") if c.strip()] or None)
-    rows = [{"circuit": case.name, **costs(CircuitPlans(case.make(data)).constraint, batch)} for case in chosen]
+    rows = [{"circuit": case.name, **costs(CircuitPlans(case.make()).constraint, batch)} for case in chosen]
     assumed = {"batch": batch, "launch_s": LAUNCH, "bytes_per_s": BANDWIDTH, "latency_s": LATENCY}
     text = json.dumps({"assumed": assumed, "rows": rows, **provenance()}, indent=1)
     write_atomically(out / "gpu_cost.json", f"{text}\n".encode())
     typer.echo(table(json.loads(text)))
     if docs is not None:
-        write_atomically(docs, report.page(json.loads((out / "bench.json").read_text()), json.loads(text)).encode())
+        report.write_page(docs, out)
 
 
 def costs(plan: Plan, batch: int) -> dict[str, Any]:

@@ -23,6 +23,16 @@ class Unable(Exception):
     """Why a peer cannot do a case."""
 
 
+def missing_peers() -> list[str]:
+    """One line for each package to compare with that is not installed."""
+    packages = {"klay": "klaycircuits", "cirkit": "libcirkit", "jax": "jax"}
+    return [
+        f"{name} is not installed, so nothing is compared with it: make bench installs it"
+        for module, name in packages.items()
+        if importlib.util.find_spec(module) is None
+    ]
+
+
 class Peers:
     """The modules that other packages make from a circuit, each made on first use."""
 
@@ -78,15 +88,15 @@ class Peers:
 
     @cached_property
     def _klay_alone(self) -> tuple[Any, bool]:
-        module, _, spelled_out = _klay(self.circuit, weigh_edges=False)
-        return module, spelled_out
+        made, _, spelled_out = klay_circuit(self.circuit, weigh_edges=False)
+        return made.to_torch_module(semiring="log", compile=False), spelled_out
 
     @cached_property
     def _klay_weighted(self) -> tuple[Any, list[tuple[int, int]]]:
         if self.circuit.num_edges > _MOST_KLAY_EDGES:
             raise Unable(f"one weight per edge of the smoothed circuit takes minutes above {_MOST_KLAY_EDGES} edges")
-        module, blocks, _ = _klay(self.circuit, weigh_edges=True)
-        return module, blocks
+        made, blocks, _ = klay_circuit(self.circuit, weigh_edges=True)
+        return made.to_torch_module(semiring="log", compile=False), blocks
 
     @cached_property
     def _cirkit(self) -> Any:
@@ -125,8 +135,8 @@ def _cirkit(circuit: Circuit) -> Any:
     )
 
 
-def _klay(circuit: Circuit, *, weigh_edges: bool) -> tuple[Any, list[tuple[int, int]], bool]:
-    """A KLay module; its weights as blocks of sums alike (edges of each, number of sums), of which first come the
+def klay_circuit(circuit: Circuit, *, weigh_edges: bool) -> tuple[Any, list[tuple[int, int]], bool]:
+    """KLay's circuit; its weights as blocks of sums alike (edges of each, number of sums), of which first come the
     weights of all first edges, then of all second ones, ...; and whether all labels had to be spelled out."""
     if importlib.util.find_spec("klay") is None:
         raise Unable("klaycircuits is not installed")
@@ -162,8 +172,7 @@ def _klay(circuit: Circuit, *, weigh_edges: bool) -> tuple[Any, list[tuple[int, 
             nodes.append(made.or_node(children))
     made.set_root(nodes[circuit.root])
     made.remove_unused_nodes()
-    module = made.to_torch_module(semiring="log", compile=False)
-    return module, blocks, empty or weigh_edges
+    return made, blocks, empty or weigh_edges
 
 
 def _smooth(circuit: Circuit) -> Circuit:

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
+from benchmarks import call_report
 from benchmarks.ratios import ratios, slope
 from benchmarks.tasks import ENGINES, TASKS
+from semprola._files import write_atomically
 
 _INTRODUCTION = """# How fast it is
 
@@ -20,11 +23,32 @@ which machine this was measured.
 """
 
 
-def page(result: dict[str, Any], gpu_cost: dict[str, Any] | None = None) -> str:
-    """A page of the documentation, from the measurements and from what `benchmarks.gpu_cost` counted, if it did."""
+def page(result: dict[str, Any], gpu_cost: dict[str, Any] | None = None, calls: dict[str, Any] | None = None) -> str:
+    """A page of the documentation, from the measurements and, if they were made, those of the two other programs."""
     machine = f"## The machine\n\n{_conditions(result['conditions'])}"
-    parts = [_INTRODUCTION, tables(result), *([] if gpu_cost is None else [_on_a_gpu(gpu_cost)]), machine]
+    parts = [
+        _INTRODUCTION,
+        *([] if calls is None else [call_report.section(calls)]),
+        tables(result),
+        *([] if gpu_cost is None else [_on_a_gpu(gpu_cost)]),
+        machine,
+    ]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def write_page(docs: Path, results: Path) -> None:
+    """Write the page from what the folder of results has."""
+
+    def read(name: str) -> dict[str, Any] | None:
+        path = results / f"{name}.json"
+        found: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.is_file() else None
+        return found
+
+    bench = read("bench")
+    if bench is None:
+        raise ValueError(f"{results} has no bench.json: run python -m benchmarks.engine first")
+    docs.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(docs, page(bench, read("gpu_cost"), read("calls")).encode())
 
 
 def tables(result: dict[str, Any]) -> str:
@@ -159,7 +183,7 @@ def _weak(rows: list[dict[str, Any]]) -> str:
         beside = [_number(half / full) if half and full else "–", _number(half / dense) if half and dense else "–"]
         lines.append([layer, engine, str(batch), _number(full), _number(half), beside[0], _number(dense), beside[1]])
     return (
-        "A training step on the hierarchy cellcycle with four components, without the network before the gate's "
+        "A training step on a hierarchy of 499 labels with four components, without the network before the gate's "
         "outputs. Each label is observed with probability 1/2. The log Z beside it is of the same circuit, with "
         "different scores in each row and the gradient of the logits. Each x is the time of the step on half-observed "
         "labels, divided by the time of the other.\n\n" + _markdown(lines)

@@ -1,11 +1,9 @@
-"""How much of a training step the gate takes, for layers with several units: python benchmarks/units.py [data]."""
+"""How much of a training step the gate takes, for layers with several units: python -m benchmarks.units."""
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import torch
 from torch import nn
@@ -14,7 +12,7 @@ import semprola as sp
 from benchmarks.cases import cases
 
 FEATURES, BATCH = 128, 128
-CASES = [("cellcycle", 2), ("cellcycle", 4), ("grid-4x4-sdd", 2), ("permutation-12", 2)]
+CASES = [("tree-499", 2), ("tree-499", 4), ("clauses-30-sdd", 2), ("permutation-12", 2)]
 
 
 def milliseconds(run: Callable[[], None], repeats: int = 5) -> float:
@@ -28,12 +26,12 @@ def milliseconds(run: Callable[[], None], repeats: int = 5) -> float:
     return 1e3 * min(times)
 
 
-def main(data: Path) -> None:
+def main() -> None:
     """Print, for each circuit, a step of the layer and a linear map to as many numbers, forward and backward."""
     torch.set_num_threads(1)
     z = torch.randn(BATCH, FEATURES)
     for name, units in CASES:
-        layer = sp.SPL(FEATURES, cases([name])[0].make(data), units=units)
+        layer = sp.SPL(FEATURES, cases([name])[0].make(), units=units)
         with torch.no_grad():
             y = layer(z).sample()
         logits = layer.plans.layer_explicit.num_logits
@@ -54,4 +52,4 @@ def main(data: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1] if len(sys.argv) > 1 else "../shared/data"))
+    main()

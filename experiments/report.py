@@ -40,7 +40,7 @@ def markdown_report(content: Mapping[str, Any]) -> str:
         content: of a file that `python -m experiments` writes: "results", "title", "command", "search".
     """
     results = content["results"]
-    lines = [f"### {content['title']}", "", markdown_table(_rows(results)), "", _network(results), "", "Settings:", ""]
+    lines = [f"### {_title(content)}", "", markdown_table(_rows(results)), "", _network(results), "", "Settings:", ""]
     lines += [*(f"- {line}" for line in _settings(results)), ""]
     lines += [text for note in _notes(results) for text in (note, "")]
     tried = search_lines(content.get("search", ()))
@@ -61,7 +61,7 @@ def overview(contents: Sequence[Mapping[str, Any]]) -> str:
     for content in contents:
         seen = [[test["exact"] for test in _of(content["results"], method)] for method in METHODS]
         lines.append(
-            f"| {content['title']} | " + " | ".join(spread(values) if values else "–" for values in seen) + " |"
+            f"| {_title(content)} | " + " | ".join(spread(values) if values else "–" for values in seen) + " |"
         )
     layers = [r for content in contents for r in content["results"] if r["method"] in ("spl", "product-spl")]
     if layers:
@@ -84,7 +84,7 @@ def html_report(content: Mapping[str, Any]) -> str:
         parts += [_image(name, figure) for name, figure in _figures(results)]
     except SemprolaError as error:
         parts.append(f"<p>{html.escape(str(error))}</p>")
-    return html_page(content["title"], *parts)
+    return html_page(_title(content), *parts)
 
 
 def write_report(content: Mapping[str, Any], stem: str | Path) -> list[Path]:
@@ -124,6 +124,16 @@ def update_page(folder: str | Path, page: str | Path) -> int:
     data = (head + "\n\n" + "\n".join(sections) + "\n" + tail).encode()
     write_atomically(page, data)
     return len(files)
+
+
+_NETWORK = re.compile("network of the paper(?!')")
+_NETWORKS = {"simple-path": "network of the released code", "preference": "network between the text's and the code's"}
+
+
+def _title(content: Mapping[str, Any]) -> str:
+    """The title of a file, with the exact name of the network that its run calls the paper's."""
+    network = _NETWORKS[content["results"][0]["experiment"]]
+    return _NETWORK.sub(network, content["title"])
 
 
 def _rows(results: Sequence[Mapping[str, Any]]) -> Any:

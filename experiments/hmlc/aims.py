@@ -137,7 +137,7 @@ class Aims:
         joined = f"on train and validation rows, as C-HMCNN does it, {self._exact_counts()}."
         if not alone.above_hmcnn("spl"):
             return f"**Exact match**, {_RULES}: trained {joined}"
-        first = f"trained on train rows alone, as the paper's text says, {alone._exact_counts()}."
+        first = f"trained on train rows alone, as early stopping in the paper's text suggests, {alone._exact_counts()}."
         return f"**Exact match**, {_RULES}: {first} Trained again {joined}"
 
     def _exact_counts(self) -> str:

@@ -58,6 +58,7 @@ KNOWN = Figures("exact", ("known",))
 EMPTY = Figures("exact", ("empty",))
 EXACT_HAMMING = Figures("exact", ("decoder", "hamming"))
 EXACT_MODE_HAMMING = Figures("exact", ("hamming",))
+EXACT_MODE_PROVEN = Figures("exact", ("mode_proven",))
 EXACT_AUPRC = Figures("exact", ("auprc",))
 """Of the model whose settings and epoch were chosen by exact match."""
 HAMMING_MODE = Figures("hamming", ("hamming",))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import time
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,14 @@ import typer
 from typer.testing import CliRunner
 
 import semprola as sp
-from benchmarks import gpu_cost, growth, report
-from benchmarks.cases import Case, band
+from benchmarks import call_report, calls, gpu_cost, growth, report
+from benchmarks.cases import Case, band, cases
 from benchmarks.engine import bench
 from benchmarks.measure import side_by_side
 from benchmarks.peers import Peers
 from benchmarks.products import compatible, mixtures, small_cardinality
 from benchmarks.ratios import ratios, slope
+from benchmarks.records import keep, measured
 from benchmarks.tasks import network_step, tasks
 from benchmarks.weak import weak_labels
 from semprola.cli.app import reporting_errors
@@ -35,7 +37,7 @@ def run(*options: str) -> Any:
 
 
 def test_a_whole_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("benchmarks.cases._CASES", [Case("tiny", lambda _: TINY)])
+    monkeypatch.setattr("benchmarks.cases._CASES", [Case("tiny", lambda: TINY)])
     # those that they stand for take long to compile in an empty folder
     monkeypatch.setattr("benchmarks.imports._PROGRAMS", {"torch": "import json", "semprola": "import decimal"})
     page = tmp_path / "speed.md"
@@ -70,10 +72,52 @@ def test_bad_input_is_one_line() -> None:
         assert len(made.output.strip().splitlines()) == 1
 
 
-def test_missing_data_is_said(tmp_path: Path) -> None:
-    made = run("--circuits", "cellcycle", "--data", str(tmp_path), "--sizes", "", "--out", str(tmp_path))
-    assert made.exit_code == 0
-    assert "needs published data" in made.output
+def test_every_circuit_is_made_here() -> None:
+    """A fresh clone has no data sets."""
+    small = {case.name: case for case in cases()}
+    assert len(small) == 8
+    for name, labels in (("tree-399", 399), ("clauses-30-sdd", 30), ("warcraft-12x12", 264)):
+        circuit = small[name].make()
+        assert circuit.num_labels == labels
+        assert circuit.is_decomposable
+
+
+def test_a_run_that_did_less_does_not_replace_a_record(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    def result(*engines: str) -> dict[str, Any]:
+        rows = [{"circuit": "tree-399", "task": "log Z", "engine": engine, "cpu_ms": 1.0} for engine in engines]
+        return {"rows": rows}
+
+    path = tmp_path / "bench.json"
+    assert keep(path, result("native", "klay"))
+    assert not keep(path, result("native"))
+    assert measured(json.loads(path.read_text(encoding="utf-8"))) == measured(result("native", "klay"))
+    assert (tmp_path / "bench.partial.json").exists()
+    assert "1 measurements that this run lacks, such as klay of log Z of tree-399" in capsys.readouterr().err
+    assert keep(path, result("native", "klay", "cirkit"))
+
+
+def test_the_calls_of_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each task is measured; a peer that gives other numbers is left out, and the page says why."""
+
+    class Wrong:
+        def __init__(self, circuit: sp.Circuit, seconds: float) -> None:
+            pass
+
+        def budget(self, mode: str) -> Any:
+            return nullcontext()
+
+        def call(self, task: str, mode: str, ours: Any) -> Any:
+            own = ours.call(task)
+            return own if mode == "eager" else lambda: tuple(part + 1 for part in own())
+
+    monkeypatch.setattr("benchmarks.calls.KlayCalls", Wrong)
+    rows = calls.measure_circuit("tiny", TINY, 4, ["eager", "compiled"], 1, 0.01, 1.0)
+    assert {row["task"] for row in rows if "cpu_ms" in row} == set(calls.TASKS)
+    result = {"rows": rows, "conditions": {"batch": 4}}
+    text = call_report.section(result)
+    assert "| tiny | 6 |" in text or "| tiny | 3 |" in text
+    assert "klay compiled, step: its numbers are not ours (largest difference 1)" in text
+    assert set(call_report.advantages(result, "step")) == {"tiny"}
 
 
 def test_what_cannot_be_done_says_why() -> None:
@@ -121,7 +165,7 @@ def test_two_circuits() -> None:
 
 def test_ratios_are_those_of_the_worst() -> None:
     def row(task: str, engine: str, ms: float) -> dict[str, Any]:
-        size = {"circuit": "cellcycle", "edges": 1, "batch": 128, "threads": 1}
+        size = {"circuit": "tree-499", "edges": 1, "batch": 128, "threads": 1}
         return {**size, "task": task, "engine": engine, "cpu_ms": ms}
 
     times = {("log Z", "native"): 1.0, ("mode", "native"): 1.4, ("sample", "native"): 2.1}
@@ -132,7 +176,7 @@ def test_ratios_are_those_of_the_worst() -> None:
     result: dict[str, Any] = {
         "conditions": {"threads": [1, 2]},
         "rows": [row(*key, ms) for key, ms in times.items()],
-        "networks": [{"circuit": "cellcycle", "spl": {"cpu_ms": 3.0}, "fil": {"cpu_ms": 2.0}}],
+        "networks": [{"circuit": "tree-499", "spl": {"cpu_ms": 3.0}, "fil": {"cpu_ms": 2.0}}],
         "mixtures": [{"mixtures": 1, "cpu_ms": 1.0}, {"mixtures": 4, "cpu_ms": 5.0}],
         "products": [],
         "growth": growth,
@@ -144,12 +188,12 @@ def test_ratios_are_those_of_the_worst() -> None:
     ]
     result["imports"] = {"torch": 1000.0, "semprola": 1150.0, "rounds": 7}
     assert [ratio.found for ratio in ratios(result)] == [
-        "25.0× (cellcycle)",
-        "5.0× (cellcycle)",
+        "25.0× (tree-499)",
+        "5.0× (tree-499)",
         "50 %",
-        "1.50× (cellcycle)",
-        "1.40× (cellcycle)",
-        "2.10× (cellcycle)",
+        "1.50× (tree-499)",
+        "1.40× (tree-499)",
+        "2.10× (tree-499)",
         "0.50× (batch 64)",
         "1.25× (m = 4)",
         "1.00",
@@ -171,14 +215,14 @@ def test_half_observed_labels_are_measured() -> None:
     ]
 
 
-def test_the_page_is_made_from_the_measurements() -> None:
-    """docs/speed.md and its two files of results, where they exist, belong together."""
+def test_the_page_is_made_from_the_measurements(tmp_path: Path) -> None:
+    """docs/speed.md and its files of results, where they exist, belong together."""
     root = Path(__file__).resolve().parents[2]
-    page, sources = root / "docs" / "speed.md", [root / "results" / f"{name}.json" for name in ("bench", "gpu_cost")]
-    if not all(path.is_file() for path in (page, *sources)):
+    page = root / "docs" / "speed.md"
+    if not (page.is_file() and (root / "results" / "bench.json").is_file()):
         pytest.skip("no measurements are kept here")
-    results = [json.loads(source.read_text(encoding="utf-8")) for source in sources]
-    assert page.read_text(encoding="utf-8") == report.page(*results)
+    report.write_page(tmp_path / "speed.md", root / "results")
+    assert page.read_text(encoding="utf-8") == (tmp_path / "speed.md").read_text(encoding="utf-8")
 
 
 def test_costs_on_a_gpu_are_counted_from_the_plan() -> None:

@@ -173,7 +173,7 @@ def test_cache(run: Any, monkeypatch: pytest.MonkeyPatch) -> None:
         (["compile", "a", "--memory", "lots"], "--memory must be"),
         (["compile", "a", "--timeout", "-1"], "--timeout must be"),
         (["compile", "a -> b", "--labels", "b"], "add it to --labels (an output) or --given (an input)"),
-        (["compile", "n + 1", "--max-nodes", "1"], "numbers need variables, which only sp.parse in Python can declare"),
+        (["compile", "n + 1", "--max-nodes", "1"], "for numbers, write a line such as variable n: 0..9"),
         (["compile", "a", "--out", "nowhere/a.sp"], "nowhere: no such folder"),
         (["draw", "a", "a.pdf"], "an .svg, .png or .dot file"),
         (["check", "a | b", "bad.csv"], "bad.csv:2: label 'b' must be 0, 1 or empty (not observed), not 'x'"),

@@ -133,6 +133,41 @@ def test_likelihood(backend: Backend, plan: Plan, dtype: torch.dtype, encoded: b
     assert backend.likelihood(*arguments, value=False, gradient=False) == (None, None)
 
 
+@TYPES
+@pytest.mark.parametrize("name", NAMES)
+def test_independent_labels(backend: Backend, name: str, dtype: torch.dtype) -> None:
+    """log Z, likelihoods, their gradients and best states straight from log-odds, in tiles of every width."""
+    made = plans(name)
+    plan, referee, every = made.constraint, made.constraint_explicit, states(made.constraint)
+    generator = torch.Generator().manual_seed(0)
+    for columns in (0, 1, 3, 70):
+        odds = 4 * torch.randn((columns, len(every)), generator=generator, dtype=dtype).T
+        y = every[:, torch.randint(every.shape[1], (columns,), generator=generator)].to(dtype)
+        for states_ in (None, y, y.T.contiguous().T):
+            for own in (odds, odds.contiguous()):
+                found = backend.independent(plan, referee, own, states_, gradient=True)
+                expected = REFEREE.independent(plan, referee, odds, states_, gradient=True)
+                torch.testing.assert_close(found, expected, **EXACT[dtype])
+                value, nothing = backend.independent(plan, referee, own, states_, gradient=False)
+                torch.testing.assert_close(value, found[0])
+                assert nothing is None
+        assert torch.equal(backend.likeliest(plan, odds), REFEREE.likeliest(plan, odds))
+        norm = float(odds.norm(dim=0).max()) if columns else 0.0
+        assert backend.largest_norm(odds.T) == pytest.approx(norm, rel=1e-5)
+
+
+@TYPES
+def test_independent_labels_far_apart(backend: Backend, dtype: torch.dtype) -> None:
+    """Odds of exp(±80): values and slopes stay finite, and right."""
+    made = plans("cat_dog_animal")
+    odds = torch.linspace(-80, 80, 21, dtype=dtype).view(3, 7)
+    for y in (None, backend.likeliest(made.constraint, odds)):
+        own = [None if y is None else y.to(kind) for kind in (dtype, torch.float64)]
+        found = backend.independent(made.constraint, made.constraint_explicit, odds, own[0], gradient=True)
+        expected = REFEREE.independent(made.constraint, made.constraint_explicit, odds.double(), own[1], gradient=True)
+        torch.testing.assert_close(found, tuple(part.to(dtype) for part in expected), rtol=1e-4, atol=1e-6)
+
+
 @pytest.mark.parametrize("name", [case.name for case in zoo.CASES if case.given and not case.large])
 def test_likelihood_with_given_variables(backend: Backend, name: str) -> None:
     circuit = zoo.case(name).circuit

@@ -142,11 +142,15 @@ def test_names(text: str, name: str) -> None:
             "only exactly, at_most, at_least, one_hot, count take commas",
         ),
         ("a - b", "at 1:3: unexpected character '-'; implication is '->', and a name with '-' must be quoted"),
-        ("a < b", "at 1:3: unexpected character '<'; equivalence is '<->'; for numbers, pass variables=[…]"),
+        (
+            "a < b",
+            "at 1:3: unexpected character '<'; equivalence is '<->'; "
+            "for numbers, write a line such as variable n: 0..9",
+        ),
         (
             "a == b",
             "at 1:3: unexpected character '='; implication is '=>', equivalence is '<->'; "
-            "for numbers, pass variables=[…]",
+            "for numbers, write a line such as variable n: 0..9",
         ),
         ("a & 01/02", "at 1:7: unexpected character '/'; a name with '/' must be quoted, as in \"01/01/03\""),
         ("a $ b", "at 1:3: unexpected character '$'; quote names with special characters"),
@@ -354,7 +358,10 @@ def test_lines_are_rules(text: str, same: str) -> None:
 
 
 def test_lines_and_names_of_rules() -> None:
-    assert parse_lines("\n# none\nfirst: a |\n b\n\nc -> d") == [(parse("a | b"), "first", 3), (parse("c -> d"), "", 6)]
+    assert parse_lines("\n# none\nfirst: a |\n b\n\nc -> d") == [
+        (parse("a | b"), "first", 3, "a | b"),
+        (parse("c -> d"), "", 6, "c -> d"),
+    ]
 
 
 @pytest.mark.parametrize(

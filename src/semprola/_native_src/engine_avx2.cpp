@@ -19,6 +19,7 @@ namespace {
 #include "engine_ops.hpp"
 #include "engine_kernels.hpp"
 #include "engine_choose.hpp"
+#include "engine_independent.hpp"
 #include "engine_marginal.hpp"
 #include "engine_tangent.hpp"
 #include "engine_likelihood.hpp"

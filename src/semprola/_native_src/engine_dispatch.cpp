@@ -103,4 +103,4 @@ SEMPROLA_EXPORT void semprola_engine_set_level(int level) {
 }
 
 // Version of the functions' parameters, so that a library built from other sources is not mistaken for this one.
-SEMPROLA_EXPORT int semprola_engine_interface() { return 9; }
+SEMPROLA_EXPORT int semprola_engine_interface() { return 10; }

@@ -269,7 +269,11 @@ constexpr Kernels<typename O::T> kernels_of() {
           marginal_numbers<O>,
           marginal_tile<O>,
           tangent_numbers<O>,
-          tangent_tile<O>};
+          tangent_tile<O>,
+          independent_numbers<O>,
+          independent_tile<O>,
+          likeliest_tile<O>,
+          largest_norm<Wide>};
 }
 
 template <class O>

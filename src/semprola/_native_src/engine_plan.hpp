@@ -80,6 +80,22 @@ struct TangentJob {
   T* leaf_changes;  // [leaves, columns], contiguous
 };
 
+// What a branch says of a variable that it leaves out: there is no such branch, it is zero, or it may be either.
+enum VariableKind : uint8_t { kMentioned = 0, kSuppressed = 1, kOpen = 2 };
+
+// Independent labels times the constraint: log Z, or the log-likelihood of states.
+template <class T>
+struct IndependentJob {
+  const Plan *plan,
+      *referee;            // the circuit; and with all literals spelled out, to tell which states are in the support
+  const uint8_t* kinds;    // [variables], see VariableKind
+  Matrix<const T> odds;    // log-odds [variables, columns]
+  Matrix<const T> states;  // 0/1 [variables, columns]; null for log Z
+  int64_t columns;
+  T* value;     // [columns]; of best states [columns, variables]
+  T* gradient;  // [columns, variables], contiguous; or null
+};
+
 // Max-product and backtracking.
 template <class T>
 struct MaximizeJob {
@@ -203,6 +219,10 @@ struct Kernels {
   void (*marginal)(const MarginalJob<T>&, int64_t component, int64_t first, int count, T* scratch);
   int64_t (*tangent_numbers)(const Plan&);
   void (*tangent)(const TangentJob<T>&, int64_t first, int count, T* scratch);
+  int64_t (*independent_numbers)(const Plan&, bool flows);
+  void (*independent)(const IndependentJob<T>&, int64_t first, int count, T* scratch, Word holds);
+  void (*likeliest)(const IndependentJob<T>&, int64_t first, int count, T* scratch, uint32_t* used);
+  double (*largest_norm)(const T* numbers, int64_t columns, int64_t rows);
 };
 
 // Wide tiles for batches, wider ones for small plans, single columns for batches of one, and narrow tiles if a wide one

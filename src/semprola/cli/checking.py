@@ -6,12 +6,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from semprola.circuit import Circuit
-from semprola.cli.tables import read_labels
+from semprola.cli.tables import MISSING, read_labels, read_table
 from semprola.errors import FormatError
 from semprola.rules import Review, review
+from semprola.rules.listing import RuleList, listed
 from semprola.rules.rows import Rows
+from semprola.rules.variables import Variables
 
 _MOST_SHOWN = 5
 
@@ -24,15 +27,35 @@ def check_rules(source: str, path: Path | None, timeout: float | None) -> Review
             empty.
         OSError: the file cannot be read.
     """
-    from semprola.rules.listing import listed
-
     rules = listed(source)
-    rows = None
-    if path is not None:
+    return review(rules, None if path is None else _rows(path, rules), timeout=timeout, progress=True)
+
+
+def _rows(path: Path, rules: RuleList) -> Rows:
+    """The labels of a table; a variable with several values may be one column."""
+    variables = Variables(rules.variables)
+    whole = Variables(())
+    if rules.variables and path.suffix.lower() != ".npy":
+        frame = read_table(path)
+        whole = variables.given(frame.columns)
+    if not whole.labels:
         frame, table = read_labels(path, rules.labels)
-        places = [frame.place(row) for row in range(len(frame))]
-        rows = Rows(rules.labels, table, frame.places, places)
-    return review(rules, rows, timeout=timeout, progress=True)
+    else:
+        frame.require([name for name in rules.labels if name not in whole.home])
+
+        def fail(message: str, row: int) -> None:
+            raise FormatError(f"{frame.place(row)}: {message}")
+
+        columns = {name: frame.binary(name) for name in rules.labels if name not in whole.home}
+        columns |= whole.spelled({name: _entries(frame.columns[name]) for name in whole.labels}, fail)
+        table = np.stack([columns[name] for name in rules.labels], axis=1).astype(np.float32)
+    places = [frame.place(row) for row in range(len(frame))]
+    return Rows(rules.labels, table, frame.places, places, whole)
+
+
+def _entries(column: NDArray[Any]) -> list[Any]:
+    """The values of a variable; words for missing ones are None."""
+    return [None if isinstance(v, str) and v.lower() in MISSING else v for v in column.tolist()]
 
 
 def check_circuit(circuit: Circuit, path: Path | None) -> dict[str, Any]:

@@ -8,7 +8,6 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-_NUMBERS = re.compile(r"; for numbers, pass variables=\[…\]")
 _ADVICE = {
     "split": re.compile(r"split the constraint: sp\.split\(rules\), or "),
     "backend": re.compile(r" try backend=[^,]*,"),
@@ -40,7 +39,6 @@ def in_words(error: BaseException, options: Iterable[str]) -> str:
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return _of_file(error)
     first, *rest = str(error).split("\n")  # what follows the first line is the user's own text
-    first = _NUMBERS.sub("; numbers need variables, which only sp.parse in Python can declare", first)
     known = {*options}
     for needed, advice in _ADVICE.items():
         first = first if needed in known else advice.sub("", first)

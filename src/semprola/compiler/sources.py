@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -12,15 +13,16 @@ from semprola.circuit.nnf_files import read_nnf
 from semprola.circuit.sdd_files import read_sdd
 from semprola.errors import FormatError, ParseError
 from semprola.logic import Formula, from_dimacs
-from semprola.logic.parser import parse_lines
+from semprola.logic.parser import Rule, parse_lines
 from semprola.logic.places import joined, placed
+from semprola.logic.rewrite import has_variables
 from semprola.logic.syntax import CIRCUIT_FILES, CLAUSE_FILES, TEXT_FILES, file_kind, is_file_name, quote
 
 Source: TypeAlias = Formula | Circuit | str | os.PathLike[str]
 """What a constraint may be: a formula, its text, a family, a circuit, or the path of a file."""
 
 
-def as_constraint(source: Any, vtree: Path | None = None) -> Formula | Circuit:
+def as_constraint(source: Any, vtree: Path | None = None, variables: Iterable[Any] = ()) -> Formula | Circuit:
     """A constraint in any form, as a formula or a circuit.
 
     Args:
@@ -28,6 +30,7 @@ def as_constraint(source: Any, vtree: Path | None = None) -> Formula | Circuit:
             line; or the path of a file, see :func:`semprola.rules.read`. A text that names an existing file is its
             path.
         vtree: the vtree of an .sdd file.
+        variables: integers and categoricals that a text speaks of and does not declare.
 
     Raises:
         ParseError: the text is not a formula, or there is no rule in it.
@@ -41,7 +44,7 @@ def as_constraint(source: Any, vtree: Path | None = None) -> Formula | Circuit:
         Traceback (most recent call last):
         semprola.errors.FormatError: rules.txt: no such file; a label of this name is written "rules.txt"
     """
-    rules = rules_of(source, vtree)
+    rules = rules_of(source, vtree, variables)
     formulas = [rule for rule in rules if isinstance(rule, Formula)]
     return joined(formulas) if len(formulas) == len(rules) and len(rules) > 1 else rules[0]
 
@@ -58,21 +61,21 @@ def formula_of(source: Any, taker: str) -> Formula:
     return constraint
 
 
-def rules_of(source: Any, vtree: Path | None = None) -> list[Formula | Circuit]:
+def rules_of(source: Any, vtree: Path | None = None, variables: Iterable[Any] = ()) -> list[Formula | Circuit]:
     """The rules of a constraint as a list, as far as they are on separate lines; see :func:`as_constraint`."""
     if isinstance(source, Formula | Circuit):
         return [source]
     if isinstance(source, os.PathLike):
-        return _read_file(Path(source), vtree)
+        return _read_file(Path(source), vtree, variables)
     if not isinstance(source, str):
         raise TypeError(f"a constraint is a formula, its text, a family, a circuit or a file, not {source!r:.60}")
     path = _named_file(source)
     if path is not None:
-        return _read_file(path, vtree)
-    rules = parse_lines(source)
+        return _read_file(path, vtree, variables)
+    rules = parse_lines(source, variables)
     if not rules:
         raise ParseError(f"there is no rule in {source[:40]!r}: write one, such as cat -> animal")
-    return [rule.formula for rule in rules]
+    return [_worded(rule, "") if has_variables(rule.formula) else rule.formula for rule in rules]
 
 
 def _named_file(text: str) -> Path | None:
@@ -92,7 +95,7 @@ def _named_file(text: str) -> Path | None:
     return None
 
 
-def _read_file(path: Path, vtree: Path | None) -> list[Formula | Circuit]:
+def _read_file(path: Path, vtree: Path | None, variables: Iterable[Any]) -> list[Formula | Circuit]:
     if not path.is_file():
         raise FormatError(f"{path}: {'this is a folder, not a file with rules' if path.is_dir() else 'no such file'}")
     kind = file_kind(path.name)
@@ -105,17 +108,21 @@ def _read_file(path: Path, vtree: Path | None) -> list[Formula | Circuit]:
     if kind == ".sdd":
         return [read_sdd(path, vtree or path.with_suffix(".vtree"))]
     if kind in ("", *TEXT_FILES):
-        return _read_rules(path)
+        return _read_rules(path, variables)
     known = ", ".join((*CLAUSE_FILES, *TEXT_FILES, *CIRCUIT_FILES))
     raise FormatError(f"{path}: unknown kind of file; give one of {known}")
 
 
-def _read_rules(path: Path) -> list[Formula | Circuit]:
+def _read_rules(path: Path, variables: Iterable[Any]) -> list[Formula | Circuit]:
     text = read_text(path)
     try:
-        rules = parse_lines(text)
+        rules = parse_lines(text, variables)
     except ParseError as error:
         raise ParseError(f"{path}: {error}", line=error.line, column=error.column) from None
     if not rules:
         raise ParseError(f"{path}: contains only comments, no rule")
-    return [placed(rule.formula, f"{path}:{rule.line} {rule.name}".rstrip()) for rule in rules]
+    return [_worded(rule, f"{path}:{rule.line} {rule.name}".rstrip()) for rule in rules]
+
+
+def _worded(rule: Rule, place: str) -> Formula:
+    return placed(rule.formula, place, rule.text)

@@ -14,6 +14,7 @@ from semprola.constraints.family import as_whole, label_names, whole_number
 from semprola.constraints.terms import Lookup, Total
 from semprola.errors import LabelError
 from semprola.logic import And, Formula, Kind, Or, one_hot
+from semprola.logic.declarations import MAKERS
 from semprola.logic.formula import intern_node
 from semprola.logic.messages import brief
 
@@ -272,3 +273,6 @@ class Integer(Categorical):
 
     def __repr__(self) -> str:
         return f"Integer({self.name!r}, {self.values[0]}, {self.values[-1]})"
+
+
+MAKERS.update(integer=Integer, categorical=Categorical)

@@ -11,7 +11,7 @@ from torch import Tensor
 
 from semprola.circuit import Circuit
 from semprola.distributions.names import as_rows
-from semprola.engine import is_binary
+from semprola.engine import independent, is_binary, watched
 from semprola.engine.torch_internals import is_traced, unwrapped
 from semprola.errors import LabelError
 
@@ -190,6 +190,23 @@ def flat_columns(logits: Tensor) -> Tensor:
     check_finite(logits, batch_shape, "logits")
     rows = _upcast(logits).reshape(math.prod(batch_shape), components, parameters)
     return rows.permute(2, 1, 0).flatten(1)
+
+
+def rows_as_columns(logits: Tensor) -> tuple[Tensor, float | None]:
+    """Engine columns [parameters, batch] from the logits of one component [*batch, parameters].
+
+    Returns:
+        the columns, and the largest norm of one of them, if their values can be seen.
+    """
+    rows = _upcast(logits)
+    if rows.dim() != 2:
+        rows = rows.reshape(math.prod(logits.shape[:-1]), logits.shape[-1])
+    size = None
+    if not (watched(rows) or rows.is_meta):
+        size = independent.largest_norm(rows)
+    if size is None or not math.isfinite(size):
+        check_finite(logits, logits.shape[:-1], "logits")
+    return rows.T, size
 
 
 def normalized_mixing(logits: Tensor | None, components: int, batch_shape: Sequence[int], like: Tensor) -> Tensor:

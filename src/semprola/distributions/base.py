@@ -117,7 +117,8 @@ class ConstrainedDistribution(Distribution):
     @property
     def log_partition(self) -> Tensor:
         """log Z [*batch]: 0 for a single normalised circuit, the log-probability of the constraint for a product."""
-        return self.evaluator.log_partition.reshape(self.batch_shape).clone()
+        value = self.evaluator.log_partition
+        return (value if value.shape == self.batch_shape else value.reshape(self.batch_shape)).clone()
 
     @property
     def mean(self) -> Tensor:

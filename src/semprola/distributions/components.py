@@ -51,6 +51,22 @@ class Components(ABC):
     def log_z(self) -> Tensor:
         """log Σ_y f_c(y) [components, batch]."""
 
+    @property
+    def log_z_alone(self) -> Tensor:
+        """log Z of the only component [batch]."""
+        return self.log_z[0]
+
+    def log_probs_alone(self, y: Tensor) -> Tensor | None:
+        """log f(y) / Z [samples, batch] of the only component, for y [labels, samples, batch].
+
+        None if there is no shorter way than through `log_scores` and `log_z`.
+        """
+        return None
+
+    def best_alone(self) -> Tensor:
+        """The most probable state of the only component, which is deterministic [labels, batch]."""
+        return self.best()[0][:, 0]
+
     @abstractmethod
     def log_scores(self, y: Tensor) -> Tensor:
         """log f_c(y) [samples, components, batch] of y [labels, samples, batch]; -inf where y violates the constraint.

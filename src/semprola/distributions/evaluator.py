@@ -24,11 +24,18 @@ class Evaluator:
 
     Args:
         components: the functions f_c.
-        log_mixing: log π_c [components, batch].
+        log_mixing: log π_c [components, batch]; may be left out if there is only one component.
     """
 
-    def __init__(self, components: Components, log_mixing: Tensor) -> None:
-        self.components, self.log_mixing = components, log_mixing
+    def __init__(self, components: Components, log_mixing: Tensor | None = None) -> None:
+        self.components, self._log_mixing = components, log_mixing
+
+    @property
+    def log_mixing(self) -> Tensor:
+        """log π_c [components, batch]."""
+        if self._log_mixing is None:
+            return self.domain.like.new_zeros((1, self.batch))
+        return self._log_mixing
 
     @property
     def domain(self) -> Domain:
@@ -55,8 +62,10 @@ class Evaluator:
         """log Z [batch]."""
         if self.components.is_normalized:
             return self.log_mixing.new_zeros(self.batch)
+        if self._log_mixing is None:
+            return self.components.log_z_alone
         if self.count == 1:
-            return self.log_mixing[0] + self.components.log_z[0]
+            return self._log_mixing[0] + self.components.log_z[0]
         return log_sum_exp(self.log_mixing + self.components.log_z, 0)
 
     @property
@@ -74,9 +83,10 @@ class Evaluator:
         maxima, scored under the whole mixture; Σ_c π_c max f_c bounds the score of any state.
         """
         with torch.no_grad():
-            candidates, bounds = self.components.best()
             if self.is_single:
-                return candidates[:, 0], torch.ones(self.batch, dtype=torch.bool, device=candidates.device)
+                state = self.components.best_alone()
+                return state, torch.ones(self.batch, dtype=torch.bool, device=state.device)
+            candidates, bounds = self.components.best()
             states, log_probs = self.best_of(candidates)
             proven = self._reaches(log_probs, bounds)
             # a program that is traced or mapped over a batch cannot branch on computed values
@@ -97,6 +107,10 @@ class Evaluator:
 
     def log_probs(self, y: Tensor) -> Tensor:
         """Log-probabilities [samples, batch] of y [labels, samples, batch]; -inf outside the support."""
+        if self.is_single and self._log_mixing is None:
+            found = self.components.log_probs_alone(y)
+            if found is not None:
+                return found
         scores = self.components.log_scores(y)
         contradicted = self.domain.contradicts(y)
         if contradicted is not None:
@@ -130,11 +144,12 @@ class Evaluator:
 
     def select(self, index: Tensor) -> Evaluator:
         """The same mixture for some elements of the batch, by flat index."""
-        return Evaluator(self.components.select(index), self.log_mixing[:, index])
+        log_mixing = None if self._log_mixing is None else self._log_mixing[:, index]
+        return Evaluator(self.components.select(index), log_mixing)
 
     def within(self, domain: Domain) -> Evaluator:
         """The same mixture with other observations."""
-        return Evaluator(self.components.within(domain), self.log_mixing)
+        return Evaluator(self.components.within(domain), self._log_mixing)
 
     def _settled(self, known: Tensor, k: int) -> tuple[Tensor, Tensor]:
         """The best of a known state [labels, batch] and of every component's k best, and whether it is proven.

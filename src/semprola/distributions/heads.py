@@ -157,6 +157,10 @@ class HeadScores(IndependentLabels):
     def is_normalized(self) -> bool:
         return self._total_is_one and not self.domain.has_evidence and self._tilt is None
 
+    @property
+    def _is_bare(self) -> bool:
+        return False  # scores are not made from log-odds
+
     def scores(self) -> tuple[Tensor, Tensor]:
         blank = self._ones.new_zeros((len(self.domain.circuit.given), self._ones.shape[1]))
         return torch.cat([self._zeros, blank]), torch.cat([self._ones, blank])

@@ -12,7 +12,7 @@ from semprola.distributions.arguments import is_hidden
 from semprola.distributions.circuits import CircuitComponents
 from semprola.distributions.domain import Domain
 from semprola.distributions.numeric import remembered
-from semprola.engine import CircuitPlans, Literals, Plan, log_value
+from semprola.engine import CircuitPlans, Literals, Plan, independent, log_value, watched
 from semprola.engine.numbers import NEGATIVE_INFINITY
 
 _MOST_NUMBERS = 2**24
@@ -28,10 +28,11 @@ class IndependentLabels(CircuitComponents):
         domain: which states are allowed.
         odds: log-odds of the labels [labels, components * batch].
         count: number of components.
+        size: the largest norm of a column of `odds`, if known.
     """
 
-    def __init__(self, domain: Domain, odds: Tensor, count: int) -> None:
-        self.domain, self.count, self.odds = domain, count, odds
+    def __init__(self, domain: Domain, odds: Tensor, count: int, size: float | None = None) -> None:
+        self.domain, self.count, self.odds, self._size = domain, count, odds, size
 
     @property
     def is_deterministic(self) -> bool:
@@ -62,6 +63,43 @@ class IndependentLabels(CircuitComponents):
         plan = self.plan(explicit=self.domain.needs_explicit or self._is_extreme)
         return plan, Literals.of(plan, *self.observed_scores())
 
+    @remembered
+    def _log_z(self) -> Tensor:
+        if not self._is_bare:
+            return self._by_weights()
+        return independent.log_partition(self.plan(explicit=False), self.odds).view(self.count, self.batch)
+
+    @property
+    def log_z_alone(self) -> Tensor:
+        return self._log_z_alone if self._is_bare else self.log_z[0]
+
+    @remembered
+    def _log_z_alone(self) -> Tensor:
+        return independent.log_partition(self.plan(explicit=False), self.odds)
+
+    def _copy(self) -> Any:
+        new = super()._copy()
+        IndependentLabels._log_z_alone.forget(new)
+        return new
+
+    def log_probs_alone(self, y: Tensor) -> Tensor | None:
+        if y.shape[1] != 1 or not self._is_bare or watched(y):
+            return None
+        plans = self.domain.plans
+        return independent.log_likelihood(plans.constraint, plans.constraint_explicit, self.odds, y[:, 0])[None]
+
+    def best_alone(self) -> Tensor:
+        if not self._is_bare:
+            return super().best_alone()
+        return independent.likeliest(self.plan(explicit=False), self.odds)
+
+    @property
+    def _is_bare(self) -> bool:
+        """Whether queries can be answered from the log-odds alone: nothing is observed, given or tilted, or watches."""
+        domain = self.domain
+        bare = domain.observed is None and self._tilt is None and not domain.circuit.given
+        return bare and not watched(self.odds) and not self._is_extreme
+
     def log_scores(self, y: Tensor) -> Tensor:
         _, samples, batch = y.shape
         if self._is_extreme and samples:
@@ -86,10 +124,12 @@ class IndependentLabels(CircuitComponents):
     @remembered  # torch.compile cannot follow functools.cached_property
     def _is_extreme(self) -> bool:
         """Whether log-odds are so large that the rounding errors of their sum over labels are too large."""
-        if is_hidden(self.odds) or not self.odds.numel():
-            return False
-        size = torch.linalg.vector_norm(self.odds.detach(), dim=0).max()
-        return float(size) * torch.finfo(self.odds.dtype).eps > _LARGEST_ERROR
+        size = self._size
+        if size is None:
+            if is_hidden(self.odds) or not self.odds.numel():
+                return False
+            size = float(torch.linalg.vector_norm(self.odds.detach(), dim=0).max())
+        return size * torch.finfo(self.odds.dtype).eps > _LARGEST_ERROR
 
     def _through_the_circuit(self, y: Tensor) -> Tensor:
         """The result of `log_scores`, evaluated like log Z, so that the rounding errors of both cancel."""

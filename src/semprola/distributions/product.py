@@ -9,7 +9,14 @@ import torch
 from torch import Tensor
 
 from semprola.circuit import Circuit
-from semprola.distributions.arguments import flat_columns, given_rows, normalized_mixing, rows_named, with_components
+from semprola.distributions.arguments import (
+    flat_columns,
+    given_rows,
+    normalized_mixing,
+    rows_as_columns,
+    rows_named,
+    with_components,
+)
 from semprola.distributions.base import ConstrainedDistribution
 from semprola.distributions.components import Components
 from semprola.distributions.domain import Domain
@@ -48,6 +55,16 @@ class ProductDistribution(ConstrainedDistribution):
         made = product_evaluator(plans, logits, mixing_logits, given, IndependentLabels)
         super().__init__(*made, validate_args)
 
+    @classmethod
+    def of_rows(cls, plans: CircuitPlans, logits: Tensor, given: Any = None) -> ProductDistribution:
+        """The distribution for one component; logits [*batch, labels] never have a dimension for components."""
+        columns, size = rows_as_columns(logits)
+        batch_shape = logits.shape[:-1]
+        domain = _domain(plans, columns, batch_shape, given)
+        made = cls.__new__(cls)
+        ConstrainedDistribution.__init__(made, Evaluator(IndependentLabels(domain, columns, 1, size)), batch_shape)
+        return made
+
     @property
     def logits(self) -> Tensor:
         """Log-odds of the labels in q [*batch, components, labels]."""
@@ -82,18 +99,25 @@ def product_evaluator(
     *batch_shape, count, _ = logits.shape
     columns = flat_columns(logits)
     log_mixing = normalized_mixing(mixing_logits, count, batch_shape, columns)
-    observed = given_rows(plans.circuit, given, batch_shape, columns)
-    domain = Domain(plans, columns, log_mixing.shape[1], observed)
-    _check_given(domain, batch_shape)
+    domain = _domain(plans, log_mixing, batch_shape, given)
     return Evaluator(components(domain, columns, count), log_mixing), batch_shape
 
 
-def _check_given(domain: Domain, batch_shape: Any) -> None:
-    """Raise an error that names the rows, if given inputs leave no model."""
+def _domain(plans: CircuitPlans, like: Tensor, batch_shape: Sequence[int], given: Any) -> Domain:
+    """The domain with these given inputs; refuses, by row, those that leave no model.
+
+    Args:
+        plans: plans of the constraint.
+        like: a tensor with one column per element of the batch.
+        batch_shape: shape of the batch.
+        given: values of the given variables.
+    """
+    domain = Domain(plans, like, like.shape[1], given_rows(plans.circuit, given, batch_shape, like))
     if domain.observed is None or torch.compiler.is_compiling():
-        return
-    plan = domain.plans.constraint
+        return domain
+    plan = plans.constraint
     with torch.no_grad():
         _, some = possible(plan, Literals.of(plan, *domain.masks).leaves)
     if not bool(some.all()):
         raise UnsatisfiableError(f"the given inputs leave no model{rows_named(~some, batch_shape)}")
+    return domain

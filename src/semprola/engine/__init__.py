@@ -13,7 +13,7 @@ from semprola.engine.backends.torch_chunks import get_memory, set_memory
 from semprola.engine.circuit_plans import CircuitPlans
 from semprola.engine.compatible import CompatiblePlans
 from semprola.engine.literals import Literals, indicators
-from semprola.engine.ops import choices
+from semprola.engine.ops import choices, independent
 from semprola.engine.ops.gates import gate_likelihood, uses_few_rows
 from semprola.engine.ops.likelihoods import encode, is_binary, likelihood
 from semprola.engine.ops.marginals import marginal_likelihood
@@ -33,6 +33,7 @@ __all__ = [
     "gate_likelihood",
     "get_engine",
     "get_memory",
+    "independent",
     "indicators",
     "is_binary",
     "likelihood",

@@ -247,6 +247,8 @@ class Plan:
         """(first weight, sums, fan-in) of each run of weights whose sums have the same fan-in."""
         self.mentioned = torch.from_numpy(shape.mentioned.copy())[:, None]
         self.suppressed = torch.from_numpy(shape.suppressed.copy())[:, None]
+        self.kinds = torch.from_numpy(np.where(shape.suppressed, 1, np.where(shape.mentioned, 0, 2)).astype(np.uint8))
+        """What it means if a branch leaves a variable out [variables]: none does (0), zero (1), either value (2)."""
         self.all_suppressed = bool(shape.suppressed.all())
         self.all_mentioned = bool(shape.mentioned.all())
 

@@ -21,6 +21,7 @@ def _private(path: str) -> Any:
         return None
 
 
+_IS_TRACING = _private("_C._is_tracing")
 _INTERPRETERS = _private("_C._functorch.peek_interpreter_stack")
 _DISPATCH_MODES = _private("_C._len_torch_dispatch_stack")
 _IS_WRAPPED = _private("_C._functorch.is_functorch_wrapped_tensor")
@@ -32,7 +33,9 @@ _SAVED_TENSOR_HOOKS = _private("_C._autograd._top_saved_tensors_default_hooks")
 
 def is_traced() -> bool:
     """Whether `torch.jit.trace` is recording."""
-    return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
+    if _IS_TRACING is None:
+        return bool(torch.jit.is_tracing())  # type: ignore[attr-defined, no-untyped-call]
+    return bool(_IS_TRACING())
 
 
 def is_transformed() -> bool:

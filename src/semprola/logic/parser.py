@@ -11,6 +11,7 @@ from semprola.errors import ParseError
 from semprola.logic import connectives
 from semprola.logic.arithmetic import SYMBOLS, Comparisons, declared
 from semprola.logic.connectives import And, Bool
+from semprola.logic.declarations import EXAMPLE, read_declarations
 from semprola.logic.formula import FALSE, TRUE, Formula, Kind, intern_node
 from semprola.logic.messages import brief
 from semprola.logic.syntax import (
@@ -39,12 +40,14 @@ def parse(text: str, variables: Iterable[Any] = ()) -> Formula:
     Each line is a rule, and all rules must hold. A rule may have a name, as in ``cats: cat -> animal``. It continues on
     the next line inside parentheses, and before and after an operator. Files of rules are read by ``sp.rules.read``.
 
-    Numbers are compared as in ``2*n + m <= 7 -> x``, if `variables` lists n and m: with ``+ - * // %``, ``abs``,
-    ``min``, ``max``, ``element(place, item, item)``, ``0 <= n < 5``, ``n in (1, 2)`` and ``all_different(n, m)``.
+    Numbers are compared as in ``2*n + m <= 7 -> x``: with ``+ - * // %``, ``abs``, ``min``, ``max``,
+    ``element(place, item, item)``, ``0 <= n < 5``, ``n in (1, 2)`` and ``all_different(n, m)``. The variables are
+    declared in lines of their own, ``variable n, m: 0..9`` and ``variable colour: red, green``, or listed in
+    `variables`.
 
     Args:
         text: the formula, or one rule per line.
-        variables: the integers and categoricals that the text speaks of.
+        variables: integers and categoricals that the text speaks of and does not declare.
 
     Raises:
         ParseError: the text is not a formula; the message shows where.
@@ -64,19 +67,20 @@ def parse(text: str, variables: Iterable[Any] = ()) -> Formula:
     if is_file_name(text):
         word = text.strip()
         message = f"this looks like a file: read it with sp.rules.read; a label of this name is written {quote(word)}"
-        raise _error(text, text.index(word), message)
+        raise parse_error(text, text.index(word), message)
     rules = parse_lines(text, variables)
     if not rules:
-        raise _error(text, 0, "expected a formula, found the end of the text")
+        raise parse_error(text, 0, "expected a formula, found the end of the text")
     return And([rule.formula for rule in rules])
 
 
 class Rule(NamedTuple):
-    """A rule of a text: the formula, its name (empty if it has none) and its first line, counted from 1."""
+    """A rule of a text: the formula, its name (empty if it has none), its first line, counted from 1, and its words."""
 
     formula: Formula
     name: str
     line: int
+    text: str
 
 
 def parse_lines(text: str, variables: Iterable[Any] = ()) -> list[Rule]:
@@ -87,9 +91,11 @@ def parse_lines(text: str, variables: Iterable[Any] = ()) -> list[Rule]:
 
     Example:
         >>> parse_lines("cats: cat -> animal\\n# a comment\\ndog -> animal")
-        [Rule(formula=cat -> animal, name='cats', line=1), Rule(formula=dog -> animal, name='', line=3)]
+        [Rule(formula=cat -> animal, name='cats', line=1, text='cat -> animal'),
+         Rule(formula=dog -> animal, name='', line=3, text='dog -> animal')]
     """
-    return _Parser(text, declared(variables)).run()
+    rest, own = read_declarations(text, parse_error)
+    return _Parser(rest, declared([*variables, *own])).run()
 
 
 class _Token(NamedTuple):
@@ -134,11 +140,13 @@ class _Parser:
         self.line += self.text.count("\n", self.counted, first.position)
         self.counted = first.position
         name = self._read_name()
+        begin = self.tokens[self.index].position
         wants_operand = True
         while True:
             token = self.tokens[self.index]
             if not wants_operand and (token.type == "end" or self._begins_rule(token)):
-                self.rules.append(Rule(self._finish(), name, self.line))
+                words = _SPACES.sub(" ", self.text[begin : token.position]).strip()
+                self.rules.append(Rule(self._finish(), name, self.line, words))
                 return
             self.index += 1
             wants_operand = self._read_operand(token) if wants_operand else self._read_operator(token)
@@ -178,6 +186,8 @@ class _Parser:
             return False
         if token.type == "name":
             after = self.tokens[self.index]
+            if _RANGE.fullmatch(token.text):
+                self._fail("a range is not a formula: declare a variable", token, f", as in {EXAMPLE}", found=False)
             if after.text == "(" and after.type == "symbol" and (token.text in FUNCTIONS or not after.first):
                 return self._open_function(token)
             self.operands.append(Bool(token.text))
@@ -212,6 +222,10 @@ class _Parser:
             self._close()
             return False
         hint = ""
+        if self.operands and self.operands[-1] is Bool("variable") and token.type in ("name", "quoted"):
+            hint = f"; a variable is declared as in {EXAMPLE}"
+        if token.type == "symbol" and token.text not in ("!", "~", "("):
+            hint = f"; a variable with numbers is declared as in {EXAMPLE}"
         if token.type == "name" and token.text.lower() in (*NEGATIONS, *CONNECTIVES):
             hint = " (keywords are written in lower case)"
         inside = any(not opened.precedence for opened in self.stack)
@@ -275,21 +289,23 @@ class _Parser:
         try:
             self.operands.append(getattr(connectives, opened.function)(*opened.numbers, args))
         except ValueError as error:
-            raise _error(self.text, opened.position, str(error)) from None
+            raise parse_error(self.text, opened.position, str(error)) from None
 
     def _finish(self) -> Formula:
         self._reduce(1)
         if self.stack:
-            raise _error(self.text, self.stack[-1].position, "this '(' is never closed")
+            raise parse_error(self.text, self.stack[-1].position, "this '(' is never closed")
         return self.operands.pop()
 
     def _fail(self, message: str, token: _Token, hint: str = "", found: bool = True) -> NoReturn:
         if found:
             what = "the end of the text" if token.type == "end" else brief(token.text, width=30)
             message = f"{message}, found {what}"
-        raise _error(self.text, token.position, message + hint)
+        raise parse_error(self.text, token.position, message + hint)
 
 
+_RANGE = re.compile(r"\d+\.\.\d+")
+_SPACES = re.compile(r"\s+(?:#[^\n]*\s*)*")
 _SPACE = re.compile(r"(?:\s|#[^\n]*)*")
 _SYMBOL = re.compile(rf"<->|<=>|->|=>|&&|\|\||[!~&|^(),{LOGIC_SIGNS}]|(?<=[\"']):(?=\s)")
 _SYMBOL_WITH_NUMBERS = re.compile(SYMBOLS + rf"|[{LOGIC_SIGNS}]|(?<=[\"']):(?=\s)")
@@ -298,14 +314,14 @@ _ESCAPE = re.compile(r"\\(.)")
 _KEYWORDS = frozenset({word for word in (*NEGATIONS, *CONNECTIVES, *CONSTANTS) if word.isalpha()})
 _CHARACTER_HINTS = {
     "-": "; implication is '->', and a name with '-' must be quoted",
-    "<": "; equivalence is '<->'; for numbers, pass variables=[…]",
-    ">": "; implication is '->'; for numbers, pass variables=[…]",
-    "=": "; implication is '=>', equivalence is '<->'; for numbers, pass variables=[…]",
+    "<": f"; equivalence is '<->'; for numbers, write a line such as {EXAMPLE}",
+    ">": f"; implication is '->'; for numbers, write a line such as {EXAMPLE}",
+    "=": f"; implication is '=>', equivalence is '<->'; for numbers, write a line such as {EXAMPLE}",
     "/": "; a name with '/' must be quoted, as in \"01/01/03\"",
     "[": "; group with '(' and ')'",
     "{": "; group with '(' and ')'",
-    "*": "; conjunction is '&'; for numbers, pass variables=[…]",
-    "+": "; disjunction is '|'; for numbers, pass variables=[…]",
+    "*": f"; conjunction is '&'; for numbers, write a line such as {EXAMPLE}",
+    "+": f"; disjunction is '|'; for numbers, write a line such as {EXAMPLE}",
     "…": "; the text was cut off when printed; str(formula) gives all of it",
 }
 
@@ -338,17 +354,17 @@ def _token_at(text: str, position: int, symbols: re.Pattern[str]) -> tuple[_Toke
         return _Token("quoted", _unquoted(text, match), position), match.end()
     character = text[position]
     if character in "'\"":
-        raise _error(text, position, "this quote is never closed on its line")
+        raise parse_error(text, position, "this quote is never closed on its line")
     hint = _CHARACTER_HINTS.get(character, "; quote names with special characters")
-    raise _error(text, position, f"unexpected character {character!r}{hint}")
+    raise parse_error(text, position, f"unexpected character {character!r}{hint}")
 
 
 def _unquoted(text: str, quoted: re.Match[str]) -> str:
     if len(quoted.group()) == 2:
-        raise _error(text, quoted.start(), "a quoted name needs at least one character")
+        raise parse_error(text, quoted.start(), "a quoted name needs at least one character")
     for escape in _ESCAPE.finditer(text, quoted.start(), quoted.end()):
         if escape.group(1) not in UNESCAPES:
-            raise _error(
+            raise parse_error(
                 text, escape.start(), f"unknown escape {escape.group()!r}; a backslash itself is written twice"
             )
     return _ESCAPE.sub(lambda escape: UNESCAPES[escape.group(1)], quoted.group()[1:-1])
@@ -362,7 +378,7 @@ def _function_list() -> str:
 _HALF_WINDOW = 36
 
 
-def _error(text: str, position: int, message: str) -> ParseError:
+def parse_error(text: str, position: int, message: str) -> ParseError:
     """Return the error with its position, the line of text and a caret below it."""
     start = text.rfind("\n", 0, position) + 1
     stop = text.find("\n", position)

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from semprola.logic.connectives import And
-from semprola.logic.formula import Formula, Kind, Operand, as_formula
+from semprola.logic.formula import Formula, Kind, Operand, as_formula, intern_node
 from semprola.logic.rewrite import stated, unstated
 from semprola.logic.rules import conjuncts
 
@@ -35,12 +35,19 @@ class PlacedFormula(Formula):
         return self.plain.__reduce__()
 
 
-def placed(rule: Formula, place: str) -> Formula:
+class Place(str):
+    """Where a rule was read, and the words in which it was written there."""
+
+    text = ""
+
+
+def placed(rule: Formula, place: str, text: str = "") -> Formula:
     """A rule that knows where it was read.
 
     Args:
         rule: the rule.
         place: the file and the line, such as "rules.txt:3".
+        text: how it was written; by default, messages print the formula.
 
     Example:
         >>> from semprola.logic import parse
@@ -48,19 +55,28 @@ def placed(rule: Formula, place: str) -> Formula:
         >>> located(rule, places_of(rule))
         'cat -> animal [rules.txt:3]'
     """
-    return _with_places(rule, dict.fromkeys((rule, *conjuncts(rule)), place))
+    whole = Place(place)
+    whole.text = text
+    return _with_places(rule, {**dict.fromkeys(conjuncts(rule), place), rule: whole})
 
 
 def joined(rules: Sequence[Formula]) -> Formula:
     """The conjunction of rules, which keeps their places."""
     places = {part: place for rule in rules for part, place in places_of(rule).items()}
-    return _with_places(And([_plain(rule) for rule in rules]), places)
+    return _with_places(And([plain(rule) for rule in rules]), places)
+
+
+def plain(rule: Formula) -> Formula:
+    """The formula without places."""
+    if not isinstance(rule, PlacedFormula):
+        return rule
+    return rule.plain.args[0] if _is_wrapped(rule.plain) else rule.plain
 
 
 def stated_in_place(formula: Formula) -> Formula:
     """The formula with the rules of its variables, see :func:`semprola.logic.rewrite.stated`; it keeps the places."""
-    made = stated(_plain(formula))
-    if made is _plain(formula):
+    made = stated(plain(formula))
+    if made is plain(formula):
         return formula
     return _with_places(made, {unstated(rule): place for rule, place in places_of(formula).items()})
 
@@ -73,18 +89,22 @@ def places_of(formula: Formula) -> Mapping[Formula, str]:
 def located(rule: Formula, places: Mapping[Formula, str], text: str | None = None) -> str:
     """The text of a rule, and the place where it was read."""
     text = str(rule) if text is None else text
-    return f"{text} [{places[rule]}]" if rule in places else text
+    return f"{text} [{places[rule]}]" if places.get(rule) else text
 
 
 def _with_places(formula: Formula, places: Mapping[Formula, str]) -> Formula:
-    if not places or formula.kind in (Kind.CUSTOM, Kind.TRUE, Kind.FALSE):
+    if not places or formula.kind in (Kind.TRUE, Kind.FALSE):
         return formula
     node = object.__new__(PlacedFormula)
-    node._kind, node._args, node._name = formula._kind, formula._args, formula._name
-    node._bounds, node._group, node._labels = formula._bounds, formula._group, None
-    node.plain, node.places = formula, places
+    shape = formula
+    if formula.kind is Kind.CUSTOM:  # a family is more than its kind and operands, so it becomes the only operand
+        shape = intern_node(Kind.AND, (formula,))
+        places = {**places, shape: places[formula]} if formula in places else places
+    node._kind, node._args, node._name = shape._kind, shape._args, shape._name
+    node._bounds, node._group, node._labels = shape._bounds, shape._group, None
+    node.plain, node.places = shape, places
     return node
 
 
-def _plain(rule: Formula) -> Formula:
-    return rule.plain if isinstance(rule, PlacedFormula) else rule
+def _is_wrapped(formula: Formula) -> bool:
+    return formula.kind is Kind.AND and len(formula.args) == 1

@@ -42,6 +42,16 @@ def stated(formula: Formula, families: bool = True) -> Formula:
     return And(plain, *(rule for rule in map(one_hot, groups) if rule not in known))
 
 
+def variables_of(formula: Formula) -> list[tuple[str, ...]]:
+    """The variables with several values, as the labels of their values, also those inside families."""
+    return _groups(formula.nodes())
+
+
+def has_variables(formula: Formula) -> bool:
+    """Whether there are any; see :func:`variables_of`."""
+    return bool(variables_of(formula))
+
+
 def unstated(formula: Formula) -> Formula:
     """The formula over plain atoms, without the rules of its variables."""
     return _without_groups(formula, _groups(formula.nodes()))

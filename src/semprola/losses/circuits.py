@@ -43,7 +43,7 @@ class _CircuitLoss(nn.Module):
     def distribution(self, logits: Tensor, given: Any = None) -> ProductDistribution:
         """Independent labels with these log-odds [*batch, labels], conditioned on the constraint."""
         check_logits(logits, self.circuit.labels)
-        return ProductDistribution(self.plans, logits.unsqueeze(-2), given=given)
+        return ProductDistribution.of_rows(self.plans, logits, given)
 
     def forward(self, logits: Tensor, given: Any = None) -> Tensor:
         """The loss of label log-odds [*batch, labels] (and inputs [*batch, given])."""

@@ -250,4 +250,4 @@ def _distribution(plans: CircuitPlans, logits: Tensor | Mapping[str, Tensor], gi
         return HeadsDistribution(plans, logits, given)
     check_logits(logits, plans.circuit.labels)
     # a distribution is a value: later changes of the caller's tensor must not affect it
-    return ProductDistribution(plans, logits.unsqueeze(-2).clone(), given=given)
+    return ProductDistribution.of_rows(plans, logits.clone(), given)

@@ -3,6 +3,7 @@
 from semprola.compiler.models import model_count
 from semprola.logic import from_sympy
 from semprola.rules.comparing import Comparison, Witness, compare
+from semprola.rules.cpmpy_models import from_cpmpy
 from semprola.rules.explaining import Consequence, Explanation, explain
 from semprola.rules.findings import Redundant, Review
 from semprola.rules.json_schemas import from_json_schema
@@ -38,6 +39,7 @@ __all__ = [
     "Witness",
     "compare",
     "explain",
+    "from_cpmpy",
     "from_json_schema",
     "from_obo",
     "from_owl",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from semprola._names import columns_by_name
@@ -13,6 +13,7 @@ from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableErr
 from semprola.logic.messages import brief
 from semprola.rules.listing import Rule, RuleList, listed
 from semprola.rules.questions import Questions
+from semprola.rules.variables import Variables
 
 
 @dataclass(frozen=True)
@@ -20,20 +21,21 @@ class Consequence:
     """A label that has only one value, given the observed ones.
 
     Attributes:
-        label: the label.
+        label: the label, or a variable with several values.
         value: its value.
         by: rules through which it follows, each of which is needed for that.
         given: the observed values that are needed.
     """
 
     label: str
-    value: int
+    value: Any
     by: tuple[Rule, ...]
-    given: dict[str, int]
+    given: dict[str, Any]
 
     def __str__(self) -> str:
         known = f"{_shown(self.given)} and " if self.given else ""
-        return f"{self.label} = {self.value}  from {known}{'; '.join(map(str, self.by))}"
+        label = f'"{self.label}"' if "=" in self.label else self.label
+        return f"{label} = {self.value}  from {known}{'; '.join(map(str, self.by))}"
 
 
 @dataclass(frozen=True)
@@ -51,12 +53,12 @@ class Explanation:
         is_complete: whether all such labels are listed; time may have run out.
     """
 
-    values: dict[str, int]
+    values: dict[str, Any]
     is_possible: bool
     because: tuple[Rule, ...]
-    conflict: dict[str, int]
-    changes: dict[str, int]
-    nearest: dict[str, int]
+    conflict: dict[str, Any]
+    changes: dict[str, Any]
+    nearest: dict[str, Any]
     follows: tuple[Consequence, ...]
     is_complete: bool
 
@@ -87,8 +89,8 @@ def explain(rules: Any, partial: Mapping[str, Any], *, timeout: float | None = 6
 
     Args:
         rules: rules in any form, see :func:`semprola.rules.review`.
-        partial: values of some labels, 0 or 1; NaN and None are not observed. Values of an `Integer` or a `Categorical`
-            are given by their labels, such as ``{"n=3": 1}``.
+        partial: values of some labels, 0 or 1, and of variables with several values, such as ``{"n": 3}``; NaN and None
+            are not observed.
         timeout: seconds.
 
     Raises:
@@ -106,10 +108,11 @@ def explain(rules: Any, partial: Mapping[str, Any], *, timeout: float | None = 6
           pet = 0  from animal=0 and pet -> animal
     """
     known = listed(rules)
-    budget = Budget(timeout, progress=False)
-    values = _checked(partial, known)
-    asked = Questions(known, budget)
-    literals = asked.literals(values)
+    variables = Variables(known.variables)
+    values = _checked(variables.spelled(partial, _fail) if isinstance(partial, Mapping) else partial, known)
+    asked = Questions(known, Budget(timeout, progress=False))
+    observed = variables.without_others(values)
+    literals = asked.literals(observed)
     because: tuple[Rule, ...] = ()
     conflict: dict[str, int] = {}
     is_possible = asked.has_model(asked.everything, literals)
@@ -117,25 +120,45 @@ def explain(rules: Any, partial: Mapping[str, Any], *, timeout: float | None = 6
         if not asked.has_model(asked.everything):
             raise UnsatisfiableError("the rules have no model at all: sp.rules.review names the contradictions")
         because, conflict = _because(asked, literals)
-    found = asked.fewest_changes(asked.everything, values)
+    found = asked.fewest_changes(asked.everything, observed)
     if found is None:
         raise UnsatisfiableError("the rules have no model at all: sp.rules.review names the contradictions")
     changes, nearest = found
-    follows, is_complete = _follows(asked, {**values, **changes}, nearest)
-    return Explanation(values, is_possible, because, conflict, changes, nearest, tuple(follows), is_complete)
+    after = {**values, **{label: nearest[label] for name in changes for label in variables.together(name)}}
+    follows, is_complete = _follows(asked, after, nearest, variables)
+    return Explanation(
+        variables.whole(values),
+        is_possible,
+        because,
+        variables.whole(conflict),
+        variables.changed(changes, nearest),
+        variables.whole(nearest),
+        tuple(follows),
+        is_complete,
+    )
+
+
+def _fail(message: str, row: int) -> None:
+    raise LabelError(f"the combination: {message}")
 
 
 def _because(asked: Questions, literals: list[int]) -> tuple[tuple[Rule, ...], dict[str, int]]:
     """Rules and values that cannot hold together, each of which is needed."""
     rules, values = asked.conflict(asked.everything, literals)
-    return tuple(asked.listed.rules[rule] for rule in rules), values
+    return _named(asked, rules), values
 
 
-def _follows(asked: Questions, values: dict[str, int], nearest: dict[str, int]) -> tuple[list[Consequence], bool]:
-    literals = asked.literals(values)
+def _named(asked: Questions, rules: list[int]) -> tuple[Rule, ...]:
+    return tuple(asked.listed.rules[rule] for rule in rules)
+
+
+def _follows(
+    asked: Questions, values: dict[str, int], nearest: dict[str, int], variables: Variables
+) -> tuple[list[Consequence], bool]:
+    literals = asked.literals(variables.without_others(values))
     candidates = [name for name in asked.labels if name not in values]
     expected = dict(nearest)
-    found: list[Consequence] = []
+    found: dict[str, Consequence] = {}
     try:
         asked.solver.prefer([-v for v in asked.literals(nearest)])
         open_names = dict.fromkeys(candidates)
@@ -150,10 +173,26 @@ def _follows(asked: Questions, values: dict[str, int], nearest: dict[str, int]) 
             else:
                 rules, needed = asked.conflict(asked.everything, other)
                 needed.pop(name, None)
-                found.append(Consequence(name, value, tuple(asked.listed.rules[rule] for rule in rules), needed))
+                found[name] = Consequence(name, value, _named(asked, rules), variables.whole(needed))
     except CompilationBudgetError:
-        return found, False
-    return found, True
+        return _merged(found, values, variables), False
+    return _merged(found, values, variables), True
+
+
+def _merged(found: Mapping[str, Consequence], values: Mapping[str, int], variables: Variables) -> list[Consequence]:
+    """Consequences about labels, with the value of a variable in place of what it is not."""
+    chosen = {variables.home[label]: label for label, each in found.items() if each.value and label in variables.home}
+    known = {variables.home.get(label) for label, value in values.items() if value}
+    merged = []
+    for label, each in found.items():
+        home = variables.home.get(label)
+        if home is None:
+            merged.append(each)
+        elif chosen.get(home) == label:
+            merged.append(replace(each, label=home, value=variables.value(label)))
+        elif home not in chosen and home not in known:
+            merged.append(each)
+    return merged
 
 
 def _checked(partial: Mapping[str, Any], known: RuleList) -> dict[str, int]:
@@ -171,5 +210,6 @@ def _checked(partial: Mapping[str, Any], known: RuleList) -> dict[str, int]:
     return values
 
 
-def _shown(values: Mapping[str, int]) -> str:
-    return ", ".join(f"{name}={value}" for name, value in values.items()) or "nothing observed"
+def _shown(values: Mapping[str, Any]) -> str:
+    shown = (f'"{name}"={value}' if "=" in name else f"{name}={value}" for name, value in values.items())
+    return ", ".join(shown) or "nothing observed"

@@ -10,8 +10,8 @@ from semprola.circuit import Circuit
 from semprola.compiler.sources import rules_of
 from semprola.logic import And, Formula, Kind, Leaf
 from semprola.logic.messages import brief
-from semprola.logic.places import joined, placed, places_of
-from semprola.logic.rewrite import stated, unstated
+from semprola.logic.places import joined, placed, places_of, plain
+from semprola.logic.rewrite import stated, unstated, variables_of
 from semprola.logic.rules import conjuncts
 from semprola.rules.reading import is_frame, read_frame
 
@@ -45,12 +45,14 @@ class RuleList:
         background: "exactly one value" for each variable with several values; nobody wrote it, and it always holds.
         labels: the labels of all rules, in order of first appearance.
         whole: the conjunction of all rules, with their places.
+        variables: the labels of each variable with several values.
     """
 
     rules: tuple[Rule, ...]
     background: tuple[Rule, ...]
     labels: tuple[str, ...]
     whole: Formula
+    variables: tuple[tuple[str, ...], ...] = ()
 
 
 def listed(source: Any) -> RuleList:
@@ -83,7 +85,8 @@ def listed(source: Any) -> RuleList:
     names = tuple(dict.fromkeys(name for part in parts for name in part.labels))
     said = list(conjuncts(stated(whole)))
     groups = said[len(list(conjuncts(unstated(whole)))) :]
-    return RuleList(kept, tuple(Rule(str(group), "", group) for group in groups), names, whole)
+    background = tuple(Rule(str(group), "", group) for group in groups)
+    return RuleList(kept, background, names, whole, tuple(variables_of(whole)))
 
 
 def _sources(source: Any) -> Iterable[Any]:
@@ -108,8 +111,9 @@ def _parts(source: Any) -> list[Formula]:
 
 def _separate(formula: Formula) -> list[Formula]:
     places = places_of(formula)
-    parts = [part for rule in conjuncts(formula) for part in _spelled(rule)]
-    return [placed(part, places[part]) if part in places else part for part in parts]
+    parts = [(rule, part) for rule in conjuncts(formula) for part in _spelled(rule)]
+    found = [(part, places.get(part, places.get(rule))) for rule, part in parts]
+    return [part if place is None else placed(part, place, getattr(place, "text", "")) for part, place in found]
 
 
 def _spelled(rule: Formula) -> Iterable[Formula]:
@@ -121,7 +125,10 @@ def _rule(part: Formula) -> Rule | None:
     if part.kind is Kind.TRUE:
         return None
     place = places_of(part).get(part, "")
-    return Rule(brief_text(part), place, unstated(part))
+    written = getattr(place, "text", "") if stated(part) is not part else ""  # labels of variables hide what was meant
+    text = " ".join(written.split())
+    text = text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
+    return Rule(text or brief_text(part), str(place), unstated(plain(part)))
 
 
 def brief_text(rule: Formula) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,18 +13,21 @@ from semprola.circuit import Circuit
 from semprola.compiler.sources import as_constraint
 from semprola.errors import ParseError
 from semprola.logic import Formula, parse
+from semprola.logic.declarations import read_declarations
+from semprola.logic.parser import parse_error
 from semprola.logic.places import joined, placed
 
 _RULE, _NAME = "rule", "name"
 
 
-def read(path: Any, vtree: str | os.PathLike[str] | None = None) -> Formula | Circuit:
+def read(path: Any, vtree: str | os.PathLike[str] | None = None, *, variables: Iterable[Any] = ()) -> Formula | Circuit:
     """Read the rules in a file or a data frame.
 
     A text file (.txt, .rules, .formula, or no suffix) has one rule per line, and all must hold. A rule may have a name,
-    as in ``cats: cat -> animal``, and ``#`` starts a comment; see :func:`semprola.parse`. Later messages about such a
-    rule, for example in :func:`semprola.violations`, name the file and the line. Other files contain clauses (.cnf,
-    .dimacs, .wcnf, also packed as .gz, .xz or .bz2) or circuits (.sp, .nnf, .sdd).
+    as in ``cats: cat -> animal``, and ``#`` starts a comment; see :func:`semprola.parse`. Numbers are declared in lines
+    such as ``variable n, m: 0..9``, and compared as in ``2*n + m <= 7 -> late``. Later messages about a rule, for
+    example in :func:`semprola.violations`, name the file and the line. Other files contain clauses (.cnf, .dimacs,
+    .wcnf, also packed as .gz, .xz or .bz2) or circuits (.sp, .nnf, .sdd).
 
     A data frame has one rule per row, in its column "rule" or its only column; a column "name" is used if there is one.
     Messages name the row by the index of the data frame.
@@ -32,6 +37,7 @@ def read(path: Any, vtree: str | os.PathLike[str] | None = None) -> Formula | Ci
     Args:
         path: the file, or a data frame.
         vtree: the vtree of an .sdd file; by default the file of the same name with suffix .vtree.
+        variables: integers and categoricals that the rules speak of and that the file does not declare.
 
     Returns:
         A formula, or the circuit in the file.
@@ -49,11 +55,11 @@ def read(path: Any, vtree: str | os.PathLike[str] | None = None) -> Formula | Ci
         (cat -> animal) & (dog -> animal)
     """
     if is_frame(path):
-        return read_frame(path)
-    return as_constraint(Path(path), None if vtree is None else Path(vtree))
+        return read_frame(path, variables)
+    return as_constraint(Path(path), None if vtree is None else Path(vtree), variables)
 
 
-def read_frame(frame: Any) -> Formula:
+def read_frame(frame: Any, variables: Iterable[Any] = ()) -> Formula:
     """The rules in a data frame, one per row: column "rule", and if it is there, column "name"; see `read`.
 
     Raises:
@@ -65,18 +71,32 @@ def read_frame(frame: Any) -> Formula:
     texts = list(columns.get(_RULE, next(iter(columns.values()))))
     names = list(columns[_NAME]) if _NAME in columns else [""] * len(texts)
     index = frame.index.tolist() if hasattr(frame, "index") else range(len(texts))
-    rules = []
+    known, lines = [*variables], []
     for row, text, name in zip(index, texts, names, strict=True):
-        if is_absent(text) or text != text or not str(text).strip():  # NaN differs from itself
+        if is_absent(text) or text != text:  # NaN differs from itself
             continue
         named = "" if is_absent(name) or name != name else str(name)
-        try:
-            rules.append(placed(parse(str(text)), f"row {row} {named}".rstrip()))
-        except ParseError as error:
-            raise ParseError(f"row {row}: {error}", line=error.line, column=error.column) from None
+        with _at(row):
+            rest, declared = read_declarations(str(text), parse_error)
+        known += declared
+        if rest.strip():
+            lines.append((row, named, rest))
+    rules = []
+    for row, named, text in lines:
+        with _at(row):
+            rules.append(placed(parse(text, known), f"row {row} {named}".rstrip(), text.strip()))
     if not rules:
         raise ParseError("there is no rule in the data frame")
     return joined(rules)
+
+
+@contextlib.contextmanager
+def _at(row: Any) -> Iterator[None]:
+    """Errors name the row."""
+    try:
+        yield
+    except ParseError as error:
+        raise ParseError(f"row {row}: {error}", line=error.line, column=error.column) from None
 
 
 def is_frame(source: Any) -> bool:

@@ -22,6 +22,7 @@ from semprola.rules.listing import listed
 from semprola.rules.questions import Questions
 from semprola.rules.rows import Facts, RowReview, as_rows, facts, review_rows
 from semprola.rules.spelling import similar_names
+from semprola.rules.variables import Variables
 
 Found = TypeVar("Found")
 
@@ -49,7 +50,8 @@ def review(
         rules: a formula; a text or a file with one rule per line; a data frame (see :func:`semprola.rules.read`); a
             list of these.
         data: a data frame, a mapping of columns, or an array [rows, labels] with values 0, 1, and NaN where not
-            observed. A row with empty cells breaks a rule if no way to fill them in obeys it.
+            observed. A row with empty cells breaks a rule if no way to fill them in obeys it. A variable with several
+            values may be one column with its values.
         labels: names of the columns of an array; by default the labels of the rules, in order of first appearance.
         weights: what the change of each label costs when the nearest row is looked for: whole numbers of at least 1.
         most: stop after so many contradictions.
@@ -97,11 +99,12 @@ class _Reviewer:
         self.budget, self.most = budget, most
         self.not_known: list[str] = []
         self.asked = Questions(self.listed, budget)
+        self.variables = Variables(self.listed.variables)
 
     def report(self, data: Any, labels: Sequence[str] | None, weights: Mapping[str, int] | None) -> Review:
         rules, asked = self.listed.rules, self.asked
         # the data is looked at first, so that mistakes in it are reported at once
-        known = None if data is None else facts(asked, as_rows(data, asked.labels, labels))
+        known = None if data is None else facts(asked, as_rows(data, asked.labels, labels, self.variables))
         satisfiable = self._perhaps("whether all rules can hold together", lambda: asked.has_model(asked.everything))
         bad = Contradictions([], satisfiable is True)
         left_out: list[int] | None = []
@@ -140,6 +143,9 @@ class _Reviewer:
             return {}, [], []
         forced: dict[str, int] = self._try("labels with only one value", {}, found.forced)
         equal: list[list[str]] = self._try("labels that are always equal", [], found.equal)
+        # of a variable with two values, one is always the opposite of the other
+        homes = [{self.variables.home.get(name.removeprefix("~"), name) for name in group} for group in equal]
+        equal = [group for group, home in zip(equal, homes, strict=True) if len(home) > 1]
         gone = self._perhaps("rules that follow from others", lambda: (found.vacuous(), found.redundant()))
         redundant: list[Redundant] = []
         if gone is not None:

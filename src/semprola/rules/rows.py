@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +17,7 @@ from semprola.logic.evaluate import evaluate_columns
 from semprola.rules.listing import Rule
 from semprola.rules.questions import Questions
 from semprola.rules.solving import cheapest, new_solver
+from semprola.rules.variables import Variables
 
 Table = NDArray[np.float32]
 """0, 1, and NaN where not observed [rows, labels]."""
@@ -31,7 +32,8 @@ class BrokenRow:
         place: the same for messages, such as "row 3" or "rows.csv:5".
         rules: the rules that it breaks; if it breaks none on its own, the rules that together leave no way to fill in
             its empty cells.
-        values: the observed values of the labels in these rules.
+        values: the observed values of the labels in these rules; of a variable that the data has as one column, its
+            value.
         changes: the fewest cells that must change (or the cheapest, with weights), and their new values; the row then
             obeys all rules. None if that is not known.
     """
@@ -39,8 +41,8 @@ class BrokenRow:
     row: Any
     place: str
     rules: tuple[Rule, ...]
-    values: dict[str, int]
-    changes: dict[str, int] | None
+    values: dict[str, Any]
+    changes: dict[str, Any] | None
 
 
 @dataclass(frozen=True)
@@ -101,18 +103,20 @@ class Rows:
         values: 0, 1, and NaN where not observed [rows, labels].
         index: what names each row.
         places: what messages call each row.
+        whole: the variables with several values that are one column each.
     """
 
     names: Sequence[str]
     values: Table
     index: Sequence[Any]
     places: Sequence[str] = field(default_factory=list)
+    whole: Variables = field(default_factory=lambda: Variables(()))
 
     def __post_init__(self) -> None:
         self.places = self.places or [f"row {name}" for name in self.index]
 
 
-def as_rows(data: Any, names: Sequence[str], labels: Sequence[str] | None) -> Rows:
+def as_rows(data: Any, names: Sequence[str], labels: Sequence[str] | None, variables: Variables | None = None) -> Rows:
     """Data in any form as a table with these labels.
 
     Args:
@@ -120,9 +124,10 @@ def as_rows(data: Any, names: Sequence[str], labels: Sequence[str] | None) -> Ro
             None or NA where not observed. Or `Rows`.
         names: the labels of the rules.
         labels: names of the columns of an array; by default `names`.
+        variables: variables with several values, which may be one column each, with their values.
 
     Raises:
-        LabelError: a column is missing, or the number of columns is wrong.
+        LabelError: a column is missing, a variable does not have a value, or the number of columns is wrong.
         ValueError: a value is something else.
     """
     if isinstance(data, Rows):
@@ -132,7 +137,11 @@ def as_rows(data: Any, names: Sequence[str], labels: Sequence[str] | None) -> Ro
             f"data must be a data frame or an array, not {data!r:.60}: read the file, or use semprola check"
         )
     index = row_names(data)
+    whole = Variables(())
     if is_named(data):
+        columns = {name: data[name] for name in getattr(data, "columns", data)}
+        whole = (variables or whole).given(columns)
+        data = whole.spelled(columns, _failing(index)) if whole.labels else data
         extra = {name for name in getattr(data, "columns", data) if name not in set(names)}
         kept = data if not extra else {name: data[name] for name in names if name in data}
         values = np.asarray(named_rows(kept, names, "data"))
@@ -155,7 +164,15 @@ def as_rows(data: Any, names: Sequence[str], labels: Sequence[str] | None) -> Ro
         raise ValueError(f"{found}, expected 0, 1, or NaN where not observed")
     column_of = {name: i for i, name in enumerate(own)}
     at = [column_of[name] for name in names]
-    return Rows(names, values[:, at].astype(np.float32), range(len(values)) if index is None else index)
+    places = range(len(values)) if index is None else index
+    return Rows(names, values[:, at].astype(np.float32), places, whole=whole)
+
+
+def _failing(index: Sequence[Any] | None) -> Callable[[str, int], None]:
+    def fail(message: str, row: int) -> None:
+        raise LabelError(f"data: row {row if index is None else index[row]}, {message}")
+
+    return fail
 
 
 @dataclass(frozen=True)
@@ -220,11 +237,12 @@ def review_rows(
     for row, at in enumerate(known.first.tolist()):
         found = np.flatnonzero(breaks[:, at]).tolist() or cores.get(at)
         if found:
-            names = dict.fromkeys(name for rule in found for name in rules[rule].formula.labels)
+            mentioned = (name for rule in found for name in rules[rule].formula.labels)
+            names = dict.fromkeys(label for name in mentioned for label in known.table.whole.together(name))
             seen = {name: known.values[row, asked.index[name] - 1] for name in names}
-            observed = {name: int(value) for name, value in seen.items() if not np.isnan(value)}
-            chosen = tuple(rules[rule] for rule in found)
             table = known.table
+            observed = table.whole.whole({name: int(value) for name, value in seen.items() if not np.isnan(value)})
+            chosen = tuple(rules[rule] for rule in found)
             broken.append(BrokenRow(table.index[row], table.places[row], chosen, observed, changes.get(at)))
     alone = breaks.sum(0) == 1
     uses = tuple(
@@ -294,18 +312,20 @@ def _changes(
     possible: Sequence[int],
     weights: Mapping[str, int] | None,
     budget: Budget,
-) -> dict[int, dict[str, int]]:
+) -> dict[int, dict[str, Any]]:
     """For each broken row, the cheapest change after which it obeys; as far as time allows."""
-    found: dict[int, dict[str, int]] = {}
+    found: dict[int, dict[str, Any]] = {}
+    whole = known.table.whole
     try:
         for row in known.distinct:
             if row not in cores and not known.breaks[:, row].any():
                 continue
             budget.check(f"looking for the nearest rows that obey ({len(found):,} found)")
             values = zip(asked.labels, known.values[row].tolist(), strict=True)
-            change = asked.fewest_changes(possible, {name: int(v) for name, v in values if v == v}, weights)
+            observed = whole.without_others({name: int(v) for name, v in values if v == v})
+            change = asked.fewest_changes(possible, observed, weights)
             if change is not None:
-                found[row] = change[0]
+                found[row] = whole.changed(*change)
     except CompilationBudgetError:
         pass
     return found

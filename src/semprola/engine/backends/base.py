@@ -6,9 +6,12 @@ from collections.abc import Sequence
 
 import torch
 from torch import Generator, Tensor
+from torch.nn import functional as F
 
 from semprola.engine.backends.torch_gates import gate_gradients, gate_values
+from semprola.engine.backends.torch_independent import slopes_of_log_z, with_states
 from semprola.engine.literals import Literals
+from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.engine.plan import Plan
 from semprola.engine.softmax import log_softmax, softmax_slopes
 
@@ -184,6 +187,54 @@ class Backend:
         if flows is not None:
             slopes = softmax_slopes(plan, logits.flatten(1), flows).unflatten(1, (components, batch))
         return value.view(components, batch), slopes
+
+    def independent(
+        self, plan: Plan, referee: Plan, odds: Tensor, states: Tensor | None, *, gradient: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        """log Z of independent labels times a constraint, or the log-likelihood of states, and its gradient.
+
+        Args:
+            plan: the plan of the constraint.
+            referee: the same with all literals spelled out; it tells which states are in the support.
+            odds: log-odds of all variables, finite [variables, columns].
+            states: 0/1 [variables, columns]; None for log Z.
+            gradient: whether to return the gradient by the log-odds.
+
+        Returns:
+            values [columns], -inf for states outside the support, and the gradient [variables, columns], zero for
+            these, or None.
+        """
+        literals = Literals.of_odds(plan, odds)
+        value, _, flows = self.evaluate(plan, None, literals.leaves, flows=gradient)
+        log_z = value + literals.constant
+        slopes = None if flows is None else slopes_of_log_z(plan, odds, flows)
+        if states is None:
+            return log_z, slopes
+        return with_states(lambda leaves: self.support(referee, leaves, None)[1], odds, states, log_z, slopes)
+
+    def likeliest(self, plan: Plan, odds: Tensor) -> Tensor:
+        """The most probable state of independent labels with finite log-odds, times a constraint.
+
+        Args:
+            plan: the plan of a deterministic constraint.
+            odds: [variables, columns]
+
+        Returns:
+            0/1 [variables, columns]
+        """
+        literals = Literals.of(plan, F.logsigmoid(-odds), F.logsigmoid(odds), maximize=True)
+        return self.best_states(plan, None, literals.leaves, literals.default)[1]
+
+    def largest_norm(self, rows: Tensor) -> float:
+        """The largest Euclidean norm of a row [rows, numbers]; infinite or NaN if a number is, or may be."""
+        return float(torch.linalg.vector_norm(rows.detach(), dim=1).max()) if rows.numel() else 0.0
+
+    def scale_possible(self, slopes: Tensor, factors: Tensor, values: Tensor) -> Tensor:
+        """Multiply gradients [variables, columns] by factors [columns], but not where values [columns] are -inf.
+
+        The tensor of gradients is one that `independent` returned, and may be overwritten.
+        """
+        return slopes * factors.masked_fill(values == NEGATIVE_INFINITY, 0.0)
 
     def gate(
         self, plan: Plan, matrix: Tensor, bias: Tensor, features: Tensor, codes: Tensor, components: int

@@ -7,7 +7,7 @@ import functools
 
 from semprola._library import open_library
 
-_INTERFACE = 9
+_INTERFACE = 10
 """Version of the native functions' parameters; a library built from other sources may have another."""
 
 
@@ -57,8 +57,13 @@ def _declare(loaded: ctypes.CDLL) -> None:
         "encode": [pointer, *matrix, int32, int64, pointer, int64, pointer],
         "scale": [pointer, int64, int64, pointer, int64],
         "is_binary": [pointer, int64],
+        "independent": [pointer, pointer, pointer, *matrix, *matrix, int64, pointer, pointer, ctypes.c_int],
+        "likeliest": [pointer, pointer, *matrix, int64, pointer, ctypes.c_int],
+        "scale_rows": [pointer, int64, int64, pointer, int64, pointer],
+        "largest_norm": [pointer, int64, int64],
     }
     for name, arguments in functions.items():
         for kind in ("float", "double"):
             function = getattr(loaded, f"semprola_{name}_{kind}")
-            function.argtypes, function.restype = arguments, ctypes.c_int
+            function.argtypes = arguments
+            function.restype = ctypes.c_double if name == "largest_norm" else ctypes.c_int

@@ -50,7 +50,12 @@ class NativeBackend(Backend):
         if not tensors or library() is None:
             return False
         kind = tensors[0].dtype
-        return kind in _TYPES and all(t.is_cpu and t.dtype == kind and t.layout == torch.strided for t in tensors)
+        if kind not in _TYPES:
+            return False
+        for t in tensors:  # noqa: SIM110 -- a generator takes as long as a small circuit
+            if not (t.is_cpu and t.dtype == kind and t.layout == torch.strided):
+                return False
+        return True
 
     def evaluate(
         self, plan: Plan, weights: Tensor | None, leaves: Tensor, *, flows: bool
@@ -205,6 +210,50 @@ class NativeBackend(Backend):
             )
         return values, slopes
 
+    def independent(
+        self, plan: Plan, referee: Plan, odds: Tensor, states: Tensor | None, *, gradient: bool
+    ) -> tuple[Tensor, Tensor | None]:
+        _check_odds(plan, odds)
+        variables, columns = odds.shape
+        if states is not None:
+            _require(states.shape == odds.shape and states.dtype == odds.dtype, "states", states, tuple(odds.shape))
+        value = odds.new_empty(columns)
+        slopes = odds.new_empty((columns, variables)) if gradient else None
+        if columns:
+            _call(
+                *("independent", odds, _handle(plan, False), _handle(referee, False), plan.kinds.data_ptr()),
+                *(*_matrix(odds), *_matrix(states), columns, value.data_ptr(), _pointer(slopes)),
+                torch.get_num_threads(),
+            )
+        return value, None if slopes is None else slopes.T
+
+    def likeliest(self, plan: Plan, odds: Tensor) -> Tensor:
+        _check_odds(plan, odds)
+        variables, columns = odds.shape
+        states = odds.new_empty((columns, variables))
+        if columns:
+            _call(
+                *("likeliest", odds, _handle(plan, False), plan.kinds.data_ptr(), *_matrix(odds), columns),
+                *(states.data_ptr(), torch.get_num_threads()),
+            )
+        return states.T
+
+    def largest_norm(self, rows: Tensor) -> float:
+        if not rows.is_contiguous():
+            return super().largest_norm(rows)
+        norm: float = _function("largest_norm", rows.dtype)(rows.data_ptr(), *rows.shape)
+        return norm
+
+    def scale_possible(self, slopes: Tensor, factors: Tensor, values: Tensor) -> Tensor:
+        rows = slopes.T
+        if not (rows.is_contiguous() and values.is_contiguous() and factors.dtype == rows.dtype == values.dtype):
+            return super().scale_possible(slopes, factors, values)
+        (stride,) = factors.stride()
+        _function("scale_rows", rows.dtype)(
+            *(rows.data_ptr(), *rows.shape, factors.data_ptr(), stride, values.data_ptr())
+        )
+        return slopes
+
     def gate(
         self, plan: Plan, matrix: Tensor, bias: Tensor, features: Tensor, codes: Tensor, components: int
     ) -> Tensor:
@@ -296,6 +345,11 @@ def _check_inputs(plan: Plan, weights: Tensor | None, leaves: Tensor, default: T
     if default is not None:
         wanted = (plan.num_leaves // 2, columns)
         _require(default.shape == wanted and default.dtype == leaves.dtype, "default", default, wanted)
+
+
+def _check_odds(plan: Plan, odds: Tensor) -> None:
+    variables = plan.num_leaves // 2
+    _require(odds.dim() == 2 and len(odds) == variables, "odds", odds, f"[{variables}, columns]")
 
 
 def _check_states(

@@ -79,9 +79,12 @@ def watched(*tensors: Tensor | None) -> bool:
     Compilers, exporters, function transforms, dispatch modes and tensor subclasses do. Otherwise operators are avoided:
     on a small circuit, they cost more than the back end itself.
     """
-    if torch.compiler.is_compiling() or any(t is not None and type(t) not in _PLAIN for t in tensors) or traced():
+    if torch.compiler.is_compiling():
         return True
-    return is_transformed() or is_dispatched()
+    for t in tensors:
+        if t is not None and type(t) not in _PLAIN:
+            return True
+    return (is_traced() and traced()) or is_transformed() or is_dispatched()
 
 
 def traced() -> bool:

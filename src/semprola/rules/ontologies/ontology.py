@@ -17,7 +17,8 @@ from semprola.errors import LabelError
 from semprola.logic import And, Bool, Formula, Iff, Or
 from semprola.logic.messages import brief
 from semprola.logic.places import joined, placed
-from semprola.rules.listing import RuleList, listed
+from semprola.rules.listing import Rule, RuleList, listed
+from semprola.rules.ontologies.conflicts import Conflict, conflicts
 from semprola.rules.ontologies.projection import Clause, projected
 from semprola.rules.solving import new_solver
 
@@ -81,6 +82,16 @@ class Ontology:
         )
         return [self._ids[v] for v in sorted(below) if v in self._ids and not solver.solve([v])]
 
+    @functools.cached_property
+    def conflicts(self) -> list[Conflict]:
+        """Why terms can have no instance: the highest such terms, and axioms that are to blame, with their places."""
+        if not self.dead:
+            return []
+        graph = nx.relabel_nodes(_implications(self._clauses), self._ids)
+        graph.add_nodes_from(self.dead)
+        rules = [Rule(str(axiom.formula), axiom.place, axiom.formula) for axiom in self.axioms]
+        return conflicts(rules, self.dead, graph, self.terms)
+
     def rules(self, terms: Iterable[str] | None = None, by: By = "id") -> Formula:
         """The rules over terms, as a hierarchy and what is said beside it.
 
@@ -140,7 +151,7 @@ class Ontology:
                 *(f"  {' = '.join(map(self._shown, g))}" for g in self.equivalent),
             ]
         if self.dead:
-            lines += ["terms that can have no instance:", *(f"  {self._shown(term)}" for term in self.dead)]
+            lines += ["terms that can have no instance:", *(f"  {conflict}" for conflict in self.conflicts)]
         return "\n".join(lines)
 
     def _shown(self, term: str) -> str:

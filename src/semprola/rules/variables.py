@@ -1,0 +1,105 @@
+"""Variables with several values in tables and reports: a column "n" with the value 3 in place of ten labels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from semprola._names import is_absent
+from semprola.constraints.relations import name_of
+from semprola.logic.messages import brief
+
+
+class Variables:
+    """The variables of some rules.
+
+    Args:
+        groups: the labels of each, such as ``("n=0", "n=1", "n=2")``.
+
+    Example:
+        >>> known = Variables([("n=0", "n=1", "n=2")])
+        >>> known.whole({"n=0": 0, "n=1": 1, "n=2": 0, "x": 1})
+        {'n': 1, 'x': 1}
+        >>> known.spelled({"n": 1, "x": 0}, print)
+        {'n=0': 0.0, 'n=1': 1.0, 'n=2': 0.0, 'x': 0}
+    """
+
+    def __init__(self, groups: Iterable[Sequence[str]]) -> None:
+        self.labels = {name_of(tuple(group)): tuple(group) for group in groups}
+        self.home = {label: name for name, group in self.labels.items() for label in group}
+
+    def given(self, columns: Iterable[Any]) -> Variables:
+        """Those that a table names as a whole."""
+        names = {*columns}
+        return Variables(group for name, group in self.labels.items() if name in names and names.isdisjoint(group))
+
+    def spelled(self, values: Mapping[str, Any], fail: Callable[[str, int], Any]) -> dict[str, Any]:
+        """Values or columns with one entry per label, 0, 1, or NaN, in place of those of variables.
+
+        Args:
+            values: by name.
+            fail: raises the error that a value is unknown, in a row.
+        """
+        found: dict[str, Any] = {}
+        for name, value in values.items():
+            if name in self.given(values).labels:
+                found.update(self._labels(name, value, fail))
+            else:
+                found[name] = value
+        return found
+
+    def together(self, label: str) -> tuple[str, ...]:
+        """All labels of the variable of a label, or the label alone."""
+        home = self.home.get(label)
+        return (label,) if home is None else self.labels[home]
+
+    def whole(self, values: Mapping[str, int]) -> dict[str, Any]:
+        """Values of labels, with the value of a variable in place of its labels where one of these is 1."""
+        known = {self.home[label]: label for label, on in values.items() if on and label in self.home}
+        found: dict[str, Any] = {}
+        for label, on in values.items():
+            name = self.home.get(label)
+            if name in known:
+                found[str(name)] = self.value(known[str(name)])
+            else:
+                found[label] = on
+        return found
+
+    def without_others(self, values: Mapping[str, int]) -> dict[str, int]:
+        """Values of labels, without the zeros of variables whose value is known: a change of it is one change."""
+        known = {self.home[label] for label, on in values.items() if on and label in self.home}
+        return {label: on for label, on in values.items() if on or self.home.get(label) not in known}
+
+    def changed(self, changes: Mapping[str, int], model: Mapping[str, int]) -> dict[str, Any]:
+        """Changes of labels as changes of variables, with their values in a model."""
+        names = {self.home[label] for label in changes if label in self.home}
+        rest = {label: on for label, on in changes.items() if label not in self.home}
+        return {**rest, **{n: self.value(next(label for label in self.labels[n] if model[label])) for n in names}}
+
+    def value(self, label: str) -> Any:
+        """The value that a label stands for: a whole number if it is one, else a text."""
+        text = label[len(self.home[label]) + 1 :]
+        return int(text) if text.lstrip("-").isdigit() else text
+
+    def _labels(self, name: str, column: Any, fail: Callable[[str, int], Any]) -> dict[str, Any]:
+        entries = [column] if np.ndim(column) == 0 else list(column)
+        texts = [None if is_absent(entry) or entry != entry else _text(entry) for entry in entries]
+        known = {label[len(name) + 1 :] for label in self.labels[name]}
+        for row, text in enumerate(texts):
+            if text is not None and text not in known:
+                fail(f"variable {name!r} has no value {brief(entries[row])}", row)
+        found: dict[str, Any] = {}
+        for label in self.labels[name]:
+            own = label[len(name) + 1 :]
+            values: NDArray[np.float64] = np.array([np.nan if text is None else text == own for text in texts], float)
+            found[label] = values if np.ndim(column) else values.item()
+        return found
+
+
+def _text(value: Any) -> str:
+    """A value as labels write it; whole numbers of a table are often floats, because another cell is empty."""
+    is_whole = isinstance(value, float | np.floating) and float(value).is_integer()
+    return str(int(value)) if is_whole else str(value).strip()
