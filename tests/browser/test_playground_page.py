@@ -302,6 +302,49 @@ def test_the_page_can_be_copied_as_python(opened: Opener) -> None:
     expect(page.locator("#python-text")).to_be_hidden()
 
 
+def test_a_messy_list_is_reviewed_and_mended(opened: Opener) -> None:
+    page = opened("#rules=cat+->+pet%0Apet+->+animal%0Acat+->+animal%0Acat%0Ano:+~animal")
+    expect(page.locator("#error")).to_contain_text("contradict")
+    page.get_by_text("Review of the rules").click()
+    report, rules = page.locator("#report"), page.get_by_role("list", name="Rules to drop or keep")
+    expect(report).to_contain_text("2 contradictions: these rules cannot hold together")
+    expect(rules.locator("li")).to_have_count(5)
+    rules.get_by_label("no: ~animal").uncheck()
+    expect(page.locator("#text")).to_have_value(re.compile("# dropped: no: ~animal$"))
+    expect(page.locator("#fact-models")).to_have_text("1")
+    expect(report).to_contain_text("cat -> animal line 3  follows from cat -> pet line 1; pet -> animal line 2")
+    report.get_by_role("button", name="line 3").click()
+    expect(page.locator("#text")).to_have_value(re.compile("\n# dropped: cat -> animal\ncat\n"))
+    expect(report).not_to_contain_text("follows from")
+    rules.get_by_label("no: ~animal").check()
+    expect(page.locator("#text")).to_have_value(re.compile("\nno: ~animal$"))
+    picture(page, "review-light")
+
+
+def test_a_table_is_dropped_and_rules_are_learnt_from_it(opened: Opener, tmp_path: Path) -> None:
+    path = tmp_path / "seen.csv"
+    path.write_text("cat,animal,plant\n" + "1,1,0\n0,1,0\n0,0,1\n,0,\n" * 40 + "1,0,0\n")
+    page = opened("#rules=cat+->+plant")
+    expect(page.locator("#fact-models")).to_have_text("3")
+    page.locator("#table-file").set_input_files(str(path))
+    expect(page.locator("#report")).to_contain_text("41 of 161 rows break the rules")
+    page.get_by_role("list", name="Rules to drop or keep").get_by_label("cat -> plant").uncheck()
+    expect(page.locator("#review-note")).to_contain_text("there is no rule left")
+    path.write_text(path.read_text().removesuffix("1,0,0\n"))
+    page.locator("#table-file").set_input_files(str(path))
+    page.get_by_role("button", name="Learn rules from it").click()
+    learnt = page.locator("#learnt li", has_text="cat -> animal")
+    learnt.get_by_role("button", name="Accept").click()
+    expect(page.locator("#text")).to_have_value("# dropped: cat -> plant\ncat -> animal")
+    expect(learnt).to_have_count(0)
+    expect(page.locator("#report")).to_contain_text("0 of 160 rows break the rules")
+    path.write_bytes(b"x" * 300_000)
+    page.locator("#table-file").set_input_files(str(path))
+    expect(page.locator("#review-note")).to_have_text("seen.csv is too large for the page: use semprola check")
+    page.get_by_role("button", name="Remove the table").click()
+    expect(page.locator("#report")).not_to_contain_text("rows")
+
+
 @pytest.mark.parametrize("width", [1440, 390])
 def test_words_are_explained(opened: Opener, width: int) -> None:
     page = opened(viewport={"width": width, "height": 800})

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import semprola as sp
-from semprola.errors import CompilationBudgetError, LabelError
+from semprola.errors import CompilationBudgetError, FormatError, LabelError, ParseError
 from semprola.playground.examples import examples
 from semprola.playground.limits import Limits
 from semprola.playground.pictures import Flow, picture
@@ -231,3 +231,48 @@ def test_the_copied_program_does_what_the_page_shows(name: str, asked: dict[str,
     assert str(names["circuit"].model_count()) == described["models"]
     torch.testing.assert_close(p.mean.double(), torch.tensor(answer["marginals"]).double(), atol=1e-4, rtol=0)
     assert p.mode.int().tolist() == answer["mode"]["state"]
+
+
+MESSY = "a -> b\nvariable n: 0..2\nb ->\n  c  # goes on\n# a remark\nn >= 1 -> a\na -> c\nsame: a -> b"
+
+
+def test_reviews_name_lines_and_rows() -> None:
+    workshop = Workshop(Limits())
+    rows = "a,b,c,n\n1,0,1,0\n1,1,,2\n0,1,0,1\n"
+    found = workshop.review({"source": problem(MESSY), "rows": rows})
+    assert [(rule["first"], rule["last"]) for rule in found["rules"]] == [(1, 1), (3, 4), (6, 6), (7, 7), (8, 8)]
+    assert [rule["notes"] for rule in found["rules"]] == [
+        ["1 row breaks it"],
+        ["1 row breaks it"],
+        ["1 row breaks it"],
+        ["follows from others"],
+        ["said twice", "1 row breaks it"],
+    ]
+    titles = [section["title"] for section in found["sections"]]
+    rows_found = found["sections"][titles.index("2 of 3 rows break the rules")]["items"]
+    assert rows_found[0].startswith("rows.csv:2: a -> b [line 1] and a -> b [line 8 same] (a=1, b=0)")
+    assert titles[0].startswith("5 rules over 6 labels")
+
+
+def test_dropped_rules_come_back() -> None:
+    workshop = Workshop(Limits())
+    dropped = MESSY.replace("b ->\n  c", "# dropped: b ->\n# dropped:   c")
+    found = workshop.review({"source": problem(dropped)})
+    assert [rule["dropped"] for rule in found["rules"]] == [False, True, False, False, False]
+    assert (found["rules"][1]["first"], found["rules"][1]["last"]) == (3, 4)
+    spoilt = MESSY.replace("a -> c", "# dropped: a -> -> c")
+    assert len(workshop.review({"source": problem(spoilt)})["rules"]) == 4
+    with pytest.raises(ParseError, match="there is no rule left"):
+        workshop.review({"source": problem("# dropped: a -> b")})
+
+
+def test_tables_that_do_not_fit() -> None:
+    workshop, source = Workshop(Limits()), problem("a -> b")
+    with pytest.raises(FormatError, match=r"^rows\.csv:1: there is no column 'b'"):
+        workshop.review({"source": source, "rows": "a,c\n1,1\n"})
+    with pytest.raises(RequestError, match="choose a table first"):
+        workshop.learn({"source": source})
+    with pytest.raises(FormatError, match=r"^rows\.csv: no column"):
+        workshop.learn({"source": source, "rows": "x\nhello\n"})
+    with pytest.raises(RequestError, match="typed"):
+        workshop.review({"source": {"model": "x"}})

@@ -28,11 +28,15 @@ def check_rules(source: str, path: Path | None, timeout: float | None) -> Review
         OSError: the file cannot be read.
     """
     rules = listed(source)
-    return review(rules, None if path is None else _rows(path, rules), timeout=timeout, progress=True)
+    return review(rules, None if path is None else rows_of(path, rules), timeout=timeout, progress=True)
 
 
-def _rows(path: Path, rules: RuleList) -> Rows:
-    """The labels of a table; a variable with several values may be one column."""
+def rows_of(path: Path, rules: RuleList) -> Rows:
+    """The labels of a table; a variable with several values may be one column.
+
+    Raises:
+        FormatError: as for :func:`check_rules`.
+    """
     variables = Variables(rules.variables)
     whole = Variables(())
     if rules.variables and path.suffix.lower() != ".npy":

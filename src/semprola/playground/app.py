@@ -23,7 +23,7 @@ from semprola.playground.pool import Pool
 
 _TYPES = {".html": "text/html", ".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _LONGEST_INT = 18
-_ACTIONS = ("describe", "answer", "sample", "python", "row")
+_ACTIONS = ("describe", "answer", "sample", "python", "row", "review", "learn")
 _STATUS = {"busy": 503, "request": 400, "internal": 500}
 """Status codes of errors that the user cannot fix; all other errors are answers, which the page shows."""
 
@@ -47,7 +47,13 @@ def build_app(hosts: frozenset[str], pool: Pool, folder: Path | None = None, dat
         "models": list(find_models(folder)),
         "data": None if data is None else data.name,
         "docs": _docs(),
-        "limits": {"labels": limits.labels, "text": limits.text, "seconds": limits.seconds, "nodes": limits.nodes},
+        "limits": {
+            "labels": limits.labels,
+            "text": limits.text,
+            "body": limits.body,
+            "seconds": limits.seconds,
+            "nodes": limits.nodes,
+        },
     }
 
     @contextlib.asynccontextmanager

@@ -24,8 +24,34 @@ at_most(2, cho.mon, cho.tue, cho.wed, cho.thu)
 ~ana.tue"""
 
 
+_TICKETS = """\
+# What a ticket is about, written by three people.
+kinds: exactly(1, bug, question, billing)
+crash -> bug
+refund -> billing
+refund -> billing | question
+crash -> urgent
+outage -> crash
+outage -> urgent
+quiet: billing -> ~urgent
+desk: on_call | backup
+holidays: ~backup"""
+
+_SEEN_TICKETS = """\
+bug,question,billing,crash,refund,outage,urgent,on_call,backup
+1,0,0,1,0,0,1,1,0
+1,0,0,1,0,0,0,1,0
+0,1,0,0,0,0,0,1,0
+0,0,1,0,1,0,1,1,0
+1,1,0,0,0,0,0,1,0
+,,,1,0,0,,1,
+0,1,0,0,1,0,0,1,0
+"""
+
+
 def examples() -> list[dict[str, Any]]:
-    """All examples: name, title, problem, beliefs and evidence by label; `other` is the belief of the other labels."""
+    """All examples: name, title, problem, beliefs and evidence by label; `other` is the belief of the other labels,
+    `rows` a table."""
     return [
         {
             "name": "hierarchy",
@@ -99,5 +125,13 @@ def examples() -> list[dict[str, Any]]:
                 "cho.thu": 0.6,
             },
             "evidence": {},
+        },
+        {
+            "name": "messy",
+            "title": "Messy rules",
+            "problem": {"structure": "none", "size": 0, "text": _TICKETS},
+            "beliefs": {"bug": 0.7, "crash": 0.6, "urgent": 0.3, "billing": 0.55},
+            "evidence": {},
+            "rows": _SEEN_TICKETS,
         },
     ]

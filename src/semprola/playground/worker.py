@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from semprola.compiler import Progress
     from semprola.playground.workshop import Workshop
 
+_ACTIONS = ("describe", "answer", "sample", "python", "row", "review", "learn")
 _WARM_UP = {"source": {"problem": {"structure": "none", "size": 0, "text": "a -> b"}}, "beliefs": [0.5, 0.5]}
 
 
@@ -98,7 +99,7 @@ def _answer(workshop: Workshop, request: dict[str, Any]) -> dict[str, Any]:
     from semprola.errors import CompilationBudgetError, ParseError, SemprolaError, UnsatisfiableError
     from semprola.playground.problems import RequestError
 
-    actions = {name: getattr(workshop, name) for name in ("describe", "answer", "sample", "python", "row")}
+    actions = {name: getattr(workshop, name) for name in _ACTIONS}
     try:
         return {"result": actions[request["do"]](request)}
     except ParseError as error:

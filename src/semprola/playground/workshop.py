@@ -31,6 +31,7 @@ from semprola.playground.models import DataTable, TrainedModel, read_row
 from semprola.playground.pictures import Flow, picture
 from semprola.playground.problems import Problem, RequestError, read_problem, table_view
 from semprola.playground.programs import program
+from semprola.playground.reviews import learn_from, review_text
 
 _MOST_RULES = 100
 
@@ -158,7 +159,21 @@ class Workshop:
             self._table = DataTable(self._data_path)
         return self._table.row(request.get("number"), subject.model)
 
+    def review(self, request: dict[str, Any]) -> dict[str, Any]:
+        """What is wrong with the rules that were typed, alone or beside rows."""
+        return review_text(self._text(request), request.get("rows"), self.limits.seconds)
+
+    def learn(self, request: dict[str, Any]) -> dict[str, Any]:
+        """Rules that hold in the rows."""
+        return learn_from(self._text(request), request.get("rows"), self.limits.seconds)
+
     # inside ---------------------------------------------------------------------------------------------------------
+
+    def _text(self, request: dict[str, Any]) -> str:
+        source = request.get("source")
+        if not isinstance(source, dict) or "problem" not in source:
+            raise RequestError("only rules that are typed can be reviewed")
+        return Problem.read(source["problem"], self.limits).text
 
     def _subject(self, source: Any) -> Subject:
         if not isinstance(source, dict) or len(source) != 1:

@@ -96,10 +96,15 @@ class Review:
         """Rules that one other rule implies."""
         return [each for each in self.redundant if each.why in ("same", "stricter")]
 
+    @property
+    def sections(self) -> list[tuple[str, list[str]]]:
+        """The titles of the report, and the items below each; what has nothing to say is left out."""
+        return [*_sections(self)]
+
     def text(self, most: int | None = _SHOWN) -> str:
         """The report as text, with at most so many items of each kind (None: all)."""
         blocks = []
-        for title, items in _sections(self):
+        for title, items in self.sections:
             shown = items if most is None else items[:most]
             more = [f"… and {len(items) - len(shown):,} more"] if len(shown) < len(items) else []
             blocks.append("\n".join([title, *(f"  {item}" for item in (*shown, *more))]))
@@ -114,7 +119,7 @@ class Review:
 
     def _repr_html_(self) -> str:
         parts = []
-        for title, items in _sections(self):
+        for title, items in self.sections:
             if self.data is not None and items and title.endswith(_ROWS):
                 parts.append(showing.broken_rows(title, self.data, _cells))
             elif self.data is not None and title == _BY_RULE:

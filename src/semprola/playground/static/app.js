@@ -6,6 +6,7 @@ import { $, bigNumber, debounce, el } from "./dom.js";
 import { clearError, markPlace, showError } from "./editor.js";
 import { LabelTable } from "./labels.js";
 import { Predictions } from "./predictions.js";
+import { Review } from "./review.js";
 import { RowForm } from "./row.js";
 import {
   SIZES,
@@ -29,6 +30,10 @@ const form = new RowForm(
   () => changed(),
   (truth) => table.showTruth(truth),
 );
+const review = new Review((text) => {
+  $("text").value = text;
+  edited();
+});
 const answers = new Latest();
 let described = null; // what the server says about the rules, and their source
 let hasStarted = false; // the first answer takes longer, because the server loads torch
@@ -44,6 +49,7 @@ async function compile() {
     showError({ kind: "empty", message: "Type a rule, such as cat -> animal, or load an example." });
     return;
   }
+  review.update();
   document.body.classList.add("stale"); // what is shown belongs to the old rules
   const began = performance.now();
   const clock = setInterval(() => {
@@ -165,7 +171,7 @@ function showControls() {
   if ($("text").value !== text) $("text").value = text;
   $("text-label").textContent = structure === "none" ? "Rules, one per line" : "More rules, one per line";
   $("editor").hidden = $("syntax").hidden = $("structure-row").hidden = !own;
-  $("even").hidden = !own;
+  $("even").hidden = $("review").hidden = !own;
   $("model-row").hidden = true; // until the model's inputs are known
   $("model-rules").hidden = true;
   $("alone-note").hidden = own;
@@ -179,6 +185,7 @@ function showControls() {
 function choose(example) {
   const before = described ? toFragment(described.labels) : null;
   load(example);
+  review.setRows(example.rows ?? null, example.rows ? "rows of the example" : "");
   $("undo-row").hidden = before === null;
   $("undo").onclick = () => {
     $("undo-row").hidden = true;
@@ -285,6 +292,7 @@ async function start() {
   }
   $("offline").hidden = true;
   listen();
+  review.limit = offer.limits.body;
   $("version").textContent = `semprola ${offer.version}`;
   if (offer.docs) Object.assign($("docs"), { hidden: false, href: offer.docs });
   $("examples").replaceChildren(
