@@ -136,13 +136,22 @@ def main() -> None:
 
 
 def table(report: dict[str, Any]) -> str:
-    """The results as a table of the page."""
+    """The results for the page: what was found, the scores, and the time."""
+    found = "\n".join(
+        each.replace("  because of ", "\n  because of ").replace("; ", "\n    ") for each in report["found"]
+    )
     lines = ["| | log-likelihood per disease | F1 | predictions that obey the ontology |", "|---|--:|--:|--:|"]
     for method, each in report["methods"].items():
         lines.append(
             f"| {method} | {each['log_likelihood']:.1f} | {100 * each['F1']:.1f} % | {100 * each['consistent']:.1f} % |"
         )
-    return "\n".join(lines) + "\n"
+    size = f"{report['labels']} signs, {report['train']:,} diseases to learn from and {report['test']:,} to test"
+    minutes = f"{report['cpu_seconds'] / 60:.1f} minutes of one core"
+    return (
+        f"```text\n{found}\n```\n\n"
+        + "\n".join(lines)
+        + f"\n\n{size}; {minutes} for everything, both classifiers included.\n"
+    )
 
 
 if __name__ == "__main__":

