@@ -153,3 +153,13 @@ class TestTelling:
         with contextlib.suppress(CompilationBudgetError):
             sp.compile(random_clauses(150, 450, 3), timeout=0.5, cache=False, progress=progress)
         assert capsys.readouterr().err == ""
+
+    def test_long_constraints_are_cut(self) -> None:
+        digits = [sp.Integer(f"d{i}", 0, 9) for i in range(100)]
+        seen: list[str] = []
+        with pytest.raises(CompilationBudgetError) as caught:
+            sp.compile(
+                sum(digits[1:], digits[0]) == 450, max_nodes=500, cache=False, progress=lambda p: seen.append(p.phase)
+            )
+        assert len(str(caught.value)) < 400
+        assert max(map(len, seen)) < 200

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib
 import math
 import pickle
 import random
@@ -277,6 +278,51 @@ def _losses(w: FuzzWorld) -> None:
     w.close(sp.losses.SemanticLoss(w.case.circuit, reduction="none")(w.z[..., : w.labels]), expected)
 
 
+def _half_precision(w: FuzzWorld) -> None:
+    """Layers in half precision are normalised, since circuits compute in float32, and what is impossible stays so."""
+    if any("known" in text for text in w.source.layers):
+        return
+    original = w.made
+    try:
+        for dtype in (torch.bfloat16, torch.float16):
+            w.made = [copy.deepcopy(layer).to(dtype) for layer in original]
+            raw = oracle.log_probs_of_all(w.at(w.z.to(dtype)))
+            assert torch.equal(raw > -INF, w.table.support)
+            assert (torch.logsumexp(raw.double(), -1).abs() < 1e-3).all()
+    finally:
+        w.made = original
+
+
+def _exported(w: FuzzWorld) -> None:
+    """What exporters take gives the layer's numbers, and so does a file, for a few cases."""
+    if w.source.mix or w.source.temperature != 1.0 or w.evidence is not None or w.x is not None:
+        return
+    layer, z = w.made[0], w.z.reshape(-1, w.z.shape[-1])
+    z = z[:, : w.labels] if isinstance(layer, sp.ConstraintLayer) else z
+    p = layer(z)
+    table, y = Table.of(p), p.sample(generator=w.fresh())
+    try:
+        made = {what: sp.export.module(layer, what) for what in ("mode", "mean", "log_prob", "hamming")}
+    except sp.SemprolaError as error:
+        assert "\n" not in str(error)
+        return
+    w.close(made["mean"](z), table.mean)
+    w.close(made["log_prob"](z, y), table.log_prob(y))
+    w.close(table.log_prob(made["mode"](z)), table.max_log_prob)
+    w.close(_expected_hamming(table, made["hamming"](z)), _expected_hamming(table, p.decode("hamming")))
+    if w.source.seed % 50 == 0 and len(z) > 1 and w.dtype == torch.float32:
+        with tempfile.TemporaryDirectory() as folder:
+            path = sp.export.onnx(layer, Path(folder) / "it.onnx", "mean")
+            run = importlib.import_module("onnxruntime").InferenceSession(str(path))
+            (found,) = run.run(None, {run.get_inputs()[0].name: z.numpy()})
+            w.close(torch.from_numpy(found), table.mean)
+
+
+def _expected_hamming(table: Table, y: Tensor) -> Tensor:
+    """Of label vectors y [batch, labels]."""
+    return (y.double() - table.mean).abs().sum(-1)
+
+
 def _copies(w: FuzzWorld) -> None:
     """Copied, pickled and saved layers give the same numbers."""
     if any(text.count("Linear") or "**" in text for text in w.source.layers):
@@ -318,5 +364,7 @@ CHECKS = (
     _mixtures,
     _tempered_has_the_same_support,
     _losses,
+    _half_precision,
+    _exported,
     _copies,
 )

@@ -22,6 +22,8 @@ MOST_NODES = 8_000_000
 _UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 _QUIET_SECONDS, _PATIENT_SECONDS, _LINE_SECONDS = 1.0, 4.0, 30.0
 """Seconds before a compilation reports that it takes long (progress=True, progress=None), and between two lines."""
+_LONGEST_NAME = 80
+"""Characters of a constraint's text in progress and errors: a sum of a hundred variables would fill the screen."""
 _REPORT_SECONDS = 0.1
 _WEIGH_SECONDS = 0.02
 _BYTES_PER_NODE = 8
@@ -114,7 +116,8 @@ class Budget:
             most: the most nodes it may have, unless the budget allows fewer.
         """
         made = copy.copy(self)
-        made.what, made._advice, made._is_part = what, advice, True
+        shown = what if len(what) <= _LONGEST_NAME else f"{what[:_LONGEST_NAME]}…"
+        made.what, made._advice, made._is_part = shown, advice, True
         by_memory = None if self.memory is None else max(1, self.memory // _BYTES_PER_NODE)
         bounds = [bound for bound in (self.max_nodes, by_memory, most) if bound is not None]
         made.max_nodes = min(bounds, default=None)
