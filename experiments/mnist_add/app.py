@@ -6,7 +6,7 @@ import argparse
 import hashlib
 import json
 from collections.abc import Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ KNOWN = {
     100: Settings(100, epochs=20, batch=2),
 }
 """Settings per number of digits, but for what `--search` chooses on validation rows."""
+MANY = Settings(1, epochs=30, batch=4)
+"""Settings for sums of many single digits; nothing was searched."""
 PAGE = Path("docs/mnist_add.md")
 _VALIDATION = 10_000
 _QUICK_SECONDS = 60.0
@@ -42,22 +44,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.quick:
         return _quick(options.digits or 2)
     train_images, test_images = load_mnist(options.data)
+    if options.numbers:
+        _runs(options.numbers, replace(MANY, numbers=options.numbers), train_images, test_images, options)
+        return 0
     for digits in [options.digits] if options.digits else [15, 4, 2, 1]:
         if options.search:
             _search(digits, train_images, options)
         else:
-            _runs(digits, train_images, test_images, options)
+            _runs(digits, _settings(digits, options.out), train_images, test_images, options)
     return 0
 
 
-def _runs(digits: int, train_images: Images, test_images: Images, options: argparse.Namespace) -> None:
-    path = options.out / f"n{digits}.json"
-    settings = _settings(digits, options.out)
+def _runs(
+    size: int, settings: Settings, train_images: Images, test_images: Images, options: argparse.Namespace
+) -> None:
+    """Runs that are missing, for numbers of this many digits, or for the sum of this many digits."""
+    path = options.out / f"{'n' if settings.numbers == 2 else 'sum'}{size}.json"
     content: dict[str, Any] = (
-        read_json(path) if path.is_file() else {"experiment": "mnist-add", "digits": digits, "runs": []}
+        read_json(path) if path.is_file() else {"experiment": "mnist-add", "digits": size, "runs": []}
     )
     for seed in range(options.seeds):
-        same = [r for r in content["runs"] if r["seed"] == seed and r["settings"] == asdict(settings)]
+        same = [r for r in content["runs"] if r["seed"] == seed and r["settings"] == settings.record()]
         if same:
             continue
         checkpoint = options.work / f"{_key(settings)}-{seed}.pt"
@@ -65,7 +72,7 @@ def _runs(digits: int, train_images: Images, test_images: Images, options: argpa
         content["runs"] = sorted([*(r for r in content["runs"] if r["seed"] != seed), result], key=lambda r: r["seed"])
         write_json(path, content)
         checkpoint.unlink()
-        print(summary(digits, content["runs"]), flush=True)
+        print(summary(size, content["runs"]), flush=True)
 
 
 def _search(digits: int, images: Images, options: argparse.Namespace) -> None:
@@ -77,12 +84,12 @@ def _search(digits: int, images: Images, options: argparse.Namespace) -> None:
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(0))
     valid, rest = images.take(order[:_VALIDATION]), images.take(order[_VALIDATION:])
     for settings in _candidates(KNOWN[digits], options.candidates):
-        if any(tried["settings"] == asdict(settings) for tried in content["tried"]):
+        if any(tried["settings"] == settings.record() for tried in content["tried"]):
             continue
         checkpoint = options.work / f"search-{_key(settings)}.pt"
         model, figures = train(settings, 0, rest, checkpoint=checkpoint)
         score = validate(model, read(model, valid), valid, digits)
-        content["tried"].append({"settings": asdict(settings), "valid": score, **figures, "provenance": provenance()})
+        content["tried"].append({"settings": settings.record(), "valid": score, **figures, "provenance": provenance()})
         write_json(path, content)
         checkpoint.unlink()
         print(f"N={digits}: {score:.2f} % of validation sums with {settings}", flush=True)
@@ -120,7 +127,7 @@ def _quick(digits: int) -> int:
 
 
 def _key(settings: Settings) -> str:
-    return hashlib.sha256(json.dumps(asdict(settings), sort_keys=True).encode()).hexdigest()[:16]
+    return hashlib.sha256(json.dumps(settings.record(), sort_keys=True).encode()).hexdigest()[:16]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -128,6 +135,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--digits", type=int, choices=sorted(KNOWN), help="digits per number; 15, 4, 2 and 1 by default"
     )
+    parser.add_argument("--numbers", type=int, help="add this many single digits instead of two numbers")
     parser.add_argument("--seeds", type=int, default=10, help="runs")
     parser.add_argument("--data", type=Path, help="folder with MNIST's four published files")
     parser.add_argument("--search", action="store_true", help="choose settings on 10,000 training images instead")

@@ -38,20 +38,42 @@ def page(folder: Path) -> str:
     """The page for the results files in a folder."""
     found = {int(path.stem[1:]): read_json(path) for path in folder.glob("n*.json")}
     lines = [_row(digits, content["runs"]) for digits, content in sorted(found.items())]
-    commands = sorted({run["provenance"]["command"] for content in found.values() for run in content["runs"]})
+    many = [read_json(path) for path in folder.glob("sum*.json")]
+    commands = sorted({run["provenance"]["command"] for part in (*found.values(), *many) for run in part["runs"]})
     text = _HEAD + "\n".join(lines) + "\n" + _NOTE
     for digits, content in sorted(found.items()):
         if digits <= 2:
             likely = [run["test"]["most_probable_sum"] for run in content["runs"]]
             text += f"\nFor N = {digits}, {_spread(likely)} % are right if the most probable sum is taken instead.\n"
     shown = "\n".join(commands)
+    text += _many(folder)
     return f"{text}\nThe commands, which resume after interruptions:\n\n```bash\n{shown}\n```\n\n{_settings(found)}"
+
+
+def _many(folder: Path) -> str:
+    """Sums of many single digits, one sentence each."""
+    text = ""
+    for size, content in sorted((int(path.stem[3:]), read_json(path)) for path in folder.glob("sum*.json")):
+        runs = content["runs"]
+        text += (
+            f"\nFrom sums of {size} single digits, of which there are {60_000 // size:,} to train on, "
+            f"{_spread([run['test']['digits'] for run in runs])} % of the digits are read right ({_count(runs)}; "
+            f"{statistics.median(run['seconds_per_epoch'] for run in runs):.0f} s per epoch). "
+            f"Nothing was tuned.\n"
+        )
+    return text
+
+
+def _count(runs: Sequence[Any]) -> str:
+    return f"{len(runs)} seed{'s' if len(runs) > 1 else ''}"
 
 
 def summary(digits: int, runs: Sequence[Mapping[str, Any]]) -> str:
     """The figures in one line."""
     sums, read = [run["test"]["sums"] for run in runs], [run["test"]["digits"] for run in runs]
-    line = f"N={digits}: {_spread(sums)} % of sums over {len(runs)} seeds, {_spread(read)} % of digits"
+    line = f"N={digits}: {_spread(sums)} % of sums over {_count(runs)}, {_spread(read)} % of digits"
+    if runs[0]["settings"].get("numbers", 2) > 2:
+        return line.replace("N=", "single digits, ")
     return f"{line}; published: {PUBLISHED.get(digits, 'nothing')}"
 
 

@@ -1,4 +1,4 @@
-"""Rows of images: two numbers of N digits each, of which only the sum is known; the network and the layer."""
+"""Rows of images: two numbers of N digits, or many numbers of one, of which the sum is known; network and layer."""
 
 from __future__ import annotations
 
@@ -13,23 +13,29 @@ from experiments.mnist_add.images import Images
 
 @dataclass(frozen=True)
 class Rows:
-    """Rows of 2 N images; the digits of the sums are the only labels.
+    """Rows of images; their sums are the only labels.
 
     Attributes:
-        images: the place of each image [rows, 2 N]: the first number from its first digit, then the second.
-        sums: the digits of the sum [rows, N + 1], the first first.
+        images: the place of each image [rows, numbers N]: the first number from its first digit, then the second.
+        sums: of two numbers, the digits of the sum [rows, N + 1], the first first; of more, the sum [rows, 1].
     """
 
     images: Tensor
     sums: Tensor
 
 
-def draw_rows(images: Images, digits: int, seed: int) -> Rows:
+def draw_rows(images: Images, digits: int, seed: int, numbers: int = 2) -> Rows:
     """Rows in which each image is used once, as far as that is possible; the seed decides which go together."""
     order = torch.randperm(len(images), generator=torch.Generator().manual_seed(seed))
-    count = len(images) // (2 * digits)
-    places = order[: count * 2 * digits].reshape(count, 2 * digits)
-    return Rows(places, digits_of_sum(images.digits[places]))
+    width = numbers * digits
+    count = len(images) // width
+    places = order[: count * width].reshape(count, width)
+    return Rows(places, sums_of(images.digits[places], numbers))
+
+
+def sums_of(digits: Tensor, numbers: int) -> Tensor:
+    """The sums of `Rows`, from the digits of all images [rows, numbers N]."""
+    return digits_of_sum(digits) if numbers == 2 else digits.sum(1, keepdim=True)
 
 
 def digits_of_sum(digits: Tensor) -> Tensor:
@@ -53,26 +59,34 @@ class SumReader(nn.Module):
     """A digit reader that learns from sums.
 
     Args:
-        digits: digits per number.
+        digits: digits per number; 1 for more than two numbers.
+        numbers: how many are added.
     """
 
-    def __init__(self, digits: int) -> None:
+    def __init__(self, digits: int, numbers: int = 2) -> None:
         super().__init__()
         self.reader = lenet()
-        first, second = ([sp.Integer(f"{name}{i}", 0, 9) for i in range(digits)] for name in "ab")
-        total = [sp.Integer("sum0", 0, 1), *(sp.Integer(f"sum{i}", 0, 9) for i in range(1, digits + 1))]
-        number = sp.constraints.number
-        self.layer = sp.ConstraintLayer(number(first) + number(second) == number(total))
-        self.names, self.sums = [v.name for v in (*first, *second)], [v.name for v in total]
+        if numbers == 2:
+            first, second = ([sp.Integer(f"{name}{i}", 0, 9) for i in range(digits)] for name in "ab")
+            total = [sp.Integer("sum0", 0, 1), *(sp.Integer(f"sum{i}", 0, 9) for i in range(1, digits + 1))]
+            number = sp.constraints.number
+            rules = number(first) + number(second) == number(total)
+            parts = [*first, *second]
+        else:
+            parts = [sp.Integer(f"a{i}", 0, 9) for i in range(numbers)]
+            total = [sp.Integer("sum", 0, 9 * numbers)]
+            rules = sum(parts[1:], parts[0]) == total[0]
+        self.layer = sp.ConstraintLayer(rules)
+        self.names, self.sums = [v.name for v in parts], [v.name for v in total]
 
     def log_prob(self, logits: Tensor, sums: Tensor) -> Tensor:
-        """Log-probability of sums [rows, N + 1], for logits of the images [rows, 2 N, 10]."""
+        """Log-probability of sums [rows, N + 1] or [rows, 1], for logits of the images [rows, numbers N, 10]."""
         p = self.layer(dict(zip(self.names, logits.unbind(1), strict=True)))
         result: Tensor = p.log_prob_of(dict(zip(self.sums, sums.unbind(1), strict=True)))
         return result
 
     def forward(self, images: Tensor) -> Tensor:
-        """The logits of the digits [rows, 2 N, 10] of images [rows, 2 N, 1, 28, 28]."""
+        """The logits of the digits [rows, numbers N, 10] of images [rows, numbers N, 1, 28, 28]."""
         logits: Tensor = self.reader(images.flatten(0, 1)).unflatten(0, images.shape[:2])
         return logits
 

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from experiments.mnist_add.images import Images
-from experiments.mnist_add.sums import Rows, SumReader, digits_of_sum, draw_rows
+from experiments.mnist_add.sums import Rows, SumReader, draw_rows, sums_of
 from experiments.provenance import provenance
 
 _AT_ONCE = 500
@@ -32,6 +32,14 @@ class Settings:
     weight_decay: float = 0.0
     average: float = 0.998
     schedule: str = "cosine"
+    numbers: int = 2
+
+    def record(self) -> dict[str, Any]:
+        """The settings as files of results have them: two numbers are not mentioned."""
+        found = asdict(self)
+        if self.numbers == 2:
+            del found["numbers"]
+        return found
 
 
 def train(
@@ -57,8 +65,8 @@ def train(
         The model with averaged weights, and figures: losses, seconds per epoch, the share of the time in the layer.
     """
     torch.manual_seed(seed)
-    model = SumReader(settings.digits)
-    rows = draw_rows(images, settings.digits, seed)
+    model = SumReader(settings.digits, settings.numbers)
+    rows = draw_rows(images, settings.digits, seed, settings.numbers)
     optimizer = torch.optim.AdamW(model.parameters(), lr=settings.lr, weight_decay=settings.weight_decay)
     averaged = copy.deepcopy(model)
     state: dict[str, Any] = {"epoch": 0, "losses": [], "seconds": [], "in_layer": 0.0}
@@ -73,7 +81,8 @@ def train(
     while state["epoch"] < settings.epochs and (state["epoch"] == first or time.perf_counter() < ends):
         _epoch(settings, seed, images, rows, (model, averaged, optimizer), state)
         if not quiet:
-            print(f"N={settings.digits} seed {seed} epoch {state['epoch']}: loss {state['losses'][-1]:.4f}", flush=True)
+            name = f"N={settings.digits}{_more(settings)} seed {seed}"
+            print(f"{name} epoch {state['epoch']}: loss {state['losses'][-1]:.4f}", flush=True)
         if checkpoint is not None:
             checkpoint.parent.mkdir(parents=True, exist_ok=True)
             parts = {"model": model.state_dict(), "averaged": averaged.state_dict(), "state": state}
@@ -130,21 +139,23 @@ def read(model: SumReader, images: Images) -> Tensor:
     return torch.cat([model.reader(part) for part in images.x.split(_AT_ONCE)])
 
 
-def measure(model: SumReader, logits: Tensor, images: Images, digits: int, seed: int) -> dict[str, float]:
+def measure(
+    model: SumReader, logits: Tensor, images: Images, digits: int, seed: int, numbers: int = 2
+) -> dict[str, float]:
     """Percent of right sums on rows drawn by the seed, and of right digits.
 
     A sum is read from the most probable digits; for one or two digits per number, "most_probable_sum" is the share if
     the sum itself is the most probable one.
     """
-    rows = draw_rows(images, digits, seed)
+    rows = draw_rows(images, digits, seed, numbers)
     found = logits.argmax(-1)
-    right = (digits_of_sum(found[rows.images]) == rows.sums).all(1)
+    right = (sums_of(found[rows.images], numbers) == rows.sums).all(1)
     figures = {
         "sums": 100 * float(right.double().mean()),
         "digits": 100 * float((found == images.digits).double().mean()),
         "rows": len(right),
     }
-    if digits <= 2:
+    if digits <= 2 and numbers == 2:
         best = _most_probable_sums(model, logits[rows.images])
         figures["most_probable_sum"] = 100 * float((best == rows.sums).all(1).double().mean())
     return figures
@@ -176,5 +187,9 @@ def run(settings: Settings, seed: int, train_images: Images, test_images: Images
         What to keep: settings, seed, figures, and where they come from.
     """
     model, figures = train(settings, seed, train_images, **options)
-    test = measure(model, read(model, test_images), test_images, settings.digits, seed)
-    return {"seed": seed, "test": test, "settings": asdict(settings), **figures, "provenance": provenance()}
+    test = measure(model, read(model, test_images), test_images, settings.digits, seed, settings.numbers)
+    return {"seed": seed, "test": test, "settings": settings.record(), **figures, "provenance": provenance()}
+
+
+def _more(settings: Settings) -> str:
+    return "" if settings.numbers == 2 else f", {settings.numbers} numbers"

@@ -51,6 +51,23 @@ def test_training_resumes(tmp_path):
     assert sorted(rows.images.flatten().tolist()) == list(range(200))
 
 
+def test_sums_of_many_single_digits(tmp_path):
+    images, test = load_small()
+    images = images.take(torch.arange(200))
+    settings = Settings(1, epochs=2, batch=4, numbers=5)
+    model, figures = train(settings, 0, images, quiet=True)
+    assert figures["losses"][-1] < figures["losses"][0]
+    rows = draw_rows(images, 1, 0, numbers=5)
+    assert rows.images.shape == (40, 5)
+    assert rows.sums.tolist() == images.digits[rows.images].sum(1, keepdim=True).tolist()
+    found = measure(model, read(model, test), test, 1, 0, numbers=5)
+    assert found["rows"] == 60
+    run = {"seed": 0, "test": found, "settings": settings.record(), **figures, "provenance": {"command": "c"}}
+    write_json(tmp_path / "sum5.json", {"digits": 5, "runs": [run]})
+    assert "From sums of 5 single digits, of which there are 12,000 to train on" in page(tmp_path)
+    assert "numbers" not in Settings(1).record()
+
+
 def test_files_of_mnist(tmp_path):
     with pytest.raises(SemprolaError, match="pass --data FOLDER"):
         load_mnist(None)
