@@ -18,7 +18,7 @@ class PairReader(nn.Module):
     Args:
         values: the digits are 0 to values - 1.
         kind: "independent" (one softmax per image), "mixture" (a weighted mean of several independent ones; the weights
-            depend on both images), "one-circuit" (`ProductSPL`) or "two-circuits" (`SPL`).
+            depend on both images), "one-circuit" (`SPL`) or "two-circuits" (`ProductSPL`).
         components: of the last three.
     """
 
@@ -39,7 +39,7 @@ class PairReader(nn.Module):
             self.weights = nn.Linear(_FEATURES, self.parts)
             self.layer: nn.Module = sp.ConstraintLayer(rules)
         else:
-            layers = {"one-circuit": sp.ProductSPL, "two-circuits": sp.SPL}
+            layers: dict[str, Any] = {"one-circuit": sp.SPL, "two-circuits": sp.ProductSPL}
             self.layer = layers[kind](2 * _FEATURES, rules, components=components)
 
     def forward(self, images: Tensor) -> Any:
