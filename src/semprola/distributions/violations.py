@@ -27,8 +27,7 @@ from semprola.distributions.conflicts import (
 )
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
 from semprola.logic import And, Formula, Leaf
-from semprola.logic.places import located, places_of
-from semprola.logic.rules import conjuncts
+from semprola.logic.rules import conjuncts, located, places_of
 
 _SHOWN = 20
 
