@@ -16,8 +16,8 @@ from semprola.compiler.sources import Source, as_constraint
 from semprola.compiler.splitting import Split
 from semprola.distributions import PoolDistribution, ProductDistribution
 from semprola.distributions.base import ConstrainedDistribution
+from semprola.distributions.domain import plans_of
 from semprola.distributions.heads import HeadsDistribution
-from semprola.distributions.plans import plans_of
 from semprola.distributions.pool import independent
 from semprola.engine import CircuitPlans
 from semprola.errors import FormatError, LabelError
