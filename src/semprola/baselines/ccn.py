@@ -12,7 +12,7 @@ from semprola.baselines.common import ScoringLayer, ThresholdScores, binary
 from semprola.baselines.rules import Rule, normal_rules, strata
 from semprola.errors import LabelError
 from semprola.logic import Formula
-from semprola.logic.label_names import checked_names
+from semprola.logic.syntax import checked_names
 
 _INFINITE = float("inf")
 

@@ -18,7 +18,7 @@ from semprola.distributions.names import as_rows
 from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import IntractableError, LabelError, UnsatisfiableError
 from semprola.logic import Formula
-from semprola.logic.label_names import checked_names
+from semprola.logic.syntax import checked_names
 from semprola.nn.gate import positive
 
 

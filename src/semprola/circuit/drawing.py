@@ -17,7 +17,7 @@ import numpy.typing as npt
 from semprola._files import write_atomically
 from semprola._words import count
 from semprola.circuit.circuit import LITERAL, PRODUCT, SUM, Circuit
-from semprola.circuit.levels import heights
+from semprola.circuit.fold import heights
 from semprola.circuit.placement import Layout, leaf_name
 from semprola.circuit.transforms import gaps
 

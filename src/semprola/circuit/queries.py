@@ -10,9 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semprola._names import is_named, named_rows
-from semprola.circuit.fold import fold, fold_arrays
-from semprola.circuit.levels import Level, bits, levels
-from semprola.circuit.scopes import scope_blocks
+from semprola.circuit.fold import Level, bits, fold, fold_arrays, levels, scope_blocks
 from semprola.errors import IntractableError, LabelError, UnsatisfiableError
 
 if TYPE_CHECKING:

@@ -19,9 +19,9 @@ from semprola.compiler.sources import Source, as_constraint
 from semprola.compiler.truth_table import is_small, table_circuit
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
 from semprola.logic import Cnf, Formula, Leaf
-from semprola.logic.label_names import checked_names
-from semprola.logic.places import PlacedFormula, stated_in_place
-from semprola.logic.simplify import simplify
+from semprola.logic.rewrite import simplify
+from semprola.logic.rules import PlacedFormula, stated_in_place
+from semprola.logic.syntax import checked_names
 
 _MOST_LITERALS = 200_000
 """Longer clause lists are not searched for definitions after the budget has run out."""

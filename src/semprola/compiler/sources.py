@@ -14,8 +14,7 @@ from semprola.circuit.sdd_files import read_sdd
 from semprola.errors import FormatError, ParseError
 from semprola.logic import Formula, from_dimacs
 from semprola.logic.parser import Rule, parse_lines
-from semprola.logic.places import joined, placed
-from semprola.logic.rewrite import has_variables
+from semprola.logic.rules import has_variables, joined, placed
 from semprola.logic.syntax import (
     CIRCUIT_FILES,
     CLAUSE_FILES,

@@ -10,7 +10,7 @@ import torch
 
 from semprola._notebook import ORANGE, bar, beside, heading, more, table, text
 from semprola.circuit.whole import whole_variables
-from semprola.distributions.whole import columns_of
+from semprola.distributions.names import columns_of
 
 if TYPE_CHECKING:
     from semprola.distributions.base import ConstrainedDistribution

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from semprola._names import is_absent, is_named, named_rows, row_names
+from semprola._notebook import code, heading, more, shown, table, text
 from semprola.circuit import Circuit
 from semprola.compiler import compile
 from semprola.compiler.sources import as_constraint
@@ -24,11 +25,26 @@ from semprola.distributions.conflicts import (
     is_small,
     rules_against,
 )
-from semprola.distributions.violation_list import Violations
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
 from semprola.logic import And, Formula, Leaf
-from semprola.logic.places import located, places_of
-from semprola.logic.rules import conjuncts
+from semprola.logic.rules import conjuncts, located, places_of
+
+_SHOWN = 20
+
+
+class Violations(list["Violation"]):
+    """A list of violations, which notebooks show as a table."""
+
+    @shown
+    def _repr_html_(self) -> str | None:
+        if not self:
+            return heading("no row breaks a rule")
+        rows = []
+        for each in self[:_SHOWN]:
+            values = ", ".join(f"{name}={value}" for name, value in each.values.items())
+            rows.append([text(each.row), code(each.rule), code(values)])
+        return table(["row", "breaks", "because of"], rows, numbers=[0]) + more(len(self) - _SHOWN, "violations")
+
 
 _Found = tuple[int, str, dict[str, int]]
 """The number of a row, the rule that it breaks, and the values that break it."""

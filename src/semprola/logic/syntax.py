@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from pathlib import PurePath
+from typing import Any
 
+from semprola.errors import LabelError
 from semprola.logic.formula import Kind
+from semprola.logic.messages import brief
 
 # From loosest to tightest; everything else binds like an atom.
 PRECEDENCE = {Kind.IFF: 1, Kind.IMPLIES: 2, Kind.OR: 3, Kind.XOR: 4, Kind.AND: 5, Kind.NOT: 6}
@@ -73,6 +77,36 @@ def quote(name: str) -> str:
     if name not in _RESERVED and name_end(name, 0) == len(name) and not is_file_name(name):
         return name
     return '"' + "".join([_ESCAPES.get(character, character) for character in name]) + '"'
+
+
+def checked_names(names: Iterable[Any], what: str) -> tuple[str, ...]:
+    """Names as a tuple, if they are distinct, non-empty strings.
+
+    Args:
+        names: the names; a single string is refused, since it is most likely a mistake.
+        what: what errors call them, such as "labels", or the family that they belong to.
+
+    Raises:
+        LabelError: a name is not a string, is empty, or is listed twice; or this is no list.
+
+    Example:
+        >>> checked_names(["cat", "dog"], "labels")
+        ('cat', 'dog')
+        >>> checked_names(["cat", "cat"], "labels")
+        Traceback (most recent call last):
+        semprola.errors.LabelError: labels: 'cat' is listed twice
+    """
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise LabelError(f"{what}: expected a list of names, not {brief(names)}")
+    listed = tuple(names)
+    seen: set[str] = set()
+    for name in listed:
+        if not isinstance(name, str) or not name:
+            raise LabelError(f"{what}: a name must be a non-empty string, not {brief(name)}")
+        if name in seen:
+            raise LabelError(f"{what}: {brief(name)} is listed twice")
+        seen.add(name)
+    return listed
 
 
 def file_kind(name: str) -> str:

@@ -16,7 +16,7 @@ from semprola.distributions.arguments import check_finite
 from semprola.errors import LabelError
 from semprola.logic import Formula
 from semprola.logic.algebra import read
-from semprola.logic.label_names import checked_names
+from semprola.logic.syntax import checked_names
 from semprola.nn.constraint import check_logits
 
 _REDUCTIONS = ("mean", "sum", "none")

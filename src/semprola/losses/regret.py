@@ -53,6 +53,8 @@ class ExpectedRegret(nn.Module):
         costs = as_rows(costs, p.labels, "costs", p.evaluator.log_mixing, missing=0.0)
         if not isinstance(costs, Tensor):
             raise TypeError(f"costs must be a tensor, a dict or a data frame, not {type(costs).__name__}")
+        if not bool(costs.isfinite().all()):
+            raise ValueError("costs must be finite numbers")
         with torch.no_grad():
             best = (p.decode(-costs.detach()) * costs).sum(-1)
         values = (p.mean * costs).sum(-1) - best

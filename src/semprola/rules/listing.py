@@ -10,9 +10,7 @@ from semprola.circuit import Circuit
 from semprola.compiler.sources import rules_of
 from semprola.logic import And, Formula, Kind, Leaf
 from semprola.logic.messages import brief
-from semprola.logic.places import joined, placed, places_of, plain
-from semprola.logic.rewrite import stated, unstated, variables_of
-from semprola.logic.rules import conjuncts
+from semprola.logic.rules import conjuncts, joined, placed, places_of, plain, stated, unstated, variables_of
 from semprola.rules.reading import is_frame, read_frame
 
 _WIDTH = 160

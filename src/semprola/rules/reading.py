@@ -13,10 +13,10 @@ from semprola.circuit import Circuit
 from semprola.compiler.sources import as_constraint
 from semprola.errors import ParseError
 from semprola.logic import Formula, parse
-from semprola.logic.declarations import read_declarations
+from semprola.logic.arithmetic import read_declarations
 from semprola.logic.messages import brief
 from semprola.logic.parser import parse_error
-from semprola.logic.places import joined, placed
+from semprola.logic.rules import joined, placed
 
 _RULE, _NAME = "rule", "name"
 

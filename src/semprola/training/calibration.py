@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from semprola.circuit import CircuitBuilder
 from semprola.distributions import ConstrainedDistribution
+from semprola.distributions.mixtures import tempered
 from semprola.distributions.names import as_rows
-from semprola.distributions.tempering import tempered
 from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import SemprolaError
 from semprola.nn import constrain

@@ -12,7 +12,7 @@ from torch import Tensor
 from semprola.compiler.backends.topdown.backend import encoded
 from semprola.compiler.budget import Budget
 from semprola.compiler.splitting import Split
-from semprola.distributions.plans import plans_of
+from semprola.distributions.domain import plans_of
 from semprola.engine import Plan, indicators, posterior, supported
 from semprola.logic import And, Formula, Leaf
 

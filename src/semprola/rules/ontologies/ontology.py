@@ -16,7 +16,7 @@ from semprola.constraints import hierarchy
 from semprola.errors import LabelError
 from semprola.logic import And, Bool, Formula, Iff, Or
 from semprola.logic.messages import brief
-from semprola.logic.places import joined, placed
+from semprola.logic.rules import joined, placed
 from semprola.rules.listing import Rule, RuleList, listed
 from semprola.rules.ontologies.conflicts import Conflict, conflicts
 from semprola.rules.ontologies.projection import Clause, projected
