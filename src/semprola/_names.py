@@ -26,9 +26,11 @@ def is_named(value: Any) -> bool:
 
 
 def is_absent(entry: Any) -> bool:
-    """Whether an entry of a table stands for a missing value: None, or NA of a data frame."""
+    """Whether an entry of a table stands for a missing value: None, an empty text, NaN, or NA of a data frame."""
     # pandas.NA refuses to be a truth value, and is not equal to itself
-    return entry is None or type(entry).__name__ in ("NAType", "NaTType")
+    if entry is None or type(entry).__name__ in ("NAType", "NaTType"):
+        return True
+    return not entry.strip() if isinstance(entry, str) else isinstance(entry, float | np.floating) and entry != entry
 
 
 def row_names(value: Any) -> list[Any] | None:
@@ -150,15 +152,18 @@ def _plain(column: Any, name: Any, what: str) -> Any:
     """A column as numbers: tensors stay as they are, None and NA become NaN."""
     if hasattr(column, "detach"):
         return column
+    entry: Any = column
     try:
         array = np.asarray(column)
-        if array.dtype == object:
-            entries = [np.nan if is_absent(entry) else float(entry) for entry in array.reshape(-1)]
-            array = np.array(entries).reshape(array.shape)
+        if array.dtype.kind in "OU":
+            numbers = []
+            for entry in array.reshape(-1):
+                numbers.append(np.nan if is_absent(entry) else float(entry))
+            array = np.array(numbers, np.float64).reshape(array.shape)
         if array.dtype.kind not in "biuf":
             raise TypeError
     except (TypeError, ValueError):
-        raise LabelError(f"{what}: the values of {name!r} are not numbers") from None
+        raise LabelError(f"{what}: the values of {name!r} are not numbers: {str(entry)!r:.60}") from None
     # data frames return read-only views, which torch warns about
     return np.array(array) if array.ndim else array.item()
 

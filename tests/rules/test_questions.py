@@ -134,3 +134,5 @@ def test_similar_names() -> None:
         ("retreiver", "retriever"),
         ("cats", "cat"),
     ]
+    assert not similar_names(["a1000", "b1000"])
+    assert similar_names(["cat", "c\u0430t", "\ufb01sh", "fish", "dog"]) == [("cat", "c\u0430t"), ("\ufb01sh", "fish")]

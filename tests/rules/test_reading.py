@@ -30,7 +30,7 @@ def test_a_text_without_rules_is_refused(text: str) -> None:
         as_constraint(text)
 
 
-@pytest.mark.parametrize("name", ["norules.txt", "sub/norules.formula", "a.cnf", "a.cnf.gz", "a.WCNF", "a.sp"])
+@pytest.mark.parametrize("name", ["no.txt", "sub/no.formula", "a.cnf", "a.cnf.gz", "a.WCNF", "a.sp", "a.csv", "a.obo"])
 def test_a_missing_file_is_no_label(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     with pytest.raises(FormatError, match=f'{re.escape(name)}: no such file; a label of this name is written "'):

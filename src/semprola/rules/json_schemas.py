@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
+from semprola._file_kinds import read_text
 from semprola.constraints.variables import Categorical
 from semprola.errors import FormatError
 from semprola.logic import FALSE, TRUE, And, Bool, Formula, Not, Or, at_most, exactly
+from semprola.logic.syntax import is_file_name
 from semprola.rules.json_values import (
     ANNOTATIONS,
     accepts,
@@ -41,7 +45,7 @@ def from_json_schema(schema: Any) -> Formula:
     schema. Properties that the schema does not name are taken to be absent.
 
     Args:
-        schema: the schema of an object, as a dictionary or as JSON text.
+        schema: the schema of an object, as a dictionary, as JSON text, or the path of a .json file.
 
     Raises:
         FormatError: something else is in the schema, or a property has values without end; the message names it.
@@ -59,11 +63,14 @@ def from_json_schema(schema: Any) -> Formula:
         >>> sp.rules.model_count(rules)
         3
     """
-    if isinstance(schema, str):
+    if isinstance(schema, str | os.PathLike):
+        is_file = isinstance(schema, os.PathLike) or is_file_name(schema)
         try:
-            schema = json.loads(schema)
+            schema = json.loads(read_text(Path(schema)) if is_file else str(schema))
         except json.JSONDecodeError as error:
             raise FormatError(f"from_json_schema: not JSON: {error}") from None
+        except FileNotFoundError:
+            raise FormatError(f"{schema}: no such file") from None
     if not isinstance(schema, Mapping):
         raise FormatError(f"from_json_schema takes the schema of an object as a dictionary, not {schema!r:.60}")
     return _Reader(schema).whole()

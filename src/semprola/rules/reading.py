@@ -14,6 +14,7 @@ from semprola.compiler.sources import as_constraint
 from semprola.errors import ParseError
 from semprola.logic import Formula, parse
 from semprola.logic.arithmetic import read_declarations
+from semprola.logic.messages import brief
 from semprola.logic.parser import parse_error
 from semprola.logic.rules import joined, placed
 
@@ -56,6 +57,8 @@ def read(path: Any, vtree: str | os.PathLike[str] | None = None, *, variables: I
     """
     if is_frame(path):
         return read_frame(path, variables)
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"read takes the path of a file or a data frame, not {brief(path)}")
     return as_constraint(Path(path), None if vtree is None else Path(vtree), variables)
 
 
@@ -73,11 +76,13 @@ def read_frame(frame: Any, variables: Iterable[Any] = ()) -> Formula:
     index = frame.index.tolist() if hasattr(frame, "index") else range(len(texts))
     known, lines = [*variables], []
     for row, text, name in zip(index, texts, names, strict=True):
-        if is_absent(text) or text != text:  # NaN differs from itself
+        if is_absent(text):
             continue
-        named = "" if is_absent(name) or name != name else str(name)
+        named = "" if is_absent(name) else str(name)
         with _at(row):
-            rest, declared = read_declarations(str(text), parse_error)
+            if not isinstance(text, str):
+                raise ParseError(f"a rule must be a text, not {brief(text)}")
+            rest, declared = read_declarations(text, parse_error)
         known += declared
         if rest.strip():
             lines.append((row, named, rest))

@@ -102,7 +102,10 @@ class Ontology:
 
         Raises:
             LabelError: a term is unknown or obsolete, or two terms have the same name.
+            TypeError: terms is a text.
         """
+        if isinstance(terms, str):
+            raise TypeError(f"terms must be a list of terms, not {terms!r:.60}")
         chosen = list(self.terms) if terms is None else [self.id_of(term) for term in terms]
         label = self._labels(chosen, by)
         number = {term: v for v, term in self._ids.items()}
