@@ -90,4 +90,4 @@ def _rows(y: Any, names: tuple[str, ...]) -> NDArray[np.bool_]:
     rows = binary_rows(values, names, "suggest: y")
     if rows.ndim != 2 or not len(rows):
         raise LabelError(f"suggest: y must be [rows, {len(names)} labels] with at least one row, not {rows.shape}")
-    return rows == 1
+    return np.asarray(rows == 1)
