@@ -417,7 +417,8 @@ class PoolDistribution(Distribution):
     @cached_property
     def _oracles(self) -> Oracles:
         evaluators = [member.evaluator for member in self.members]
-        return Oracles.of(evaluators, self.weights, torch.from_numpy(self.split.mentions))
+        plans = propagation_of(self.split).plans
+        return Oracles.of(evaluators, self.weights, torch.from_numpy(self.split.mentions), plans)
 
     def _shaped(self, y: Tensor) -> Tensor:
         return y.T.reshape(*self.batch_shape, len(self.labels)).to(self._like)
