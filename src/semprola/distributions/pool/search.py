@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import torch
 from torch import Tensor
 
+from semprola.distributions.pool.diving import dive
 from semprola.distributions.pool.oracles import Oracles
 from semprola.distributions.pool.propagation import Propagation
 from semprola.distributions.pool.rounds import run_rounds
@@ -22,13 +23,12 @@ from semprola.engine.numbers import NEGATIVE_INFINITY
 
 _NODES_AT_ONCE = 64
 _ROUNDS_PER_NODE = 12
-_WARM = 0.05
-"""The temperature at which the rounds of a node begin: its bonuses come from its parent."""
-_DIVE_SHARE, _MOST_DIVES, _MOST_TRIES, _NOISE = 0.3, 8, 20, 0.3
-"""Diving takes at most this share of the time; dives side by side, attempts of each; how far noise moves a leaning."""
+_WARM, _COLD = 0.05, 0.005
+"""Temperatures, relative to the size of the scores: at which the rounds of a node begin, since its bonuses come from
+its parent, and at which labels are fixed by their bounds."""
+_DIVE_SHARE, _MOST_DIVES = 0.3, 4
+"""Diving takes at most this share of the time; so many dives of a row go on side by side."""
 _TOLERANCE = 1e-9
-_WANTED = 0.25
-"""A dive fixes a label to one if it is that likely."""
 
 
 @dataclass(frozen=True)
@@ -118,7 +118,7 @@ class Search:
         index = torch.arange(self.oracles.batch, device=self.fixed.device)
         # the circuits alone settle most rows, without any propagation
         self._visit(index, self.fixed, self.oracles.starting_bonus(), torch.zeros_like(index), root=True)
-        self._dive()
+        self._dive(self.bonus)
         allowed = self.limits.seconds * max(1, self.oracles.batch)
         while time.monotonic() - began < allowed:
             chosen = self._chosen()
@@ -131,40 +131,16 @@ class Search:
             self._visit(row, fixed, bonus, depth, root=False)
         return self._result()
 
-    def _dive(self) -> None:
-        """Look for a state of rows that have none: fix the likeliest label, and what follows, until all are fixed.
-
-        Every row makes several attempts side by side; noise tells them apart, and one that fails begins again.
-        """
-        generator = torch.Generator().manual_seed(0)
+    def _dive(self, bonus: Tensor) -> None:
+        """Look for a state of rows that have none; every row makes several attempts side by side."""
         rows = [r for r, row in enumerate(self.rows) if row.open and not row.best]
         if not rows:
             return
-        row = torch.tensor(rows).repeat_interleave(max(1, min(_MOST_DIVES, _NODES_AT_ONCE // len(rows))))
-        start, dead = self.propagation.extend(self.fixed[:, row])
-        fixed, tries, noise = start.clone(), torch.ones(len(row)), torch.zeros_like(start)
-        began = time.monotonic()
-        while len(row) and time.monotonic() - began < _DIVE_SHARE * self.limits.seconds * len(rows):
-            again = dead.clone()
-            fixed = torch.where(again, start, fixed)
-            tries = tries + again
-            fresh = torch.rand(noise.shape, generator=generator, dtype=torch.float64) - 0.5
-            noise = torch.where(again | (tries == 1) & (noise == 0).all(0), _NOISE * fresh, noise)
-            score = (self.leaning[:, row] + noise).masked_fill(~fixed.isnan(), NEGATIVE_INFINITY)
-            top, label = score.max(0)
-            # labels that are likely to be zero imply little: only if no other is left are they fixed, the surest first
-            _low, sure = (-score).masked_fill(~fixed.isnan(), NEGATIVE_INFINITY).max(0)
-            at = torch.arange(len(row))
-            one = top > _WANTED
-            fixed[torch.where(one, label, sure), at] = one.double()
-            fixed, dead = self.propagation.extend(fixed)
-            whole = ~dead & ~fixed.isnan().any(0)
-            self._add(row[whole], fixed[:, whole])
-            dead |= whole
-            settled = {r for r in rows if self.rows[r].best}
-            keep = torch.tensor([r not in settled for r in row.tolist()]) & (tries <= _MOST_TRIES)
-            row, fixed, dead, tries = row[keep], fixed[:, keep], dead[keep], tries[keep]
-            start, noise = start[:, keep], noise[:, keep]
+        each = max(1, min(_MOST_DIVES, _NODES_AT_ONCE // len(rows)))
+        row = torch.tensor(rows).repeat_interleave(each)
+        until = time.monotonic() + _DIVE_SHARE * self.limits.seconds * len(rows)
+        known = self.oracles, self.propagation, row, self.fixed[:, row], bonus[:, :, row], self.size[row]
+        dive(*known, until, self._add, lambda r: bool(self.rows[r].best))
 
     def _visit(self, row: Tensor, fixed: Tensor, bonus: Tensor, depth: Tensor, *, root: bool) -> None:
         """Bound some nodes, keep what states they lead to, and open their children."""
@@ -179,16 +155,18 @@ class Search:
         rounds = self.limits.rounds if root else _ROUNDS_PER_NODE
         made = run_rounds(own, bonus, rounds, self.size[row], floor, **({} if root else {"hot": _WARM}))
         if root:
-            self.leaning = made.leaning
+            self.bonus = made.bonus
         whole = made.agreed | ~fixed.isnan().any(0)
         states = torch.where(fixed.isnan(), made.states, fixed)
         scores = torch.full_like(made.bound, NEGATIVE_INFINITY)
         scores[whole] = self._add(row[whole], states[:, whole])
+        fixed, hopeless = self._by_bounds(own, made.bonus, row, fixed)
         free = fixed.isnan()
         for i, r in enumerate(row.tolist()):
             bound, mine = float(made.bound[i]), self.rows[r]
             settled = self.k == 1 and bound <= float(scores[i]) + _slack_of(bound)
-            if settled or not bool(free[:, i].any()) or bound <= mine.floor + _slack_of(bound):
+            done = settled or hopeless[i] or not bool(free[:, i].any())
+            if done or bound <= mine.floor + _slack_of(bound):
                 continue
             label = self._branching(made.doubt[:, i], made.leaning[:, i], free[:, i])
             likelier = float(made.leaning[label, i] >= 0.5)
@@ -198,6 +176,16 @@ class Search:
                 key = self._key(mine, bound, int(depth[i]) + 1)
                 node = _Node((*key, -next(self._numbers)), bound, child, made.bonus[:, :, i].clone(), int(depth[i]) + 1)
                 heapq.heappush(mine.open, node)
+
+    def _by_bounds(self, own: Oracles, bonus: Tensor, row: Tensor, fixed: Tensor) -> tuple[Tensor, list[bool]]:
+        """Fixed labels, and those whose other value no better state has; and which nodes have no better state."""
+        floor = torch.tensor([self.rows[r].floor for r in row.tolist()], dtype=torch.float64, device=fixed.device)
+        bounds = own.literal_bounds(bonus, _COLD * self.size[row]) if bool((floor > NEGATIVE_INFINITY).any()) else None
+        if bounds is None:
+            return fixed, [False] * len(row)
+        no_zero, no_one = (bound < floor - _slack(floor) for bound in bounds)
+        found = torch.where(fixed.isnan() & (no_zero | no_one), no_zero.double(), fixed)
+        return found, (no_zero & no_one).any(0).tolist()
 
     def _add(self, row: Tensor, states: Tensor) -> Tensor:
         """Keep the states [labels, n] of some rows that satisfy all rules; their scores [n], -inf for the others."""

@@ -66,9 +66,10 @@ class Copies:
 
     def literal_bounds(self) -> tuple[Tensor, Tensor]:
         """No states with label l at 0 (or 1) have a larger sum of log-scores than this, two of [labels, batch]."""
-        zero, one = (share.clamp(min=_LEAST).log() for share in _flows(self.plans.layer_explicit, self.zeros, self.ones))
         total = self.total()
-        return tuple(total + each.unflatten(0, self.shape).sum(0) for each in (zero, one))  # type: ignore[return-value]
+        zero, one = _flows(self.plans.layer_explicit, self.zeros, self.ones)
+        zero, one = (share.clamp(min=_LEAST).log().unflatten(0, self.shape).sum(0) for share in (zero, one))
+        return total + zero, total + one
 
 
 def possible_values(plans: CircuitPlans, fixed: Tensor) -> tuple[Tensor, Tensor]:
