@@ -69,6 +69,11 @@ class Oracles:
             chosen = [evaluator.within(evaluator.domain.observe(fixed)[0]) for evaluator in chosen]
         return Oracles(chosen, self.weights, self.mentions, self.log_partitions[:, index])
 
+    @property
+    def as_sum(self) -> tuple[Tensor, Tensor] | None:
+        """Log-odds θ [labels, batch] and c [batch] if the score of every y is c + Σ θ_l y_l; None otherwise."""
+        return None
+
     def starting_bonus(self) -> Tensor:
         """A bonus [circuits, labels, batch] that sums to zero and moves log-odds to the circuits that mention a label.
 
@@ -172,16 +177,22 @@ class IndependentOracles(Oracles):
         self.zeros, self.ones = (share * torch.stack([pair[value] for pair in each]) for value in (0, 1))
         mixing = torch.stack([evaluator.log_mixing[0] for evaluator in evaluators])
         self.offset = (share[:, 0] * (mixing - log_partitions)).sum(0)
+        self.of_zeros = self.offset + (share * torch.stack([part.scores()[0] for part in parts])).sum((0, 1))
         self.explicit = any(evaluator.domain.needs_explicit for evaluator in evaluators)
 
     def select(self, index: Tensor, fixed: Tensor | None = None) -> Oracles:
         new: IndependentOracles = object.__new__(IndependentOracles)
-        new.__dict__.update(self.__dict__, log_partitions=self.log_partitions[:, index], offset=self.offset[index])
+        new.__dict__.update(self.__dict__, log_partitions=self.log_partitions[:, index])
+        new.offset, new.of_zeros = self.offset[index], self.of_zeros[index]
         new.odds, new.zeros, new.ones = (each[:, :, index] for each in (self.odds, self.zeros, self.ones))
         if fixed is not None:
             no_zero, no_one = indicators(fixed, torch.float64)
             new.zeros, new.ones, new.explicit = new.zeros + no_zero, new.ones + no_one, True
         return new
+
+    @property
+    def as_sum(self) -> tuple[Tensor, Tensor] | None:
+        return self.odds.sum(0), self.of_zeros
 
     def starting_bonus(self) -> Tensor:
         return self._gathered(self.odds)

@@ -10,12 +10,13 @@ from __future__ import annotations
 import heapq
 import itertools
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
 from semprola.distributions.pool.diving import dive
+from semprola.distributions.pool.finisher import Finisher
 from semprola.distributions.pool.oracles import Oracles
 from semprola.distributions.pool.propagation import Propagation
 from semprola.distributions.pool.rounds import run_rounds
@@ -28,16 +29,31 @@ _WARM, _COLD = 0.05, 0.005
 its parent, and at which labels are fixed by their bounds."""
 _DIVE_SHARE, _MOST_DIVES = 0.3, 4
 """Diving takes at most this share of the time; so many dives of a row go on side by side."""
+_OWN_SHARE = 0.5
+"""The share of the time after which a solver goes on, if one is asked for."""
 _TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What the search for a mode may use: rounds at the root of each row, nodes and seconds per row."""
+    """What the search for a mode may use.
+
+    Attributes:
+        rounds: of dual decomposition at the root of each row.
+        nodes: of branch and bound per row.
+        seconds: per row of the batch, on average.
+        solver: "cp-sat" for OR-Tools' solver on rows of independent labels that are not settled within a share of the
+            time; None for none.
+    """
 
     rounds: int = 100
     nodes: int = 2000
     seconds: float = 30.0
+    solver: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.solver not in (None, "cp-sat"):
+            raise ValueError(f"solver must be 'cp-sat' or None, not {self.solver!r}")
 
 
 @dataclass(frozen=True)
@@ -78,6 +94,11 @@ class _Row:
         """A state must have a larger score to matter."""
         return self.best[self.k - 1][0] if len(self.best) >= self.k else NEGATIVE_INFINITY
 
+    @property
+    def unsettled(self) -> list[_Node]:
+        """The open nodes that may have a better state."""
+        return [node for node in self.open if node.bound > self.floor + _slack_of(node.bound)]
+
     def add(self, score: float, state: Tensor) -> None:
         if any(torch.equal(state, known) for _, known in self.best):
             return
@@ -92,6 +113,9 @@ class _Node:
     bonus: Tensor = field(compare=False)
     depth: int = field(compare=False)
 
+    def at_most(self, bound: float) -> _Node:
+        return replace(self, bound=min(self.bound, bound))
+
 
 class Search:
     """The k best states of every row of a pool.
@@ -102,10 +126,20 @@ class Search:
         limits: what may be used.
         k: how many states.
         fixed: labels known beforehand [labels, batch], NaN where free.
+        finisher: what goes on after a share of the time.
     """
 
-    def __init__(self, oracles: Oracles, propagation: Propagation, limits: Limits, k: int, fixed: Tensor) -> None:
+    def __init__(
+        self,
+        oracles: Oracles,
+        propagation: Propagation,
+        limits: Limits,
+        k: int,
+        fixed: Tensor,
+        finisher: Finisher | None = None,
+    ) -> None:
         self.oracles, self.propagation, self.limits, self.k = oracles, propagation, limits, k
+        self.finisher = finisher if k == 1 and oracles.as_sum is not None else None
         self.fixed = fixed.double()
         self.size = oracles.size_of_scores().clamp(min=1e-6)
         self.rows = [_Row(k) for _ in range(oracles.batch)]
@@ -119,7 +153,8 @@ class Search:
         # the circuits alone settle most rows, without any propagation
         self._visit(index, self.fixed, self.oracles.starting_bonus(), torch.zeros_like(index), root=True)
         self._dive(self.bonus)
-        allowed = self.limits.seconds * max(1, self.oracles.batch)
+        seconds = self.limits.seconds * max(1, self.oracles.batch)
+        allowed = seconds * (1.0 if self.finisher is None else _OWN_SHARE)
         while time.monotonic() - began < allowed:
             chosen = self._chosen()
             if not chosen:
@@ -129,7 +164,29 @@ class Search:
             bonus = torch.stack([node.bonus for _, node in chosen], dim=2)
             depth = torch.tensor([node.depth for _, node in chosen], device=self.fixed.device)
             self._visit(row, fixed, bonus, depth, root=False)
+        if self.finisher is not None:
+            self._finish(self.finisher, began + seconds)
         return self._result()
+
+    def _finish(self, finisher: Finisher, until: float) -> None:
+        """Let a solver look for the states of rows that are not settled, as long as there is time."""
+        left = [r for r, row in enumerate(self.rows) if row.unsettled]
+        for place, r in enumerate(left):
+            seconds = (until - time.monotonic()) / (len(left) - place)
+            if seconds <= 0:
+                return
+            row, index = self.rows[r], torch.tensor([r])
+            own = self.oracles.select(index)
+            fixed, hopeless = self._by_bounds(own, self.bonus[:, :, index], index, self.fixed[:, index])
+            if hopeless[0]:
+                row.open = []
+                continue
+            assert own.as_sum is not None
+            odds, of_zeros = (each[..., 0] for each in own.as_sum)
+            found = finisher.finish(odds, fixed[:, 0], row.best[0][1] if row.best else None, seconds)
+            if found.state is not None:
+                self._add(index, found.state[:, None].to(fixed))
+            row.open = [node.at_most(found.bound + float(of_zeros)) for node in row.unsettled]
 
     def _dive(self, bonus: Tensor) -> None:
         """Look for a state of rows that have none; every row makes several attempts side by side."""
@@ -212,7 +269,7 @@ class Search:
         """The next nodes, shared out among the rows that are not settled."""
         active = []
         for r, row in enumerate(self.rows):
-            kept = [node for node in row.open if node.bound > row.floor + _slack_of(node.bound)]
+            kept = row.unsettled
             if len(kept) < len(row.open) or (row.best and kept and kept[0].key[0] == -kept[0].depth):
                 for node in kept:
                     node.key = (*self._key(row, node.bound, node.depth), node.key[2])
