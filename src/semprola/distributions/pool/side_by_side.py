@@ -57,7 +57,8 @@ class Copies:
         """How often each label is one in states drawn by these scores [circuits, labels, batch]."""
         literals = Literals.of(self.plan, self.zeros, self.ones)
         _, flows = posterior(self.plan, None, literals.leaves)
-        return literals.probability_of_one(flows)[: len(self.zeros)].unflatten(0, self.shape)
+        shares: Tensor = literals.probability_of_one(flows)[: len(self.zeros)].unflatten(0, self.shape)
+        return shares
 
     def total(self) -> Tensor:
         """log Σ_y exp(log-score of y), summed over circuits [batch]."""
