@@ -25,7 +25,7 @@ from semprola.engine import CircuitPlans
 from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import IntractableError, LabelError, UnsatisfiableError
 from semprola.logic import Formula, Leaf, parse
-from semprola.logic.rewrite import stated
+from semprola.logic.rules import stated
 
 if TYPE_CHECKING:
     from semprola.distributions.base import ConstrainedDistribution

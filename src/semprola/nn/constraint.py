@@ -22,7 +22,7 @@ from semprola.distributions.pool import independent
 from semprola.engine import CircuitPlans
 from semprola.errors import FormatError, LabelError
 from semprola.logic import Formula
-from semprola.logic.label_names import checked_names
+from semprola.logic.syntax import checked_names
 from semprola.nn.base import as_circuit
 from semprola.nn.showing import Shown
 

@@ -16,8 +16,8 @@ from semprola.errors import SemprolaError
 from semprola.nn import constrain
 from semprola.training.data import Batch, as_batch
 from semprola.training.metrics import reliability
-from semprola.training.naming import by_name
 from semprola.training.objective import log_likelihood, predict
+from semprola.training.targets import by_name
 
 _MOST_ROWS = 1024
 """Number of rows whose distributions are made at once."""

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import semprola as sp
-from semprola.compiler.counting import counted_literals
+from semprola.compiler.parts import counted_literals
 from semprola.logic import count
 
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from semprola.compiler import sorting
-from semprola.compiler.sorting import distinct
+from semprola.compiler import emission
+from semprola.compiler.emission import distinct
 
 
 @pytest.mark.parametrize("at_once", [1, 7, 100, 1 << 18])
 @pytest.mark.parametrize("seed", range(10))
 def test_the_same_as_numpy(at_once: int, seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sorting, "_AT_ONCE", at_once)
+    monkeypatch.setattr(emission, "_AT_ONCE", at_once)
     rng = np.random.default_rng(seed)
     spread = int(rng.choice([1, 5, 1000, 1 << 60]))
     keys = rng.integers(-spread, spread, size=int(rng.integers(0, 5000)))
@@ -22,7 +22,7 @@ def test_the_same_as_numpy(at_once: int, seed: int, monkeypatch: pytest.MonkeyPa
 
 
 def test_most_keys_equal(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sorting, "_AT_ONCE", 50)
+    monkeypatch.setattr(emission, "_AT_ONCE", 50)
     keys = np.array([3] * 5000 + [1, 2, 9, 3, 9])
     values, place, times = distinct(keys, lambda: None)
     assert (values[place] == keys).all()
