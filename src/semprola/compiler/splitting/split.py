@@ -15,7 +15,7 @@ from semprola._notebook import code, heading, more, shown, table, text
 from semprola.circuit import LITERAL, Circuit
 from semprola.errors import LabelError
 from semprola.logic import And, Formula
-from semprola.logic.places import located
+from semprola.logic.rules import located
 
 _NAMED = 3
 """The most rules that a notice names."""

@@ -16,8 +16,8 @@ from semprola.compiler.splitting.pieces import pieces_of, spelled_out
 from semprola.compiler.splitting.split import Split
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
 from semprola.logic import Cnf, Formula, Leaf
-from semprola.logic.label_names import checked_names
-from semprola.logic.places import places_of, stated_in_place
+from semprola.logic.rules import places_of, stated_in_place
+from semprola.logic.syntax import checked_names
 
 _WHOLE_NODES, _BLOCK_NODES = 50_000, 5_000
 """By default, the most nodes of one circuit of everything, and of a block."""

@@ -13,12 +13,12 @@ from torch import Tensor
 from semprola.compiler.backends.topdown.backend import encoded
 from semprola.compiler.budget import Budget
 from semprola.compiler.contradiction import written_rules
-from semprola.compiler.counting import counted_literals
+from semprola.compiler.parts import counted_literals
 from semprola.compiler.splitting import Split
 from semprola.errors import SemprolaError
 from semprola.logic import Formula, Leaf
+from semprola.logic.rewrite import simplify
 from semprola.logic.rules import conjuncts
-from semprola.logic.simplify import simplify
 
 _LARGEST = 2.0**52
 """The sum of the whole numbers that stand for log-odds; the error by rounding is far below that of a sum of floats."""

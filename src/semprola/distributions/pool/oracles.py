@@ -8,9 +8,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from semprola.distributions.components import Components
 from semprola.distributions.domain import Domain
-from semprola.distributions.evaluator import Evaluator
+from semprola.distributions.evaluator import Components, Evaluator
 from semprola.distributions.independent import IndependentLabels
 from semprola.distributions.numeric import log_sum_exp
 from semprola.distributions.pool.side_by_side import Copies, all_satisfied
