@@ -16,7 +16,8 @@ export REPORT
 NATIVE := $(wildcard $(addprefix src/semprola/_native_src/,*.cpp *.h *.hpp))
 CPP := $(NATIVE) $(wildcard tests/native/*.cpp tests/native/*.hpp experiments/*/*.cpp)
 
-.PHONY: help demo test test-all test-browser test-triton fuzz lint format docs docs-serve mutants sanitize bench wheel clean
+.PHONY: help demo test test-all test-lowest test-browser test-triton coverage fuzz lint format docs docs-serve mutants \
+  sanitize bench wheel clean
 
 help: ## Show this list
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/'
@@ -24,13 +25,33 @@ help: ## Show this list
 demo: $(INSTALLED) ## Compare the layer with its alternatives on a small task
 	@$(BIN)/python -m experiments.demo
 
-test: lint ## Check a change: lint, types, tests, doctests, the code in README and docs
+# `LINT=` leaves lint and types out, for a CI that checks them beside the tests.
+LINT ?= lint
+test: $(LINT) $(INSTALLED) ## Check a change: lint, types, tests, doctests, the code in README and docs
 	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 
 # PART=1/4 runs one of four parts, so that several machines can share the work.
-test-all: lint ## Run every test: all cases and seeds, site, browser, examples, wheels; PART=1/4 for a quarter
+test-all: $(LINT) $(INSTALLED) ## Run every test: all cases and seeds, site, browser, examples, wheels; PART=1/4 for a quarter
 	@tests/browser/install.sh --ci
 	@HYPOTHESIS_PROFILE=thorough $(BIN)/python -m pytest -n $(JOBS) --dist worksteal -m "" $(if $(PART),--part $(PART))
+
+coverage: $(INSTALLED) ## Run the tests of `make test`, and show in build/coverage which lines they reach
+	@$(BIN)/python -m pytest -n $(JOBS) --dist worksteal --cov=semprola --cov-report=html:build/coverage --cov-report=term:skip-covered
+
+# torch first, by pip, which takes its builds for the CPU from PIP_EXTRA_INDEX_URL; uv then keeps it.
+CORE := logic circuit compiler constraints engine distributions nn losses training cli
+test-lowest: .venv-lowest/.installed ## Test the core with the lowest versions that pyproject.toml allows
+	@.venv-lowest/bin/python -m pytest -n $(JOBS) --dist worksteal $(addprefix tests/,$(CORE))
+
+.venv-lowest/.installed: pyproject.toml setup.py $(NATIVE)
+	@echo "Setting up .venv-lowest: the lowest versions of everything, a few minutes (log: $(@D)/install.log)"
+	@mkdir -p $(@D) && touch $(@D)/.began && $(PYTHON) -m venv $(@D) > $(@D)/install.log 2>&1 || $(FAILED)
+	@lowest=$$(sed -n 's/^ *"torch>=\([0-9.]*\).*/\1/p' pyproject.toml); \
+	  $(@D)/bin/python -m pip install uv "torch~=$$lowest.0" >> $(@D)/install.log 2>&1 || $(FAILED)
+	@$(@D)/bin/uv pip install --python $(@D)/bin/python --resolution lowest-direct \
+	  -e ".[cli,plot]" "pytest>=8.2" "pytest-xdist>=3.6" "hypothesis>=6.100" >> $(@D)/install.log 2>&1 || $(FAILED)
+	@$(@D)/bin/python -c "$$REPORT"
+	@touch $@
 
 test-browser: $(INSTALLED) ## Test the playground in headless Chromium (installed with apt-get if you are root)
 	@tests/browser/install.sh

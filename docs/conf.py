@@ -23,6 +23,7 @@ extensions = [
     "sphinx_copybutton",
     "tables",
     "glossary_links",
+    "llms",
 ]
 autosummary_generate = False
 copybutton_selector = "div:not(.highlight-output) > div.highlight > pre"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from semprola.circuit import Circuit
+from semprola.compiler.backends.sdd.backend import translated
 from semprola.compiler.backends.sdd.diagrams import run
 from semprola.compiler.backends.sdd.program import Program
-from semprola.compiler.backends.sdd.translation import translated
 from semprola.compiler.backends.sdd.worker import AND, CONSTANT, ITE, LITERAL, NOT, OR
 from semprola.compiler.budget import Budget
 from semprola.compiler.parts import conjuncts_of

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from semprola.errors import LabelError
 
@@ -25,9 +26,11 @@ def is_named(value: Any) -> bool:
 
 
 def is_absent(entry: Any) -> bool:
-    """Whether an entry of a table stands for a missing value: None, or NA of a data frame."""
+    """Whether an entry of a table stands for a missing value: None, an empty text, NaN, or NA of a data frame."""
     # pandas.NA refuses to be a truth value, and is not equal to itself
-    return entry is None or type(entry).__name__ in ("NAType", "NaTType")
+    if entry is None or type(entry).__name__ in ("NAType", "NaTType"):
+        return True
+    return not entry.strip() if isinstance(entry, str) else isinstance(entry, float | np.floating) and entry != entry
 
 
 def row_names(value: Any) -> list[Any] | None:
@@ -84,6 +87,49 @@ def named_rows(value: Any, names: Sequence[str], what: str, *, missing: float | 
         raise LabelError(f"the columns of {what} have different shapes") from None
 
 
+def binary_rows(values: Any, names: Sequence[str], what: str, *, partial: bool = False) -> NDArray[np.float32]:
+    """0 and 1, and NaN if they may be partial [*batch, names], from an array, a tensor, nested lists or named values.
+
+    Raises:
+        LabelError: if a column is unknown or missing, or the number of columns is wrong.
+        ValueError: if a value is something else; the message names the row and the label.
+
+    Example:
+        >>> binary_rows({"dog": [0, 1], "cat": [1, 1]}, ["cat", "dog"], "y").tolist()
+        [[1.0, 0.0], [1.0, 1.0]]
+        >>> binary_rows([[1, 0], [2, 0]], ["cat", "dog"], "y")
+        Traceback (most recent call last):
+        ValueError: y must contain only 0 and 1: row 1, label 'cat' is 2
+    """
+    index = row_names(values)
+    if is_named(values):
+        values = named_rows(values, names, what)
+    elif hasattr(values, "detach"):
+        values = values.detach().cpu()
+        values = values.float() if values.is_floating_point() else values  # numpy does not know bfloat16
+    try:
+        array = np.asarray(values)
+        if array.dtype == object:
+            array = np.array([np.nan if is_absent(v) else v for v in array.flat], np.float64).reshape(array.shape)
+    except (TypeError, ValueError) as error:
+        raise LabelError(f"{what} must be numbers of shape [*batch, {len(names)}]: {error}") from None
+    if array.ndim == 0 or array.shape[-1] != len(names):
+        shown = ", ".join(map(repr, names[:4])) + (", …" if len(names) > 4 else "")
+        raise LabelError(f"{what} has shape {list(array.shape)}, expected [*batch, {len(names)}]: columns {shown}")
+    allowed = (array == 0) | (array == 1)
+    if partial and array.dtype.kind == "f":
+        allowed |= np.isnan(array)
+    wrong = np.argwhere(~allowed)
+    if len(wrong):
+        *row, column = wrong[0].tolist()
+        named = str(row[0] if index is None else index[row[0]]) if len(row) == 1 else str(tuple(row))
+        found = f"{f'row {named}, ' if row else ''}label {names[column]!r} is {array[tuple(wrong[0])]}"
+        raise ValueError(
+            f"{what} must contain only {'0, 1, and NaN where not observed' if partial else '0 and 1'}: {found}"
+        )
+    return array.astype(np.float32)
+
+
 def columns_by_name(value: Any, what: str) -> dict[Any, Any]:
     """All columns of named values, see :func:`named_columns`.
 
@@ -106,15 +152,18 @@ def _plain(column: Any, name: Any, what: str) -> Any:
     """A column as numbers: tensors stay as they are, None and NA become NaN."""
     if hasattr(column, "detach"):
         return column
+    entry: Any = column
     try:
         array = np.asarray(column)
-        if array.dtype == object:
-            entries = [np.nan if is_absent(entry) else float(entry) for entry in array.reshape(-1)]
-            array = np.array(entries).reshape(array.shape)
+        if array.dtype.kind in "OU":
+            numbers = []
+            for entry in array.reshape(-1):
+                numbers.append(np.nan if is_absent(entry) else float(entry))
+            array = np.array(numbers, np.float64).reshape(array.shape)
         if array.dtype.kind not in "biuf":
             raise TypeError
     except (TypeError, ValueError):
-        raise LabelError(f"{what}: the values of {name!r} are not numbers") from None
+        raise LabelError(f"{what}: the values of {name!r} are not numbers: {str(entry)!r:.60}") from None
     # data frames return read-only views, which torch warns about
     return np.array(array) if array.ndim else array.item()
 

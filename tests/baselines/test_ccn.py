@@ -9,8 +9,7 @@ import pytest
 import torch
 
 import semprola as sp
-from semprola.baselines.ccn import CCNScores
-from semprola.baselines.rules import normal_rules, strata
+from semprola.baselines.ccn import CCNScores, normal_rules, strata
 from semprola.errors import IntractableError, LabelError, PropertyError
 
 # several rules for one head, negation over strata, and labels that imply each other

@@ -9,7 +9,7 @@ import torch
 from zoo import CASES, Case
 
 import semprola as sp
-from semprola.baselines.dnf import terms_of
+from semprola.baselines.multiplex import terms_of
 from semprola.errors import CompilationBudgetError, IntractableError, LabelError, UnsatisfiableError
 
 SMALL = [case for case in CASES if not case.given and not case.large]

@@ -16,8 +16,7 @@ from circuit_cases import Referee, diagram, names, random_models
 
 import semprola as sp
 from semprola.circuit import LITERAL, PRODUCT, SUM, Circuit, Vtree
-from semprola.circuit.levels import bits, heights, levels, members, spans
-from semprola.circuit.scopes import scopes
+from semprola.circuit.fold import bits, heights, levels, members, scopes, spans
 from semprola.errors import FormatError, LabelError
 
 

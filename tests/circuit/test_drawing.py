@@ -130,7 +130,7 @@ def test_summary_of_a_large_circuit(tmp_path: Path) -> None:
     draw(circuit, tmp_path / "a.svg")
     shown = texts(tmp_path / "a.svg")
     assert shown[0] == f"2,000 labels, {circuit.num_nodes:,} nodes, {circuit.num_edges:,} edges"
-    assert "too large to count its models for a picture" in shown or any("× 10^602 models" in text for text in shown)
+    assert "too large to count its models for a picture" in shown or any("e+602 models" in text for text in shown)
     assert any(text.endswith(" sums") for text in shown)
     assert (tmp_path / "a.svg").stat().st_size < 60_000
     totals = [int(text.replace(",", "")) for text in shown[6:] if re.fullmatch(r"[\d,]+", text)]
@@ -139,7 +139,7 @@ def test_summary_of_a_large_circuit(tmp_path: Path) -> None:
 
 def test_summary_counts_models(tmp_path: Path) -> None:
     draw(chain(120), tmp_path / "a.svg")
-    assert "about 1.33 × 10^36 models" in texts(tmp_path / "a.svg")
+    assert "about 1.33e+36 models" in texts(tmp_path / "a.svg")
     b = CircuitBuilder(names(300))
     overlapping = b.build(b.sum([b.literal(v, True) for v in range(300)]))
     draw(overlapping, tmp_path / "a.svg")

@@ -84,7 +84,7 @@ def test_satisfied_with_many_violated_suppressed_literals() -> None:
 
 @pytest.mark.parametrize("bad", [[0, 1], 1, [[0, 1, 1, 0]]])
 def test_wrong_width(bad: object) -> None:
-    with pytest.raises(LabelError, match="the circuit has 3 columns"):
+    with pytest.raises(LabelError, match=r"expected \[\*batch, 3\]: columns 'v0'"):
         at_least_one(3).satisfied(bad)
 
 

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import semprola as sp
-from semprola.circuit.levels import members
+from semprola.circuit.fold import members, root_scope, scope_blocks, scopes
 from semprola.circuit.properties import swept
 from semprola.circuit.queries import model_count
-from semprola.circuit.scopes import root_scope, scope_blocks, scopes
 
 C = sp.constraints
 CONSTRAINTS = [
@@ -26,7 +25,7 @@ CONSTRAINTS = [
 def test_a_few_words_at_a_time(constraint: sp.Formula, monkeypatch: pytest.MonkeyPatch) -> None:
     circuit = sp.compile(constraint, cache=False)
     whole, properties, count = scopes(circuit), swept(circuit), model_count(circuit)
-    monkeypatch.setattr("semprola.circuit.scopes._BLOCK_WORDS", 1)
+    monkeypatch.setattr("semprola.circuit.fold._BLOCK_WORDS", 1)
     blocks = list(scope_blocks(circuit))
     assert [first for first, _ in blocks] == list(range(whole.shape[1]))
     assert np.array_equal(np.concatenate([block for _, block in blocks], axis=1), whole)

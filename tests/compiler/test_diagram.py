@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from selection import spread
 
+from semprola.circuit.vtree import VtreeBuilder
 from semprola.compiler.budget import Budget
 from semprola.compiler.diagram import decision_diagram
-from semprola.constraints.layout import VtreeBuilder
 from semprola.errors import CompilationBudgetError, UnsatisfiableError
 
 
@@ -120,6 +120,6 @@ def test_progress_is_reported():
 
 
 def test_vtree_builder():
-    tree = VtreeBuilder(5)
+    tree = VtreeBuilder(range(5))
     vtree = tree.build(tree.balanced([tree.chain([3, 1]), 0, tree.pair(4, 2)]))
     assert vtree.order.tolist() == [3, 1, 0, 4, 2]

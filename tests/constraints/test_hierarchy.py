@@ -355,9 +355,9 @@ class TestSuggest:
         ("y", "words"),
         [
             (np.zeros((0, 4)), "at least one row"),
-            ([[0, 1]], r"must be \[rows, 4 labels\]"),
-            ([[0, 0, 0, 2]], "row 0, label 'thing': expected 0 or 1, not .*2"),
-            ([[0, 0, 0, float("nan")]], "expected 0 or 1, not .*nan"),
+            ([[0, 1]], r"suggest: y has shape \[1, 2\], expected \[\*batch, 4\]"),
+            ([[0, 0, 0, 2]], "only 0 and 1: row 0, label 'thing' is 2"),
+            ([[0, 0, 0, float("nan")]], "row 0, label 'thing' is nan"),
         ],
     )
     def test_errors(self, y, words):

@@ -50,9 +50,9 @@ def test_order_and_repetition_do_not_matter():
 @pytest.mark.parametrize(
     ("rows", "error", "words"),
     [
-        ([[0, 1, 1]], LabelError, r"shape \[1, 3\], expected \[rows, 2\]"),
+        ([[0, 1, 1]], LabelError, r"shape \[1, 3\], expected \[\*batch, 2\]"),
         ([0, 1], LabelError, r"shape \[2\]"),
-        ([[0, 1], [1]], LabelError, "rows must form an array"),
+        ([[0, 1], [1]], LabelError, r"table must be numbers of shape \[\*batch, 2\]"),
         ([[0, 2]], ValueError, "only 0 and 1"),
         ([[0, float("nan")]], ValueError, "only 0 and 1"),
         ([["0", "1"]], ValueError, "only 0 and 1"),

@@ -96,6 +96,13 @@ def test_a_tensor_of_sums_and_its_gradient():
     torch.testing.assert_close(every.exp().sum(0), torch.ones(5, dtype=torch.float64))
 
 
+def test_empty_batches():
+    p = sp.ConstraintLayer(ADDITION)({"a": torch.randn(0, 4), "b": torch.randn(0, 3)})
+    assert p.mode.shape == p.mean.shape == (0, 13)
+    assert p.log_prob_of({"sum": torch.zeros(0, dtype=torch.long)}).shape == p.entropy().shape == (0,)
+    assert p.to_dict() == {"a": [], "b": [], "sum": []}
+
+
 def test_impossible_sums_have_no_gradient():
     a = torch.zeros(2, 4, requires_grad=True)
     log_prob = sp.constrain({"a": a, "b": torch.zeros(2, 3)}, ADDITION & (A + B != 4)).log_prob_of({"sum": [4, 5]})

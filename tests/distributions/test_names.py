@@ -144,7 +144,7 @@ FRAME = pd.DataFrame(Y.numpy(), columns=["cat", "animal", "dog"])
             lambda: pets().condition({"horse": 1}),
             "evidence names 'horse', which is not among cat, animal, dog",
         ),
-        (lambda: pets().condition({"cat": "yes"}), "evidence: the values of 'cat' are not numbers"),
+        (lambda: pets().condition({"cat": "yes"}), "evidence: the values of 'cat' are not numbers: 'yes'"),
         (
             lambda: pets().condition({"cat": [1, 0], "dog": [1, 0, 1]}),
             "the columns of evidence have different shapes: (2,), (3,)",

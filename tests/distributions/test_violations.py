@@ -104,7 +104,11 @@ def test_clauses_of_a_file_and_circuits() -> None:
 @pytest.mark.parametrize(
     ("call", "kind", "message"),
     [
-        (lambda: sp.violations(PETS, BAD[:, :2]), sp.LabelError, "y has shape (4, 2), expected [*batch, 3]"),
+        (
+            lambda: sp.violations(PETS, BAD[:, :2]),
+            sp.LabelError,
+            "y has shape [4, 2], expected [*batch, 3]: columns 'cat', 'animal', 'dog'",
+        ),
         (
             lambda: sp.violations(PETS, BAD + 0.5),
             ValueError,

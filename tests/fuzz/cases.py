@@ -254,7 +254,7 @@ def program(case: Case, world: FuzzWorld | None) -> list[str]:
         made.append(f"layer{i}(z{'[..., : circuit.num_labels]' if 'Constraint' in text else ''}{given})")
     lines.append(f"p = sp.distributions.mixture([{', '.join(made)}])" if case.mix else f"p = {made[0]}")
     if case.temperature != 1.0:
-        lines.append("from semprola.distributions.tempering import tempered")
+        lines.append("from semprola.distributions.mixtures import tempered")
         lines.append(f"p = tempered(p, torch.full((p.log_mixing.shape[-1],), {case.temperature}, dtype=z.dtype))")
     if world.evidence is not None:
         values = zip(world.case.columns, world.evidence.tolist(), strict=True)
@@ -277,6 +277,6 @@ def _kind(case: Case) -> str:
 
 
 def _tempered(p: Any, temperature: float) -> Any:
-    from semprola.distributions.tempering import tempered
+    from semprola.distributions.mixtures import tempered
 
     return tempered(p, torch.full((p.log_mixing.shape[-1],), temperature, dtype=p.log_mixing.dtype))

@@ -259,7 +259,7 @@ def _mixtures(w: FuzzWorld) -> None:
 
 
 def _tempered_has_the_same_support(w: FuzzWorld) -> None:
-    from semprola.distributions.tempering import tempered
+    from semprola.distributions.mixtures import tempered
 
     p = tempered(w.p, torch.full((w.p.log_mixing.shape[-1],), 2.0, dtype=w.dtype))
     raw = oracle.log_probs_of_all(p)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -98,3 +99,17 @@ def test_explain_refuses_what_it_cannot_read() -> None:
         sp.rules.explain("cat -> animal", {"cat": 2})
     with pytest.raises(UnsatisfiableError, match="no model at all"):
         sp.rules.explain("cat & ~cat", {"cat": 1})
+
+
+def test_two_values_of_one_variable_are_named_as_labels() -> None:
+    found = sp.rules.explain("variable n: 0..5\nn <= 3 -> a", {"n=2": 1, "n=3": 1})
+    assert str(found).splitlines()[:2] == [
+        '"n=2"=1, "n=3"=1: impossible',
+        'because of "n=2"=1, "n=3"=1 and one value per variable',
+    ]
+
+
+def test_many_models_are_told_in_a_few_digits() -> None:
+    found = replace(sp.rules.compare("a", "b"), models=(2**20000, 10))
+    assert "label vectors: about 3.98e+6020 and 10" in str(found)
+    assert "about 3.98e+6020" in str(found._repr_html_())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import random
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -91,10 +92,14 @@ def test_objects_are_those_that_jsonschema_accepts(seed: int) -> None:
         assert sp.rules.model_count(rules) == count
 
 
-def test_labels_and_places() -> None:
+def test_labels_and_places(tmp_path: Path) -> None:
     schema = {"properties": {"a": {"type": "boolean"}, "c": {"const": 3}}, "required": ["a"]}
     assert sorted(sp.rules.from_json_schema(schema).labels) == ["a", "c=3", "c=absent"]
     assert sp.rules.model_count(sp.rules.from_json_schema({"dependentRequired": {"a": ["b"]}})) == 3
+    path = tmp_path / "ticket.json"
+    path.write_text(json.dumps(schema))
+    for source in (path, str(path), json.dumps(schema)):
+        assert sp.rules.from_json_schema(source) == sp.rules.from_json_schema(schema)
     # true is not 1, and 1.0 is 1
     kinds = sp.rules.from_json_schema({"properties": {"v": {"enum": [1, True, 1.0, "x"]}}, "required": ["v"]})
     assert sorted(kinds.labels) == ["v=1", "v=true", "v=x"]
@@ -114,6 +119,7 @@ def test_labels_and_places() -> None:
         ({"additionalProperties": {"type": "boolean"}}, "must be true or false"),
         ("{", "not JSON"),
         (3, "as a dictionary"),
+        ("missing.json", "missing.json: no such file"),
         ({"properties": {"x": 3}}, "must be a schema"),
         ({"required": "ab"}, "must be a list"),
         ({"required": [1]}, "lists of names"),

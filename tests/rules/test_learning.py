@@ -136,8 +136,12 @@ def test_bad_input_and_edges() -> None:
     learnt = sp.rules.learn(np.ones((5, 2)), labels=["a", "b"])
     assert learnt.constant == {"a": 1, "b": 1}
     assert "one value in all rows: a=1, b=1" in str(learnt)
-    with pytest.raises(LabelError, match="needs labels="):
+    with pytest.raises(LabelError, match="and labels= to name its columns"):
         sp.rules.learn(np.ones((5, 2)))
+    with pytest.raises(LabelError, match="has no columns"):
+        sp.rules.learn({})
+    with pytest.raises(IndexError, match="no rule 1 among 1 rule, counted from 0"):
+        sp.rules.learn({"a": [0, 1] * 50, "b": [0, 1] * 50}).accept([0, 1])
     with pytest.raises(LabelError, match="distinct"):
         sp.rules.learn(np.ones((5, 2)), labels=["a", "a"])
     with pytest.raises(ValueError, match="expected 0, 1"):

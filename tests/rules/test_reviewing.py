@@ -6,6 +6,7 @@ import itertools
 import json
 import math
 import random
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -119,6 +120,15 @@ def test_contradictions_are_named_and_the_rest_is_reviewed() -> None:
     assert found.forced == {"a": 1, "b": 1}
 
 
+def test_of_several_ways_to_repair_facts_go_before_rules() -> None:
+    found = sp.rules.review("stamped -> scanned\nstamped & ~scanned\nlate -> stamped")
+    assert [*map(str, found.left_out)] == ["stamped & ~scanned"]
+    broken = sp.rules.review("a\n~a", {"a": [1, 0, 0]})
+    assert broken.data is not None
+    assert [*map(str, broken.left_out)] == ["a"]
+    assert "nearest row that obeys: this one, without the rules to remove" in str(broken)
+
+
 def test_variables_bring_their_rule() -> None:
     n = sp.Integer("n", 0, 2)
     found = sp.rules.review([n >= 0, n >= 1, n != 0], {"n=0": [0, 1], "n=1": [1, 1], "n=2": [0, 0]})
@@ -126,6 +136,29 @@ def test_variables_bring_their_rule() -> None:
     assert found.data is not None
     assert [[str(rule) for rule in row.rules][-1] for row in found.data.broken] == ['exactly(1, "n=0", "n=1", "n=2")']
     assert found.data.to_drop is None
+
+
+def test_what_follows_for_a_variable_is_told_once() -> None:
+    found = sp.rules.review("variable s: day, night\nvariable n: 0..3\ns == night\nn <= 1")
+    assert found.forced == {"s": "night", "n=2": 0, "n=3": 0}
+    assert "  s = night\n" in str(found)
+    assert '  "n=2" = 0\n' in str(found)
+
+
+def test_empty_cells_of_a_variable_are_filled_in_with_one_value() -> None:
+    """A rule that no value of an unknown variable can save is broken by the row, and counted."""
+    found = sp.rules.review(
+        "variable n: 0..3\nvariable m: 0..2\nn + m <= 1\nm <= 2 -> n <= 1", {"n": [3, 0], "m": [np.nan, np.nan]}
+    ).data
+    assert found is not None
+    assert [[str(rule) for rule in row.rules] for row in found.broken] == [["n + m <= 1", "m <= 2 -> n <= 1"]]
+    assert [use.broken_by for use in found.uses] == [1, 1]
+
+
+def test_very_many_models_are_told_in_a_few_digits() -> None:
+    found = replace(sp.rules.review("a | b"), models=7**5200)
+    assert str(found) == "1 rule over 2 labels, about 3.23e+4394 label vectors obey them all"
+    assert json.loads(found.to_json())["models"] == "about 3.23e+4394"
 
 
 def test_the_likelihood_without_a_rule() -> None:
@@ -167,5 +200,39 @@ def test_data_that_does_not_fit() -> None:
         sp.rules.review("a -> b", [[1, 0, 1]])
     with pytest.raises(ValueError, match=r"row 1, label 'b' is 2"):
         sp.rules.review("a -> b", [[1, 0], [1, 2]])
+    for data in ({"a": ["1", ""], "b": ["0", "1"]}, pd.DataFrame({"a": [1, ""], "b": [0, "1"]})):
+        found = sp.rules.review("a -> b", data).data
+        assert found is not None
+        assert [row.row for row in found.broken] == [0]
+    with pytest.raises(LabelError, match="values of 'a' are not numbers: 'yes'"):
+        sp.rules.review("a -> b", {"a": ["yes"], "b": ["no"]})
+    with pytest.raises(LabelError, match="differ in length"):
+        sp.rules.review("a -> b", {"a": [1], "b": [0, 1]})
+    with pytest.raises(TypeError, match="a mapping of columns or an array, not"):
+        sp.rules.review("a -> b", [{"a": 1, "b": 0}])
     with pytest.raises(TypeError, match="semprola check"):
         sp.rules.review("a -> b", "rows.csv")
+
+
+@pytest.mark.parametrize(
+    ("weights", "error", "message"),
+    [
+        ({"z": 2}, LabelError, "weights: 'z' is not a label"),
+        ({"a": 0}, ValueError, "'a' must cost a whole number of at least 1, not 0"),
+        ({"a": 1.5}, ValueError, "not 1.5"),
+        ([1, 2], TypeError, "must be a mapping"),
+    ],
+)
+def test_weights_that_mean_nothing_are_refused(weights: Any, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        sp.rules.review("a -> b", {"a": [1], "b": [0]}, weights=weights)
+    with pytest.raises(ValueError, match="most must be at least 1"):
+        sp.rules.review("a -> b", most=0)
+
+
+def test_the_weight_of_a_variable_holds_for_all_its_values() -> None:
+    rules = "variable n: 0..3\nn <= 1 | a"
+    for weights, change in (({"n": 3}, {"a": 1}), ({"a": 3}, {"n": 0})):
+        found = sp.rules.review(rules, {"n": [2], "a": [0]}, weights=weights).data
+        assert found is not None
+        assert list(found.broken[0].changes or ()) == list(change)

@@ -42,5 +42,7 @@ def test_bad_tables() -> None:
         sp.rules.from_rows({"a": [1], "b": [1, 0]})
     with pytest.raises(LabelError, match="at least one column"):
         sp.rules.from_rows({})
+    with pytest.raises(LabelError, match="and one row"):
+        sp.rules.from_rows({"a": []})
     with pytest.raises(TypeError, match="takes a data frame"):
         sp.rules.from_rows([[0, 1]])

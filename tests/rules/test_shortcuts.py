@@ -58,6 +58,8 @@ def test_separate_readers_and_labels():
         (A + B == TOTAL, [{"a": 1, "b": 9}], "row 0: 'b' has no value 9"),
         (A + B == TOTAL, [{"a": 1, "b": 1}, {"a": 1}], "row 1 has other concepts"),
         ((A + B == TOTAL) & (A != B), [{"a": 1, "b": 1}], "breaks the rules"),
+        (A + B == TOTAL, ["a", "b"], "needs the values of the concepts, .* not 'a'"),
+        (A + B == TOTAL, {"a": [0, 1], "b": [0, 1]}, "needs the values of the concepts"),
     ],
 )
 def test_errors(rules, rows, message):

@@ -9,7 +9,7 @@ from itertools import product
 import numpy as np
 
 from semprola.circuit import FALSE, LITERAL, PRODUCT, SUM, Circuit, CircuitBuilder
-from semprola.circuit.levels import pruned
+from semprola.circuit.fold import pruned
 
 Model = tuple[int, ...]
 Partial = frozenset[tuple[int, int]]

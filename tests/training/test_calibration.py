@@ -15,7 +15,7 @@ from torch import nn
 from worlds import Setting, world
 
 import semprola as sp
-from semprola.distributions.tempering import tempered
+from semprola.distributions.mixtures import tempered
 from semprola.training import calibration_report
 
 pytestmark = pytest.mark.usefixtures("each_engine")

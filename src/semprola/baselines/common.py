@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from semprola.distributions import ConstrainedDistribution
 from semprola.distributions.arguments import check_finite
 from semprola.errors import IntractableError
-from semprola.logic.label_names import checked_names
+from semprola.logic.syntax import checked_names
 from semprola.nn.gate import hidden_sizes, perceptron, positive, require_tensor
 
 

@@ -14,7 +14,7 @@ from semprola.constraints.hierarchy.family import OPTIONS, Hierarchy
 from semprola.constraints.hierarchy.family import hierarchy as make_hierarchy
 from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import LabelError
-from semprola.logic.label_names import checked_names
+from semprola.logic.syntax import checked_names
 from semprola.nn.starting import checked_number
 
 

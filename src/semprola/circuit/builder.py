@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semprola.circuit.circuit import LITERAL, PRODUCT, SUM, Circuit
-from semprola.circuit.levels import below_root
+from semprola.circuit.fold import below_root
 from semprola.circuit.vtree import Vtree
 from semprola.errors import UnsatisfiableError
 

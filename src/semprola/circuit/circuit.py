@@ -15,7 +15,7 @@ import numpy.typing as npt
 from semprola.circuit import properties, queries
 from semprola.circuit.vtree import Vtree
 from semprola.errors import FormatError
-from semprola.logic.label_names import checked_names
+from semprola.logic.syntax import checked_names
 
 if TYPE_CHECKING:
     from semprola.circuit.drawing import Picture

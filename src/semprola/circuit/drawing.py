@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -16,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from semprola._files import write_atomically
+from semprola._words import count
 from semprola.circuit.circuit import LITERAL, PRODUCT, SUM, Circuit
-from semprola.circuit.levels import heights
+from semprola.circuit.fold import heights
 from semprola.circuit.placement import Layout, leaf_name
 from semprola.circuit.transforms import gaps
 
@@ -228,11 +228,7 @@ def _models(circuit: Circuit) -> str:
         return "too large to count its models for a picture"
     if not (circuit.is_decomposable and circuit.is_deterministic):
         return "not decomposable and deterministic: models cannot be counted"
-    count = circuit.model_count()
-    if count < 10**15:
-        return f"{count:,} model{'s' if count > 1 else ''}"
-    exponent = math.floor(math.log10(count))
-    return f"about {10 ** (math.log10(count) - exponent):.2f} × 10^{exponent} models"
+    return count(circuit.model_count(), "model")
 
 
 # how a picture is written -------------------------------------------------------------------------------------------

@@ -1,25 +1,28 @@
 """One pass over a circuit, children first: every query and transform is a choice of what flows upwards.
 
-`fold` passes any Python values node by node; `fold_arrays` passes numbers, a whole level of nodes at a time.
+`fold` passes any Python values node by node; `fold_arrays` passes numbers, a whole level of nodes at a time. `scopes`,
+the variables that each node mentions, are such a pass.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
-from semprola.circuit.levels import Level, levels
-
 if TYPE_CHECKING:
     from semprola.circuit.circuit import Circuit
 
+
 Value = TypeVar("Value")
+Index = npt.NDArray[np.int64]
 
 _PRODUCT, _SUM = 1, 2
 _CHECK_EVERY = 1024
+_WORDS_AT_ONCE = 1 << 18
 _WIDE_LEVEL, _FEW_CHILDREN = 256, 16
 """If at least this many nodes of a level have at most this many children, they are reduced child by child."""
 
@@ -137,3 +140,142 @@ def _child_by_child(
         else:
             result[more] = reduce(result[more], values[children[starts[more] + k]])
     return result
+
+
+# levels ------------------------------------------------------------------------------------------------------------
+
+
+class Level(NamedTuple):
+    """Inner nodes whose children all lie on earlier levels; the children of ``nodes[i]`` start at ``starts[i]``."""
+
+    nodes: Index
+    children: Index
+    starts: Index
+
+
+def heights(child_start: npt.NDArray[np.int64], children: npt.NDArray[np.int32]) -> Index:
+    """The longest distance from each node down to a node without children."""
+    n = len(child_start) - 1
+    counts = np.diff(child_start)
+    height = np.zeros(n, dtype=np.int64)
+    remaining = counts.copy()
+    by_child = np.argsort(children, kind="stable")
+    # 32 bits are enough, and there may be many millions of edges
+    parent_of = np.repeat(np.arange(n, dtype=np.int32 if n < 2**31 else np.int64), counts)[by_child]
+    del by_child
+    parent_start = np.concatenate([[0], np.cumsum(np.bincount(children, minlength=n))])
+    frontier = np.flatnonzero(counts == 0)
+    level = 0
+    while len(frontier):
+        height[frontier] = level
+        above = parent_of[spans(parent_start, frontier)]
+        above, arrived = np.unique(above, return_counts=True)
+        remaining[above] -= arrived
+        frontier = above[remaining[above] == 0]
+        level += 1
+    return height
+
+
+def below_root(child_start: npt.NDArray[np.int64], children: npt.NDArray[np.integer]) -> npt.NDArray[np.bool_]:
+    """Which nodes lie below the last one, the root, or are the root itself; children come before their parents."""
+    parents = np.bincount(children, minlength=len(child_start) - 1)
+    parents[-1] += 1
+    dead = np.flatnonzero(parents == 0)
+    while len(dead):
+        orphans, lost = np.unique(children[spans(child_start, dead)], return_counts=True)
+        parents[orphans] -= lost
+        dead = orphans[parents[orphans] == 0]
+    alive: npt.NDArray[np.bool_] = parents > 0
+    return alive
+
+
+def pruned(
+    kind: npt.NDArray[np.int8], literal: npt.NDArray[np.int32], child_start: Index, children: Index
+) -> tuple[npt.NDArray[np.int8], npt.NDArray[np.int32], Index, Index]:
+    """The arrays of a circuit without the nodes that do not lie below the last one."""
+    kept = below_root(child_start, children)
+    counts = np.diff(child_start)
+    number = np.cumsum(kept) - 1
+    start = np.concatenate([[0], np.cumsum(counts[kept])])
+    return kind[kept], literal[kept], start, number[children[np.repeat(kept, counts)]]
+
+
+def levels(circuit: Circuit) -> Iterator[Level]:
+    """The inner nodes with children, lowest level first."""
+    height = heights(circuit.child_start, circuit.children)
+    order = np.argsort(height, kind="stable")
+    bounds = np.searchsorted(height[order], np.arange(1, int(height.max(initial=0)) + 2))
+    for first, last in pairwise(bounds.tolist()):
+        nodes = order[first:last]
+        counts = circuit.child_start[nodes + 1] - circuit.child_start[nodes]
+        children = circuit.children[spans(circuit.child_start, nodes)].astype(np.int64)
+        yield Level(nodes, children, np.concatenate([[0], np.cumsum(counts)[:-1]]))
+
+
+def spans(start: npt.NDArray[np.int64], rows: npt.NDArray[np.integer]) -> Index:
+    """The concatenated ranges start[r] … start[r + 1] - 1 of some rows of a CSR array."""
+    counts = start[rows + 1] - start[rows]
+    total = int(counts.sum())
+    ends = np.cumsum(counts)
+    index: Index = np.arange(total) + np.repeat(start[rows] - (ends - counts), counts)
+    return index
+
+
+def bits(variables: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint64]:
+    """Convert a set of variables from one bool per variable to a bit set like those of `scopes`."""
+    padded = np.zeros(max(1, -(-len(variables) // 64)) * 64, dtype=bool)
+    padded[: len(variables)] = variables
+    return np.packbits(padded, bitorder="little").view(np.uint64)
+
+
+def members(sets: npt.NDArray[np.uint64]) -> tuple[Index, Index]:
+    """The (row, variable) pairs of bit sets of shape [rows, words], in row order."""
+    row, word = np.nonzero(sets)  # most words are empty
+    filled = sets[row, word]
+    rows, variables = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for first in range(0, len(filled), _WORDS_AT_ONCE):
+        part = slice(first, first + _WORDS_AT_ONCE)
+        place, bit = np.nonzero(np.unpackbits(filled[part, None].view(np.uint8), axis=1, bitorder="little"))
+        rows.append(row[part][place])
+        variables.append(64 * word[part][place] + bit)
+    return np.concatenate(rows), np.concatenate(variables)
+
+
+# which variables each node mentions ---------------------------------------------------------------------------------
+
+_BLOCK_WORDS = 1 << 24
+"""Words of bit sets held at a time: all sets of a large circuit with many labels would take gigabytes."""
+
+
+def scopes(circuit: Circuit) -> npt.NDArray[np.uint64]:
+    """The variables mentioned below each node, as bit sets of shape [nodes, ceil(variables / 64)]."""
+    words = max(1, -(-circuit.num_variables // 64))
+    return fold_arrays(circuit, _of_leaves(circuit, 0, words), np.bitwise_or, np.bitwise_or)
+
+
+def scope_blocks(circuit: Circuit) -> Iterator[tuple[int, npt.NDArray[np.uint64]]]:
+    """The same bit sets a few words at a time: the index of the first word, and the sets [nodes, some words]."""
+    words = max(1, -(-circuit.num_variables // 64))
+    step = max(1, min(words, _BLOCK_WORDS // max(1, circuit.num_nodes)))
+    listed = list(levels(circuit)) if step < words else None
+    for first in range(0, words, step):
+        leaves = _of_leaves(circuit, first, min(step, words - first))
+        yield first, fold_arrays(circuit, leaves, np.bitwise_or, np.bitwise_or, listed=listed)
+
+
+def root_scope(circuit: Circuit) -> npt.NDArray[np.bool_]:
+    """The variables mentioned below the root, one bool each."""
+    mentioned = np.zeros(circuit.num_variables, dtype=bool)
+    mentioned[np.abs(circuit.literal[circuit.literal != 0]) - 1] = True
+    return mentioned
+
+
+def _of_leaves(circuit: Circuit, first: int, words: int) -> npt.NDArray[np.uint64]:
+    """Some words of the bit sets of the literals; those of other nodes are empty."""
+    scope = np.zeros((circuit.num_nodes, words), dtype=np.uint64)
+    leaves = np.flatnonzero(circuit.literal)
+    variable = np.abs(circuit.literal[leaves]).astype(np.int64) - 1
+    inside = (variable >= 64 * first) & (variable < 64 * (first + words))
+    leaves, variable = leaves[inside], variable[inside]
+    scope[leaves, variable // 64 - first] = np.uint64(1) << (variable % 64).astype(np.uint64)
+    return scope

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from semprola.circuit.circuit import Circuit
-from semprola.circuit.levels import heights
+from semprola.circuit.fold import heights
 
 _NAME_LENGTH = 24
 

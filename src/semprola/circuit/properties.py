@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from semprola.circuit.fold import fold_arrays
-from semprola.circuit.levels import Index, bits
+from semprola.circuit.fold import Index, bits, fold_arrays, scope_blocks, scopes
 from semprola.circuit.queries import model_count
-from semprola.circuit.scopes import scope_blocks, scopes
 
 if TYPE_CHECKING:
     from semprola.circuit.circuit import Circuit

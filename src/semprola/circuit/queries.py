@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from semprola._names import is_named, named_rows
-from semprola.circuit.fold import fold, fold_arrays
-from semprola.circuit.levels import Level, bits, levels
-from semprola.circuit.scopes import scope_blocks
+from semprola._names import binary_rows
+from semprola.circuit.fold import Level, bits, fold, fold_arrays, levels, scope_blocks
 from semprola.errors import IntractableError, LabelError, UnsatisfiableError
 
 if TYPE_CHECKING:
@@ -53,7 +51,7 @@ def model_count(circuit: Circuit, given: Mapping[str, Any] | None = None) -> int
 
 def satisfied(circuit: Circuit, y: Any, given: Any = None) -> Any:
     """Whether each row of y, together with its row of given values, is a model."""
-    rows, wrap = _rows(y, circuit.labels, "y")
+    rows = binary_rows(y, circuit.labels, "y") == 1
     batch = rows.shape[:-1]
     rows = rows.reshape(math.prod(batch), len(circuit.labels))
     if circuit.given or given is not None:
@@ -62,8 +60,11 @@ def satisfied(circuit: Circuit, y: Any, given: Any = None) -> Any:
     check = _satisfied_suppressed if np.any(circuit.zero_suppressed) else _satisfied_packed
     listed = list(levels(circuit))
     parts = [check(circuit, rows[i : i + step], listed) for i in range(0, len(rows), step)]
-    result = np.concatenate(parts) if parts else np.zeros(0, bool)
-    return wrap(result.reshape(batch))
+    result = (np.concatenate(parts) if parts else np.zeros(0, bool)).reshape(batch)
+    if hasattr(y, "detach"):
+        # a tensor can make tensors of its own kind on its own device: there is no need to know its library
+        return y.detach().new_tensor(result.astype(np.uint8).tolist()) != 0
+    return bool(result) if result.ndim == 0 else result
 
 
 def enumerate_models(
@@ -144,37 +145,11 @@ def _satisfied_suppressed(
     return np.asarray(value[circuit.root] == rows[:, circuit.zero_suppressed].sum(axis=1))
 
 
-def _rows(values: Any, names: tuple[str, ...], what: str) -> tuple[npt.NDArray[np.bool_], Any]:
-    """The 0/1 rows as bools, and a function that returns a result as the caller's kind of array."""
-
-    def wrap(result: npt.NDArray[np.bool_]) -> Any:
-        if hasattr(values, "detach"):
-            # a tensor can make tensors of its own kind on its own device: there is no need to know its library
-            return values.detach().new_tensor(result.astype(np.uint8).tolist()) != 0
-        return bool(result) if result.ndim == 0 else result
-
-    if is_named(values):
-        array = named_rows(values, names, what)
-    else:
-        array = np.asarray(_plain(values) if hasattr(values, "detach") else values)
-    if array.ndim == 0 or array.shape[-1] != len(names):
-        width = "a scalar" if array.ndim == 0 else f"{array.shape[-1]} columns"
-        raise LabelError(f"{what} has {width}, the circuit has {len(names)} columns: {_listed(names)}")
-    if not np.all((array == 0) | (array == 1)):
-        raise ValueError(f"{what} must contain only 0 and 1")
-    return array.astype(bool), wrap
-
-
-def _plain(tensor: Any) -> Any:
-    """A tensor that numpy can read: numpy does not know bfloat16."""
-    tensor = tensor.detach().cpu()
-    return tensor.float() if tensor.is_floating_point() else tensor
-
-
 def _given_rows(circuit: Circuit, given: Any, batch: tuple[int, ...]) -> npt.NDArray[np.bool_]:
     if given is None:
-        raise LabelError(f"the constraint depends on inputs {_listed(circuit.given)}: pass given=")
-    rows, _ = _rows(given, circuit.given, "given")
+        shown = ", ".join(map(repr, circuit.given[:4])) + (", …" if len(circuit.given) > 4 else "")
+        raise LabelError(f"the constraint depends on inputs {shown}: pass given=")
+    rows = binary_rows(given, circuit.given, "given") == 1
     try:
         rows = np.broadcast_to(rows, (*batch, len(circuit.given)))
     except ValueError:
@@ -191,11 +166,6 @@ def _at(circuit: Circuit, given: Mapping[str, Any]) -> Circuit:
         if name not in circuit.given:
             raise LabelError(f"{name!r} is not a given variable of the circuit")
     return circuit.condition(given) if given else circuit
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    shown = ", ".join(repr(name) for name in names[:4])
-    return shown + (", …" if len(names) > 4 else "")
 
 
 def _approximately(count: int) -> str:

@@ -18,7 +18,7 @@ from semprola.circuit.circuit import Circuit
 from semprola.circuit.storage import TextFile
 from semprola.circuit.vtree import Vtree
 from semprola.errors import FormatError, LabelError, SemprolaError, UnsatisfiableError
-from semprola.logic.label_names import checked_names
+from semprola.logic.syntax import checked_names
 
 MOST_VARIABLES = 10**6
 """Files with more variables are refused."""

@@ -10,9 +10,7 @@ import numpy.typing as npt
 
 from semprola.circuit.builder import FALSE, CircuitBuilder
 from semprola.circuit.circuit import SUM, Circuit
-from semprola.circuit.fold import fold
-from semprola.circuit.levels import bits, members
-from semprola.circuit.scopes import root_scope, scopes
+from semprola.circuit.fold import bits, fold, members, root_scope, scopes
 from semprola.errors import LabelError, UnsatisfiableError
 
 

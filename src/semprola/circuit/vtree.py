@@ -1,4 +1,4 @@
-"""Vtrees: full binary trees over the variables, whose splits a structured circuit respects."""
+"""Vtrees: full binary trees over the variables, whose splits a structured circuit respects; and how to build them."""
 
 from __future__ import annotations
 
@@ -34,23 +34,14 @@ class Vtree:
     @classmethod
     def right_linear(cls, order: Iterable[int]) -> Vtree:
         """The vtree of a variable order: each inner node has the next variable on its left."""
-        variables = list(order)
-        left, right, variable = _leaves(variables)
-        below = len(variables) - 1
-        for leaf in range(len(variables) - 2, -1, -1):
-            left.append(leaf)
-            right.append(below)
-            variable.append(-1)
-            below = len(variable) - 1
-        return cls(left, right, variable)
+        tree = VtreeBuilder(order)
+        return tree.build(tree.chain(range(len(tree))))
 
     @classmethod
     def balanced(cls, order: Iterable[int]) -> Vtree:
         """A vtree of minimal depth with the variables in this order from left to right."""
-        variables = list(order)
-        left, right, variable = _leaves(variables)
-        _join(list(range(len(variables))), left, right, variable)
-        return cls(left, right, variable)
+        tree = VtreeBuilder(order)
+        return tree.build(tree.balanced(range(len(tree))))
 
     @classmethod
     def from_forest(cls, parent: Sequence[int]) -> Vtree:
@@ -66,9 +57,6 @@ class Vtree:
         roots: list[int] = []
         for v, above in enumerate(parent):
             (children[above] if above >= 0 else roots).append(v)
-        left, right, variable = _leaves(range(count))
-
-        subtree = list(range(count))
         order: list[int] = []
         stack = list(roots)
         while stack:
@@ -77,16 +65,11 @@ class Vtree:
             stack.extend(children[v])
         if len(order) != count:
             raise ValueError("parent has a cycle")
+        tree, subtree = VtreeBuilder(range(count)), list(range(count))
         for v in reversed(order):
             if children[v]:
-                below = _join([subtree[c] for c in children[v]], left, right, variable)
-                left.append(v)
-                right.append(below)
-                variable.append(-1)
-                subtree[v] = len(variable) - 1
-        if roots:
-            _join([subtree[r] for r in roots], left, right, variable)
-        return cls(left, right, variable)
+                subtree[v] = tree.pair(v, tree.balanced(subtree[c] for c in children[v]))
+        return tree.build(tree.balanced(subtree[r] for r in roots))
 
     def __len__(self) -> int:
         return len(self.variable)
@@ -194,27 +177,15 @@ class Vtree:
 
     def restrict(self, rename: Mapping[int, int]) -> Vtree | None:
         """The vtree over the variables in `rename` only, renamed; None if no variable is left."""
-        left: list[int] = []
-        right: list[int] = []
-        variable: list[int] = []
+        tree = VtreeBuilder()
         image = [-1] * len(self)
-        for node in range(len(self)):
-            v = int(self.variable[node])
+        for node, v in enumerate(self.variable.tolist()):
             if v >= 0:
-                if v not in rename:
-                    continue
-                parts = (-1, -1, rename[v])
+                image[node] = tree.leaf(rename[v]) if v in rename else -1
             else:
                 a, b = image[self.left[node]], image[self.right[node]]
-                if a < 0 or b < 0:
-                    image[node] = max(a, b)
-                    continue
-                parts = (a, b, -1)
-            left.append(parts[0])
-            right.append(parts[1])
-            variable.append(parts[2])
-            image[node] = len(variable) - 1
-        return Vtree(left, right, variable) if variable else None
+                image[node] = max(a, b) if a < 0 or b < 0 else tree.pair(a, b)
+        return tree.build(len(tree) - 1) if len(tree) else None
 
     def _check(self) -> None:
         count = len(self.variable)
@@ -234,21 +205,64 @@ class Vtree:
             raise ValueError("not a vtree: children come first, each node has one parent, and each variable one leaf")
 
 
-def _leaves(variables: Iterable[int]) -> tuple[list[int], list[int], list[int]]:
-    variable = [int(v) for v in variables]
-    return [-1] * len(variable), [-1] * len(variable), variable
+class VtreeBuilder:
+    """A vtree under construction, from the leaves up.
 
+    Args:
+        leaves: the variables of the first nodes.
 
-def _join(parts: list[int], left: list[int], right: list[int], variable: list[int]) -> int:
-    """Add nodes of least depth above the parts, from left to right; returns the topmost, -1 if there are no parts."""
-    while len(parts) > 1:
-        above = []
-        for i in range(0, len(parts) - 1, 2):
-            left.append(parts[i])
-            right.append(parts[i + 1])
-            variable.append(-1)
-            above.append(len(variable) - 1)
-        if len(parts) % 2:
-            above.append(parts[-1])
-        parts = above
-    return parts[0] if parts else -1
+    Example:
+        >>> tree = VtreeBuilder(range(3))
+        >>> tree.build(tree.pair(1, tree.pair(0, 2))).order.tolist()
+        [1, 0, 2]
+    """
+
+    def __init__(self, leaves: Iterable[int] = ()) -> None:
+        self._variable = [int(v) for v in leaves]
+        self._left = [-1] * len(self._variable)
+        self._right = [-1] * len(self._variable)
+
+    def __len__(self) -> int:
+        return len(self._variable)
+
+    def leaf(self, variable: int) -> int:
+        """A further leaf."""
+        return self._node(-1, -1, variable)
+
+    def pair(self, left: int, right: int) -> int:
+        """A node above two nodes."""
+        return self._node(left, right, -1)
+
+    def chain(self, parts: Iterable[int]) -> int:
+        """A right-linear tree of nodes: each is to the left of all that follow; -1 if there are none."""
+        nodes = list(parts)
+        above = nodes.pop() if nodes else -1
+        while nodes:
+            above = self.pair(nodes.pop(), above)
+        return above
+
+    def balanced(self, parts: Iterable[int]) -> int:
+        """A tree of minimal depth over nodes, from left to right; -1 if there are none."""
+        nodes = list(parts)
+        while len(nodes) > 1:
+            joined = [self.pair(a, b) for a, b in zip(nodes[::2], nodes[1::2], strict=False)]
+            nodes = joined + nodes[2 * len(joined) :]
+        return nodes[0] if nodes else -1
+
+    def add(self, vtree: Vtree, rename: npt.NDArray[np.int64]) -> int:
+        """A whole vtree with its variable v renamed to ``rename[v]``; returns its root."""
+        inner, first = vtree.variable < 0, len(self)
+        self._left += np.where(inner, vtree.left + first, -1).tolist()
+        self._right += np.where(inner, vtree.right + first, -1).tolist()
+        self._variable += np.where(inner, -1, rename[np.where(inner, 0, vtree.variable)]).tolist()
+        return len(self) - 1
+
+    def build(self, root: int) -> Vtree:
+        """The finished vtree; `root` must be the node made last."""
+        return Vtree(self._left, self._right, self._variable)
+
+    def _node(self, left: int, right: int, variable: int) -> int:
+        self._left.append(left)
+        self._right.append(right)
+        self._variable.append(variable)
+        return len(self._variable) - 1

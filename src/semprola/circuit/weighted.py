@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 
 from semprola.circuit.circuit import PRODUCT, Circuit
-from semprola.circuit.fold import fold
-from semprola.circuit.levels import levels
+from semprola.circuit.fold import fold, levels
 from semprola.circuit.transforms import smooth
 from semprola.errors import LabelError
 from semprola.logic.messages import brief

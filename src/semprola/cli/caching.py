@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from semprola.cli.output import count, emit
+from semprola._words import count
+from semprola.cli.output import emit
 
 
 def cache_command(

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from semprola._files import write_atomically
-from semprola.cli.output import count, emit, listed, painted, words
+from semprola._words import count
+from semprola.cli.output import emit, folded, listed, painted, words
 from semprola.errors import FormatError, UnsatisfiableError
 
 if TYPE_CHECKING:
@@ -170,7 +171,7 @@ def check_command(
         emit(found.to_dict(), as_json)
     else:
         for line in found.text(None if every else 20).splitlines():
-            print(line if line.startswith(" ") else painted(line, "bold", sys.stdout))
+            print(folded(line) if line.startswith(" ") else painted(line, "bold", sys.stdout))
         if html is not None:
             print(f"report written to {html}")
     if not found.ok:

@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
+from semprola._words import count
 from semprola.cli.compiling import MaxNodes, Memory, Timeout
-from semprola.cli.output import count, emit, keep, painted, say, table, widths, words
+from semprola.cli.output import emit, keep, painted, say, table, widths, words
 from semprola.errors import FormatError
 
 Json = Annotated[bool, typer.Option("--json", help="print one JSON object")]

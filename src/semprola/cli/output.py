@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import math
 import os
+import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, TextIO
@@ -58,16 +60,6 @@ def say(text: str, data: Path, *, quiet: bool) -> None:
         print(text, file=sys.stderr, flush=True)
 
 
-def count(number: int, what: str) -> str:
-    """A number and what it counts.
-
-    Example:
-        >>> count(1, "model"), count(12_000, "model"), count(3 * 10**40, "model")
-        ('1 model', '12,000 models', 'about 3.00e+40 models')
-    """
-    return f"{_size(number)} {what}{'' if number == 1 else 's'}"
-
-
 def listed(parts: Iterable[str]) -> str:
     """Words with commas, and "and" before the last.
 
@@ -77,6 +69,15 @@ def listed(parts: Iterable[str]) -> str:
     """
     *first, last = parts
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def folded(line: str) -> str:
+    """A line as several, further to the right, if the terminal is too narrow for it; in a file, it stays as it is."""
+    if not sys.stdout.isatty():
+        return line
+    indent = line[: len(line) - len(line.lstrip())] + "    "
+    width = max(40, shutil.get_terminal_size().columns)
+    return textwrap.fill(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
 
 
 def words(text: str) -> list[str]:
@@ -104,13 +105,6 @@ def keep(text: str) -> None:
 def kept() -> str:
     """What has been written so far, in words."""
     return _kept[0]
-
-
-def _size(number: int) -> str:
-    if number < 10**15:
-        return f"{number:,}"
-    size = math.log10(number)
-    return f"about {10 ** (size % 1):.2f}e+{math.floor(size)}"
 
 
 def _finite(value: Any) -> Any:

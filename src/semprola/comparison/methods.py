@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from semprola.baselines import CCN, EBM, FIL, HMCNN, MultiplexNet
-from semprola.baselines.rules import normal_rules
+from semprola.baselines.ccn import normal_rules
 from semprola.circuit import Circuit
 from semprola.constraints import hierarchy
 from semprola.constraints.hierarchy.family import Hierarchy

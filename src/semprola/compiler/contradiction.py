@@ -21,8 +21,7 @@ from semprola.compiler.tallies import Tally, overdemand, tallies
 from semprola.errors import CompilationBudgetError, UnsatisfiableError
 from semprola.logic import Cnf, Formula, Kind, Leaf
 from semprola.logic.messages import brief
-from semprola.logic.places import located, places_of
-from semprola.logic.rules import conjuncts
+from semprola.logic.rules import conjuncts, located, places_of
 
 _SECONDS, _SECONDS_BY_CLAUSES = 5.0, 0.5
 """The most that a search for a contradiction may take, and one question to the compiler of clauses."""

@@ -16,8 +16,7 @@ import numpy.typing as npt
 
 from semprola.circuit import Circuit, Vtree
 from semprola.compiler.budget import Budget
-from semprola.compiler.emission import FALSE_ID, TRUE_ID, Emitter
-from semprola.compiler.sorting import distinct
+from semprola.compiler.emission import FALSE_ID, TRUE_ID, Emitter, distinct
 from semprola.errors import UnsatisfiableError
 
 Ids = npt.NDArray[np.int64]

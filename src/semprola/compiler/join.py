@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from semprola.circuit import LITERAL, PRODUCT, Circuit, Vtree
 from semprola.circuit.transforms import smooth
+from semprola.circuit.vtree import VtreeBuilder
 
 
 def join_circuits(
@@ -61,30 +62,12 @@ def join_vtrees(parts: Sequence[tuple[Vtree, npt.NDArray[np.int64]]], others: Se
     Returns:
         The vtree; None if there is no variable.
     """
-    columns: list[list[npt.NDArray[np.int64]]] = [[], [], []]
-    size = 0
-    level: list[int] = []
-    for vtree, rename in parts:
-        inner = vtree.variable < 0
-        columns[0].append(np.where(inner, vtree.left + size, -1))
-        columns[1].append(np.where(inner, vtree.right + size, -1))
-        columns[2].append(np.where(inner, -1, rename[np.where(inner, 0, vtree.variable)]))
-        size += len(vtree)
-        level.append(size - 1)
-    left, right, variable = (np.concatenate([np.zeros(0, np.int64), *column]).tolist() for column in columns)
-
-    def add(a: int, b: int, v: int) -> int:
-        left.append(a)
-        right.append(b)
-        variable.append(v)
-        return len(variable) - 1
-
-    while len(level) > 1:
-        level = [add(a, b, -1) for a, b in zip(level[::2], level[1::2], strict=False)] + level[len(level) // 2 * 2 :]
+    tree = VtreeBuilder()
+    top = tree.balanced([tree.add(vtree, rename) for vtree, rename in parts])
     for v in reversed(others):
-        leaf = add(-1, -1, v)
-        level = [add(leaf, level[0], -1)] if level else [leaf]
-    return Vtree(left, right, variable) if variable else None
+        leaf = tree.leaf(v)
+        top = tree.pair(leaf, top) if top >= 0 else leaf
+    return tree.build(top) if len(tree) else None
 
 
 def _without_suppressed(part: Circuit, given: frozenset[str]) -> Circuit:

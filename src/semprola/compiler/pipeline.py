@@ -19,9 +19,9 @@ from semprola.compiler.sources import Source, as_constraint
 from semprola.compiler.truth_table import is_small, table_circuit
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
 from semprola.logic import Cnf, Formula, Leaf
-from semprola.logic.label_names import checked_names
-from semprola.logic.places import PlacedFormula, stated_in_place
-from semprola.logic.simplify import simplify
+from semprola.logic.rewrite import simplify
+from semprola.logic.rules import PlacedFormula, stated_in_place
+from semprola.logic.syntax import checked_names
 
 _MOST_LITERALS = 200_000
 """Longer clause lists are not searched for definitions after the budget has run out."""
@@ -237,9 +237,10 @@ def _resolve(
     missing = [name for name in mentioned if name not in listed]
     if missing and not (isinstance(constraint, Cnf) and are_defined(constraint, map(int, missing))):
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        hint = "; .restrict(labels) keeps what it implies for the others" if hasattr(constraint, "restrict") else ""
         raise LabelError(
             f"the constraint mentions {missing[0]!r}{more}, which is not listed: add it to labels= (an output) or "
-            "given= (an input)"
+            f"given= (an input){hint}"
         )
     return columns, inputs
 

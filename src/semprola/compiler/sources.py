@@ -14,9 +14,16 @@ from semprola.circuit.sdd_files import read_sdd
 from semprola.errors import FormatError, ParseError
 from semprola.logic import Formula, from_dimacs
 from semprola.logic.parser import Rule, parse_lines
-from semprola.logic.places import joined, placed
-from semprola.logic.rewrite import has_variables
-from semprola.logic.syntax import CIRCUIT_FILES, CLAUSE_FILES, TEXT_FILES, file_kind, is_file_name, quote
+from semprola.logic.rules import has_variables, joined, placed
+from semprola.logic.syntax import (
+    CIRCUIT_FILES,
+    CLAUSE_FILES,
+    ONTOLOGY_FILES,
+    TEXT_FILES,
+    file_kind,
+    is_file_name,
+    quote,
+)
 
 Source: TypeAlias = Formula | Circuit | str | os.PathLike[str]
 """What a constraint may be: a formula, its text, a family, a circuit, or the path of a file."""
@@ -109,6 +116,8 @@ def _read_file(path: Path, vtree: Path | None, variables: Iterable[Any]) -> list
         return [read_sdd(path, vtree or path.with_suffix(".vtree"))]
     if kind in ("", *TEXT_FILES):
         return _read_rules(path, variables)
+    if kind in ONTOLOGY_FILES:
+        raise FormatError(f"{path}: an ontology: read it with sp.rules.from_obo, from_owl or from_skos")
     known = ", ".join((*CLAUSE_FILES, *TEXT_FILES, *CIRCUIT_FILES))
     raise FormatError(f"{path}: unknown kind of file; give one of {known}")
 

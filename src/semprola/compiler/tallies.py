@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import networkx as nx
 
-from semprola.compiler.counting import counted_literals
+from semprola.compiler.parts import counted_literals
 from semprola.logic import Formula, Kind, Leaf
 
 _SOURCE, _SINK = ("source",), ("sink",)

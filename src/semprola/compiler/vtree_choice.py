@@ -12,6 +12,7 @@ from itertools import pairwise
 
 from semprola.circuit import Circuit, Vtree
 from semprola.circuit.builder import watched
+from semprola.circuit.vtree import VtreeBuilder
 from semprola.compiler.decomposition import bucket_tree, elimination_order, primal_graph
 from semprola.logic import Formula, Kind
 
@@ -138,24 +139,11 @@ def _with_inserted(base: Vtree, own: Sequence[int], after: Mapping[int, Sequence
 
     if base.is_right_linear:
         return Vtree.right_linear([v for leaf in base.order.tolist() for v in block(own[leaf])])
-    left: list[int] = []
-    right: list[int] = []
-    variable: list[int] = []
-
-    def add(parts: tuple[int, int, int]) -> int:
-        for column, value in zip((left, right, variable), parts, strict=True):
-            column.append(value)
-        return len(variable) - 1
-
+    tree = VtreeBuilder()
     image: list[int] = []
-    for node in range(len(base)):
-        v = int(base.variable[node])
+    for node, v in enumerate(base.variable.tolist()):
         if v < 0:
-            image.append(add((image[base.left[node]], image[base.right[node]], -1)))
-            continue
-        leaves = [add((-1, -1, u)) for u in block(own[v])]
-        top = leaves.pop()
-        while leaves:
-            top = add((leaves.pop(), top, -1))
-        image.append(top)
-    return Vtree(left, right, variable)
+            image.append(tree.pair(image[base.left[node]], image[base.right[node]]))
+        else:
+            image.append(tree.chain([tree.leaf(u) for u in block(own[v])]))
+    return tree.build(image[-1])

@@ -13,8 +13,8 @@ from semprola.circuit import Circuit
 from semprola.compiler.budget import Budget, Progress
 from semprola.errors import CompilationBudgetError, LabelError
 from semprola.logic import Leaf
-from semprola.logic.label_names import checked_names
 from semprola.logic.messages import brief
+from semprola.logic.syntax import checked_names
 
 MOST_LABELS = 1_000_000
 """A family with more labels than this is refused before their names are made."""

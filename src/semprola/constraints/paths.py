@@ -14,8 +14,7 @@ from semprola.compiler.diagram import Expansion, reduce_levels
 from semprola.constraints.edge_orders import candidate_orders, race
 from semprola.constraints.family import Family, label_names, whole_number
 from semprola.constraints.frontier import PathMachine, PathRules
-from semprola.constraints.graphs import EdgeGraph, read_graph
-from semprola.constraints.walks import path_ends, single_walk
+from semprola.constraints.graphs import EdgeGraph, path_ends, read_graph, single_walk
 from semprola.errors import LabelError
 from semprola.logic.messages import brief
 

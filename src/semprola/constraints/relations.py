@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from semprola.circuit import Circuit, CircuitBuilder
 from semprola.circuit.builder import FALSE
+from semprola.circuit.vtree import VtreeBuilder
 from semprola.compiler.budget import Budget
 from semprola.constraints.family import Family
-from semprola.constraints.layout import VtreeBuilder
 from semprola.constraints.terms import Choices, Group, Lookup, State, Term, Total
 from semprola.errors import UnsatisfiableError
 from semprola.logic import Reader
@@ -114,7 +114,7 @@ class Relation(Family):
             budget.check(f"variable {name_of(group)!r} ({len(below):,} states)", len(builder))
         if below[0] == FALSE:
             raise UnsatisfiableError(f"{self.describe()} has no model")
-        tree, parts, at = VtreeBuilder(len(labels)), [], 0
+        tree, parts, at = VtreeBuilder(range(len(labels))), [], 0
         for group in self.groups:
             parts.append(tree.chain(range(at, at + len(group))))
             at += len(group)

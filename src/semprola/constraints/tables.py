@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semprola._names import is_named, named_rows
+from semprola._names import binary_rows, is_named
 from semprola.circuit import Circuit
 from semprola.compiler.budget import Budget
 from semprola.compiler.diagram import Diagram
@@ -52,21 +52,11 @@ def table(rows: Any, *, labels: Iterable[str] | None = None, variables: Iterable
     if variables is not None:
         return value_table(rows, variables)
     names = label_names(labels or (), "table")
-    if is_named(rows):
-        rows = named_rows(rows, names, "table")
-    if hasattr(rows, "detach"):
-        rows = rows.detach().cpu().numpy()
-    try:
-        values = np.asarray(rows if hasattr(rows, "__array__") else list(rows))
-    except (ValueError, TypeError) as error:
-        raise LabelError(f"table: rows must form an array of shape [rows, {len(names)}]: {error}") from None
-    if values.size == 0:
-        values = np.zeros((0, len(names)), bool)
-    if values.ndim != 2 or values.shape[1] != len(names):
+    listed = rows if hasattr(rows, "__array__") or is_named(rows) else list(rows)
+    values = binary_rows(listed if len(listed) else np.zeros((0, len(names))), names, "table")
+    if values.ndim != 2:
         raise LabelError(f"table: rows have shape {list(values.shape)}, expected [rows, {len(names)}] for the labels")
-    if values.dtype.kind not in "biuf" or not np.all((values == 0) | (values == 1)):
-        raise ValueError("table: rows must contain only 0 and 1")
-    return Table(names, _distinct(values.astype(bool)))
+    return Table(names, _distinct(values == 1))
 
 
 class Table(Family):

@@ -14,7 +14,7 @@ from semprola.constraints.family import as_whole, label_names, whole_number
 from semprola.constraints.terms import Lookup, Total
 from semprola.errors import LabelError
 from semprola.logic import And, Formula, Kind, Or, one_hot
-from semprola.logic.declarations import MAKERS
+from semprola.logic.arithmetic import MAKERS
 from semprola.logic.formula import intern_node
 from semprola.logic.messages import brief
 

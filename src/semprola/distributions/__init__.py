@@ -1,11 +1,9 @@
 """Distributions over label vectors that obey a constraint."""
 
-from semprola.distributions import kl as _kl
 from semprola.distributions.base import ConstrainedDistribution
-from semprola.distributions.compatible import CompatibleDistribution
 from semprola.distributions.mixtures import MixtureDistribution, mixture
 from semprola.distributions.pool import PoolDistribution
-from semprola.distributions.product import ProductDistribution
+from semprola.distributions.product import CompatibleDistribution, ProductDistribution
 from semprola.distributions.spl import SPLDistribution
 from semprola.distributions.violations import Violation, violations
 
@@ -20,5 +18,3 @@ __all__ = [
     "mixture",
     "violations",
 ]
-
-del _kl

@@ -12,11 +12,11 @@ from torch.distributions import Distribution, constraints
 
 from semprola._notebook import shown
 from semprola.circuit import Circuit
-from semprola.distributions import decoding, expected, formulas, information, names, projection, ranking
+from semprola.distributions import decoding, formulas, information, names, projection
 from semprola.distributions.arguments import check_evidence, check_labels, flat_rows, rows_named
+from semprola.distributions.domain import Satisfies
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.names import as_rows
-from semprola.distributions.support import Satisfies
 from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import UnsatisfiableError
 from semprola.logic import Formula
@@ -247,7 +247,7 @@ class ConstrainedDistribution(Distribution):
         if any(size < 0 for size in shape):
             raise ValueError(f"sample_shape must contain sizes of 0 or more, not {tuple(shape)}")
         with torch.no_grad():
-            y = decoding.sample(self.evaluator, shape.numel(), generator)
+            y = self.evaluator.sample(shape.numel(), generator)
         return y.permute(1, 2, 0).reshape(*shape, *self.batch_shape, self.circuit.num_labels)
 
     def top_k(self, k: int) -> tuple[Tensor, Tensor]:
@@ -260,7 +260,7 @@ class ConstrainedDistribution(Distribution):
         if isinstance(k, bool) or not isinstance(k, int) or k < 1:
             raise ValueError(f"k must be a positive whole number, not {k!r}")
         with torch.no_grad():
-            states, log_probs = ranking.top_k(self.evaluator, k)
+            states, log_probs = decoding.top_k(self.evaluator, k)
         return (
             states.permute(2, 1, 0).reshape(*self.batch_shape, k, self.circuit.num_labels),
             log_probs.T.reshape(*self.batch_shape, k),
@@ -366,7 +366,7 @@ class ConstrainedDistribution(Distribution):
             >>> p.rescore(torch.eye(3), torch.tensor([0.1, 0.7, 0.2]).log())[0][0]
             tensor([0., 1., 0.])
         """
-        return ranking.rescore(self, states, log_prior, weight)
+        return decoding.rescore(self, states, log_prior, weight)
 
     def log_prob_of(self, formula: Formula | str | Mapping[str, Any]) -> Tensor:
         """Log-probability that another formula holds, or of observed values [*batch]; differentiable.
@@ -405,7 +405,7 @@ class ConstrainedDistribution(Distribution):
             >>> round(p.expected_f1(torch.ones(2)).item(), 4)  # (2/3 + 2/3 + 1) / 3
             0.7778
         """
-        return expected.expected_f1(self, y)
+        return decoding.expected_f1(self, y)
 
     def expected_jaccard(self, y: Any) -> Tensor:
         """The expected Jaccard index (intersection over union) of predicting y, exactly; it is 1 for two empty sets.
@@ -416,7 +416,7 @@ class ConstrainedDistribution(Distribution):
         Returns:
             [*sample, *batch]
         """
-        return expected.expected_jaccard(self, y)
+        return decoding.expected_jaccard(self, y)
 
     def decode_with_bound(self, utility: str) -> tuple[Tensor, Tensor, Tensor]:
         """The best y found for a set utility, its expected utility, and an upper bound for any y in the constraint.
@@ -430,7 +430,7 @@ class ConstrainedDistribution(Distribution):
         Returns:
             states [*batch, labels], expected utilities [*batch], upper bounds [*batch].
         """
-        return expected.decode_with_bound(self, utility)
+        return decoding.decode_with_bound(self, utility)
 
     # for authors of queries -----------------------------------------------------------------------------------------
 

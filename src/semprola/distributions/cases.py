@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from semprola.distributions.components import Components
 from semprola.distributions.domain import Domain
+from semprola.distributions.evaluator import Components
 from semprola.distributions.numeric import log_sum_exp, remembered
 from semprola.engine.numbers import NEGATIVE_INFINITY
 

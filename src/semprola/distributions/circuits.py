@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from semprola.distributions.components import Components
 from semprola.distributions.domain import Domain, maximum
+from semprola.distributions.evaluator import Components
 from semprola.distributions.numeric import remembered
 from semprola.engine import Literals, Plan, choices, log_value, posterior
 from semprola.engine.numbers import NEGATIVE_INFINITY

@@ -14,7 +14,7 @@ from semprola.circuit import Circuit
 from semprola.compiler import Budget, compile
 from semprola.compiler.contradiction import explained
 from semprola.compiler.splitting import Split
-from semprola.distributions.plans import plans_of
+from semprola.distributions.domain import plans_of
 from semprola.engine import CircuitPlans, indicators, supported
 from semprola.errors import CompilationBudgetError, UnsatisfiableError
 from semprola.logic import And, Bool, Formula, Leaf

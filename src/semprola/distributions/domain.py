@@ -1,13 +1,24 @@
-"""The label vectors that a distribution allows: those that fit the constraint, the given inputs and the evidence."""
+"""The label vectors that a distribution allows: those that fit the constraint, the given inputs and the evidence.
+
+All distributions over a circuit share its plans, which are made once.
+"""
 
 from __future__ import annotations
 
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+
 import torch
 from torch import Tensor
+from torch.distributions.constraints import Constraint
 
 from semprola.circuit import PRODUCT, Circuit
-from semprola.distributions.arguments import is_hidden
+from semprola.distributions.arguments import flat_rows, is_hidden
+from semprola.distributions.names import as_rows
 from semprola.engine import CircuitPlans, Literals, Plan, choices, indicators, supported
+
+if TYPE_CHECKING:
+    from semprola.distributions.base import ConstrainedDistribution
 
 
 class Domain:
@@ -150,3 +161,65 @@ class Domain:
 def maximum(plan: Plan, weights: Tensor | None, zeros: Tensor, ones: Tensor) -> tuple[Tensor, Tensor]:
     """The state of largest value [variables, columns] and its log-value [columns], for scores [variables, columns]."""
     return choices.maximize(plan, weights, Literals.of(plan, zeros, ones, maximize=True))
+
+
+_KEPT = "_plans"
+_lock = Lock()
+
+
+def plans_of(circuit: Circuit | CircuitPlans, units: int = 1, mixing: str = "cross") -> CircuitPlans:
+    """The plans of a circuit; every call returns the same object.
+
+    The plans are kept on the circuit and live as long as it does. They are not copied, pickled or saved with it. Safe
+    to call from several threads.
+
+    Args:
+        circuit: the circuit; plans are returned as they are.
+        units: copies of each sum.
+        mixing: which units of a product's two inputs are multiplied, "cross" or "elementwise".
+
+    Example:
+        >>> import semprola as sp
+        >>> circuit = sp.compile("a | b")
+        >>> plans_of(circuit) is plans_of(circuit)
+        True
+    """
+    if isinstance(circuit, CircuitPlans):
+        return circuit
+    # copies with another note share this dict, hence the id; plans hold their circuit, so its id is not reused
+    key = (id(circuit), units, mixing)
+    found: CircuitPlans | None = circuit.__dict__.get(_KEPT, {}).get(key)
+    if found is not None:
+        return found
+    made = CircuitPlans(circuit, units, mixing)
+    with _lock:
+        kept: dict[tuple[int, int, str], CircuitPlans] = circuit.__dict__.setdefault(_KEPT, {})
+        return kept.setdefault(key, made)
+
+
+class Satisfies(Constraint):
+    """Label vectors that satisfy the constraint, for the distribution's given inputs and evidence."""
+
+    is_discrete = True
+    event_dim = 1
+
+    def __init__(self, distribution: ConstrainedDistribution) -> None:
+        self._distribution = distribution
+        super().__init__()
+
+    def check(self, value: Any) -> Tensor:
+        """Whether each row of value [*sample, *batch, labels] (or by name) is in the support: bool."""
+        p = self._distribution
+        domain = p.evaluator.domain
+        rows = as_rows(value, p.labels, "y", domain.like)
+        y, shape = flat_rows(rows, len(p.labels), p.batch_shape, domain.like)
+        binary = ((y == 0) | (y == 1)).all(0)
+        with torch.no_grad():
+            inside = binary & domain.satisfied((y > 0.5).to(y.dtype))
+        contradicted = domain.contradicts(y)
+        if contradicted is not None:
+            inside &= ~contradicted
+        return inside.reshape(shape)
+
+    def __repr__(self) -> str:
+        return f"Satisfies({self._distribution.circuit!r})"

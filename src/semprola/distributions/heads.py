@@ -99,9 +99,8 @@ class Heads:
         if self.rest:
             ones.append(ones[0].new_zeros(*shape, self.rest))
             zeros.append(ones[-1])
-        made = [
-            torch.cat(parts, -1).reshape(shape.numel(), -1).T[self.column.to(ones[0].device)] for parts in (zeros, ones)
-        ]
+        column, size = self.column.to(ones[0].device), (shape.numel(), len(self.column))
+        made = [torch.cat(parts, -1).reshape(size).T[column] for parts in (zeros, ones)]
         return made[0], made[1], shape
 
     @property

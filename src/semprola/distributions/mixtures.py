@@ -1,4 +1,4 @@
-"""Mixtures of distributions over the same circuit: ensembles, and circuits together with known label sets."""
+"""Distributions over the same circuit: mixtures of them, divergences between them, and other temperatures."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.distributions import register_kl
 
 from semprola.compiler.restructure import are_equivalent
 from semprola.distributions.arguments import common_batch, flat_columns, normalized_mixing
 from semprola.distributions.base import ConstrainedDistribution
-from semprola.distributions.components import Components
 from semprola.distributions.domain import Domain
-from semprola.distributions.evaluator import Evaluator
+from semprola.distributions.evaluator import Components, Evaluator
+from semprola.distributions.information import divergence
 from semprola.distributions.spl import weighted_branches
 from semprola.distributions.tables import KnownStates, StateTable
 from semprola.engine import CircuitPlans
@@ -219,3 +220,42 @@ class Joined(Components):
 
     def greedy(self) -> Tensor:
         return torch.cat([part.greedy() for part in self._parts], dim=1)
+
+
+def kl_divergence(p: ConstrainedDistribution, q: ConstrainedDistribution) -> Tensor:
+    """KL(p || q) [*batch], exact; +inf where q excludes what p allows.
+
+    Raises:
+        ValueError: if the two circuits differ, or the batches do not broadcast.
+        IntractableError: for mixtures with a large support.
+    """
+    if p.circuit != q.circuit:
+        raise ValueError("kl_divergence needs two distributions over the same circuit")
+    shape = common_batch([p.batch_shape, q.batch_shape], "kl_divergence")
+    return divergence(p.expand(shape).evaluator, q.expand(shape).evaluator).reshape(shape)
+
+
+register_kl(ConstrainedDistribution, ConstrainedDistribution)(kl_divergence)
+
+
+def tempered(p: ConstrainedDistribution, temperature: Tensor, mixing_temperature: Tensor | float = 1.0) -> Any:
+    """The same distribution with the parameters of each component divided by a temperature.
+
+    A temperature above 1 makes a component flatter, one below 1 makes it sharper. As the temperature grows, a component
+    of `SPL` or of a factorised `ProductSPL` becomes uniform over the models of the constraint. Differentiable in the
+    temperatures.
+
+    Args:
+        p: the distribution.
+        temperature: one positive number per component [components].
+        mixing_temperature: a positive number for the weights of the components.
+
+    Example:
+        >>> import torch, semprola as sp
+        >>> p = sp.constrain(torch.tensor([4.0, 0.0, 0.0]), sp.one_hot(["a", "b", "c"]))
+        >>> tempered(p, torch.tensor([4.0])).mean
+        tensor([0.5761, 0.2119, 0.2119])
+    """
+    evaluator = p.evaluator
+    log_mixing = torch.log_softmax(evaluator.log_mixing / mixing_temperature, 0)
+    return p.over(Evaluator(evaluator.components.tempered(temperature), log_mixing))

@@ -10,7 +10,7 @@ import torch
 
 from semprola._notebook import ORANGE, bar, beside, heading, more, table, text
 from semprola.circuit.whole import whole_variables
-from semprola.distributions.whole import columns_of
+from semprola.distributions.names import columns_of
 
 if TYPE_CHECKING:
     from semprola.distributions.base import ConstrainedDistribution
@@ -51,7 +51,7 @@ def html(p: ConstrainedDistribution) -> str | None:
 def title(name: str, batch: Sequence[int], size: str) -> str:
     """The line above the tables; of a batch, they show the first row."""
     rows = math.prod(batch)
-    return heading(f"{name} over {size}" + (f"; the first of {rows:,} rows" if len(batch) else ""))
+    return heading(f"{name} over {size}" + (f"; the first of {rows:,} rows" if rows > 1 else ""))
 
 
 def states_table(rows: Sequence[tuple[str, float]]) -> str:

@@ -14,10 +14,9 @@ from semprola.circuit import Circuit
 from semprola.distributions.arguments import flat_columns, given_rows, normalized_mixing, rows_named, with_components
 from semprola.distributions.base import ConstrainedDistribution
 from semprola.distributions.circuits import CircuitComponents
-from semprola.distributions.domain import Domain
+from semprola.distributions.domain import Domain, plans_of
 from semprola.distributions.evaluator import Evaluator
 from semprola.distributions.numeric import remembered
-from semprola.distributions.plans import plans_of
 from semprola.engine import (
     CircuitPlans,
     Literals,

@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional as F
 
-from semprola.distributions.components import Components
 from semprola.distributions.domain import Domain
+from semprola.distributions.evaluator import Components
 from semprola.distributions.numeric import log_sum_exp
 from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.engine.ops.registration import watched

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from torch import Tensor
 
-from semprola._names import is_absent, is_named, named_rows, row_names
+from semprola._names import binary_rows, is_named, row_names
+from semprola._notebook import code, heading, more, shown, table, text
 from semprola.circuit import Circuit
 from semprola.compiler import compile
 from semprola.compiler.sources import as_constraint
@@ -24,11 +24,26 @@ from semprola.distributions.conflicts import (
     is_small,
     rules_against,
 )
-from semprola.distributions.violation_list import Violations
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
 from semprola.logic import And, Formula, Leaf
-from semprola.logic.places import located, places_of
-from semprola.logic.rules import conjuncts
+from semprola.logic.rules import conjuncts, located, places_of
+
+_SHOWN = 20
+
+
+class Violations(list["Violation"]):
+    """A list of violations, which notebooks show as a table."""
+
+    @shown
+    def _repr_html_(self) -> str | None:
+        if not self:
+            return heading("no row breaks a rule")
+        rows = []
+        for each in self[:_SHOWN]:
+            values = ", ".join(f"{name}={value}" for name, value in each.values.items())
+            rows.append([text(each.row), code(each.rule), code(values)])
+        return table(["row", "breaks", "because of"], rows, numbers=[0]) + more(len(self) - _SHOWN, "violations")
+
 
 _Found = tuple[int, str, dict[str, int]]
 """The number of a row, the rule that it breaks, and the values that break it."""
@@ -229,12 +244,12 @@ def _variables(
 
 def _table(y: Any, labels: tuple[str, ...], inputs: tuple[str, ...], given: Any) -> tuple[Rows, tuple[int, ...]]:
     """All values as one table [rows, labels and inputs], and the shape that the rows had."""
-    values = _numbers(y, labels, "y", partial=True)
+    values = binary_rows(y, labels, "y", partial=True)
     batch = values.shape[:-1]
     if inputs:
         if given is None:
             raise LabelError(f"the constraint has inputs ({', '.join(inputs[:4])}): pass given=")
-        x = _numbers(given, inputs, "given", partial=False)
+        x = binary_rows(given, inputs, "given")
         batch = np.broadcast_shapes(batch, x.shape[:-1])
         values = np.concatenate(
             [np.broadcast_to(values, (*batch, len(labels))), np.broadcast_to(x, (*batch, len(inputs)))], axis=-1
@@ -242,32 +257,7 @@ def _table(y: Any, labels: tuple[str, ...], inputs: tuple[str, ...], given: Any)
     return values.reshape(-1, len(labels) + len(inputs)), batch
 
 
-def _numbers(values: Any, names: tuple[str, ...], what: str, *, partial: bool) -> Rows:
-    """A table of 0, 1 and, if it may be partial, NaN [*batch, names]."""
-    index = row_names(values)
-    if is_named(values):
-        values = named_rows(values, names, what)
-    array = np.asarray(values.detach().cpu().float() if isinstance(values, Tensor) else values)
-    if array.dtype == object:
-        array = np.array([np.nan if is_absent(v) else v for v in array.flat], np.float64).reshape(array.shape)
-    if array.ndim == 0 or array.shape[-1] != len(names):
-        raise LabelError(f"{what} has shape {array.shape}, expected [*batch, {len(names)}]")
-    allowed = (array == 0) | (array == 1) | (np.isnan(array) if partial and array.dtype.kind == "f" else False)
-    wrong = np.argwhere(~allowed)
-    if len(wrong):
-        *row, column = wrong[0].tolist()
-        place = f"row {_place_text(row, index)}, " if row else ""
-        expected = "0, 1, and NaN where not observed" if partial else "0 and 1"
-        found = f"{place}label {names[column]!r} is {array[tuple(wrong[0])]}"
-        raise ValueError(f"{what} must contain only {expected}: {found}")
-    return array.astype(np.float32)
-
-
 def _place(row: int, batch: tuple[int, ...], index: list[Any] | None) -> Any:
     if len(batch) <= 1:
         return row if index is None or batch != (len(index),) else index[row]
     return tuple(int(i) for i in np.unravel_index(row, batch))
-
-
-def _place_text(row: Sequence[int], index: list[Any] | None) -> str:
-    return str(row[0] if index is None else index[row[0]]) if len(row) == 1 else str(tuple(row))

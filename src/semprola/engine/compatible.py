@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from semprola.circuit import LITERAL, PRODUCT, Circuit, Vtree
-from semprola.circuit.levels import levels
+from semprola.circuit.fold import levels
 from semprola.circuit.transforms import smooth
 from semprola.engine.circuit_plans import CircuitPlans
 from semprola.engine.plan import Plan

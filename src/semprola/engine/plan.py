@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 from torch import Tensor
 
-from semprola.circuit.levels import heights, spans
+from semprola.circuit.fold import heights, spans
 from semprola.engine.skeleton import Index, Skeleton, binarize
 from semprola.errors import SemprolaError
 

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semprola.circuit import LITERAL, PRODUCT, SUM, Circuit
-from semprola.circuit.levels import spans
+from semprola.circuit.fold import spans
 from semprola.circuit.transforms import gaps, mentions_all
 
 Index = npt.NDArray[np.int64]

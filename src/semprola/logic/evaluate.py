@@ -16,7 +16,7 @@ from semprola.errors import LabelError, SemprolaError
 from semprola.logic.formula import Formula, Kind
 from semprola.logic.leaf import Leaf
 from semprola.logic.messages import brief
-from semprola.logic.rewrite import stated
+from semprola.logic.rules import stated
 
 Column = NDArray[np.bool_]
 

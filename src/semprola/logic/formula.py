@@ -9,6 +9,7 @@ from __future__ import annotations
 import enum
 import os
 import threading
+import warnings
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias, cast, overload
 from weakref import WeakValueDictionary
@@ -16,7 +17,6 @@ from weakref import WeakValueDictionary
 import numpy as np
 
 from semprola._notebook import shown
-from semprola.logic.label_names import Labels
 
 
 class Kind(enum.IntEnum):
@@ -40,6 +40,15 @@ _WIDEST = 1024
 # Bounds of counts are smaller: no list is that long, and there is no limit to how long their text could be. As the
 # upper bound of a count, it says that there is none.
 MAX_BOUND = 10**18
+
+
+class Labels(tuple[str, ...]):
+    """The names of the labels of a formula. Calling them, as in version 0.1, warns and returns them."""
+
+    def __call__(self) -> Labels:
+        """The old form of `formula.labels`, which goes with the next release."""
+        warnings.warn("labels is a property now: leave out the parentheses", DeprecationWarning, stacklevel=2)
+        return self
 
 
 class Formula:
@@ -210,7 +219,7 @@ class Formula:
             >>> parse("(a & (b & true)) & ~~a | c & ~c").simplify()
             a & b
         """
-        from semprola.logic.simplify import simplify
+        from semprola.logic.rewrite import simplify
 
         return simplify(self)
 
@@ -289,9 +298,9 @@ class Formula:
 
     @shown
     def _repr_html_(self) -> str | None:
-        from semprola.logic import showing
+        from semprola.logic import printing
 
-        return showing.html(self)
+        return printing.html(self)
 
     def __repr__(self) -> str:
         """Return the formula as text that ``parse`` reads back, abbreviated when long."""
@@ -305,7 +314,7 @@ class Formula:
         The rules of its ``Integer`` and ``Categorical`` variables are spelled out at the end.
         """
         from semprola.logic.printing import full_text
-        from semprola.logic.rewrite import stated
+        from semprola.logic.rules import stated
 
         return full_text(stated(self, families=False))
 

@@ -10,8 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from semprola.logic.formula import Formula, Kind
-from semprola.logic.label_names import Labels
+from semprola.logic.formula import Formula, Kind, Labels
 
 _Self = TypeVar("_Self", bound="Leaf")
 

@@ -9,9 +9,8 @@ from typing import Any, NamedTuple, NoReturn
 
 from semprola.errors import ParseError
 from semprola.logic import connectives
-from semprola.logic.arithmetic import SYMBOLS, Comparisons, declared
+from semprola.logic.arithmetic import EXAMPLE, SYMBOLS, Comparisons, declared, read_declarations
 from semprola.logic.connectives import And, Bool
-from semprola.logic.declarations import EXAMPLE, read_declarations
 from semprola.logic.formula import FALSE, TRUE, Formula, Kind, intern_node
 from semprola.logic.messages import brief
 from semprola.logic.syntax import (
@@ -94,8 +93,11 @@ def parse_lines(text: str, variables: Iterable[Any] = ()) -> list[Rule]:
         [Rule(formula=cat -> animal, name='cats', line=1, text='cat -> animal'),
          Rule(formula=dog -> animal, name='', line=3, text='dog -> animal')]
     """
+    listed = list(variables)
+    if not listed and "variable" not in text:
+        return _Parser(text, {}).run()
     rest, own = read_declarations(text, parse_error)
-    return _Parser(rest, declared([*variables, *own])).run()
+    return _Parser(rest, declared([*listed, *own])).run()
 
 
 class _Token(NamedTuple):

@@ -1,15 +1,15 @@
-"""Rewriting a formula node by node: substitution, the rules of variables, negation normal form."""
+"""Rewriting a formula node by node: substitution, negation normal form, simplification."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from functools import reduce
 
-from semprola.errors import PropertyError
-from semprola.logic.connectives import And, Bool, Or, one_hot
-from semprola.logic.formula import FALSE, MAX_BOUND, TRUE, Formula, Kind, Operand, as_formula, intern_node
-from semprola.logic.leaf import Leaf
+from semprola.logic.connectives import And, Or, Xor, at_least, count, one_hot
+from semprola.logic.formula import ASSOCIATIVE, FALSE, MAX_BOUND, TRUE, Formula, Kind, Operand, as_formula, intern_node
 from semprola.logic.messages import brief
+from semprola.logic.rules import groups_of, replaced, without_groups
 
 
 def substitute(formula: Formula, replacements: Mapping[str, Operand | int]) -> Formula:
@@ -18,66 +18,11 @@ def substitute(formula: Formula, replacements: Mapping[str, Operand | int]) -> F
         raise TypeError(f"substitute: expected a mapping from names to formulas, got {brief(replacements)}")
     values = {_checked_name(name): _replacement(name, value) for name, value in replacements.items()}
     nodes = formula.nodes()
-    touched = [group for group in _groups(nodes) if any(name in values for name in group)]
+    touched = [group for group in groups_of(nodes) if any(name in values for name in group)]
     if touched:
-        formula = And(_without_groups(formula, touched), *map(one_hot, touched))
+        formula = And(without_groups(formula, touched), *map(one_hot, touched))
         nodes = formula.nodes()
-    return _replaced(nodes, values)
-
-
-def stated(formula: Formula, families: bool = True) -> Formula:
-    """The formula and the rule of each of its variables with several values, "exactly one value", over plain atoms.
-
-    This is what a whole constraint says. Comparisons such as ``n >= 1`` do not contain the rule, because their
-    negation would then have another meaning.
-
-    Args:
-        formula: the formula.
-        families: whether to add the rules of variables inside families, too.
-    """
-    nodes = formula.nodes()
-    groups = _groups(nodes if families else (node for node in nodes if not isinstance(node, Leaf)))
-    plain = _without_groups(formula, groups) if groups else formula
-    known = {plain, *(plain.args if plain.kind is Kind.AND else ())}
-    return And(plain, *(rule for rule in map(one_hot, groups) if rule not in known))
-
-
-def variables_of(formula: Formula) -> list[tuple[str, ...]]:
-    """The variables with several values, as the labels of their values, also those inside families."""
-    return _groups(formula.nodes())
-
-
-def has_variables(formula: Formula) -> bool:
-    """Whether there are any; see :func:`variables_of`."""
-    return bool(variables_of(formula))
-
-
-def unstated(formula: Formula) -> Formula:
-    """The formula over plain atoms, without the rules of its variables."""
-    return _without_groups(formula, _groups(formula.nodes()))
-
-
-def _groups(nodes: Iterable[Formula]) -> list[tuple[str, ...]]:
-    found = (node.whole if isinstance(node, Leaf) else (node.group,) for node in nodes)
-    return list(dict.fromkeys(group for groups in found for group in groups if group))
-
-
-def _without_groups(formula: Formula, groups: Iterable[tuple[str, ...]]) -> Formula:
-    return _replaced(formula.nodes(), {name: Bool(name) for group in groups for name in group}, leaves=False)
-
-
-def _replaced(nodes: list[Formula], values: Mapping[str, Formula], leaves: bool = True) -> Formula:
-    """The last of the nodes with atoms replaced; leaves that mention these atoms are refused, or else kept."""
-    done: dict[Formula, Formula] = {}
-    for node in nodes:
-        if node.kind is Kind.ATOM:
-            done[node] = values.get(node.name, node)
-        elif isinstance(node, Leaf):
-            done[node] = _untouched(node, values) if leaves else node
-        else:
-            args = tuple([done[arg] for arg in node.args])
-            done[node] = node if args == node.args else intern_node(node.kind, args, bounds=node._bounds)
-    return done[nodes[-1]]
+    return replaced(nodes, values)
 
 
 def to_nnf(formula: Formula) -> Formula:
@@ -148,12 +93,189 @@ def _replacement(name: str, value: object) -> Formula:
     raise TypeError(f"substitute: label {name!r} needs a formula, a bool, 0 or 1, got {brief(value)}")
 
 
-def _untouched(leaf: Leaf, values: Mapping[str, Formula]) -> Formula:
-    if values:
-        for name in leaf.labels:
-            if name in values:
-                raise PropertyError(
-                    f"cannot substitute label {name!r} inside {brief(leaf)}, which is not built from atoms; "
-                    "conjoin the condition with & or condition the compiled circuit instead"
-                )
-    return leaf
+# A round can uncover work for the next (a collapsed disjunction leaves a nested conjunction). Two or three rounds
+# settle ordinary formulas; the cap keeps contrived ones linear.
+_MAX_ROUNDS = 8
+_CHECK_EVERY = 4096
+
+
+def simplify(formula: Formula, check: Callable[[], None] | None = None) -> Formula:
+    """Return a simpler, equivalent formula; see ``Formula.simplify``.
+
+    Args:
+        formula: any formula.
+        check: called from time to time; may raise an exception to stop.
+    """
+    for _ in range(_MAX_ROUNDS):
+        simpler = _simplify_once(formula, check)
+        if simpler is formula:
+            break
+        formula = simpler
+    return formula
+
+
+def _simplify_once(formula: Formula, check: Callable[[], None] | None) -> Formula:
+    nodes = formula.nodes()
+    absorbed = _absorbed(nodes)
+    done: dict[Formula, Formula] = {}
+    for place, node in enumerate(nodes):
+        if check is not None and place % _CHECK_EVERY == 0:
+            check()
+        if node not in absorbed:
+            done[node] = _fold(node, [done[operand] for operand in _operands(node, absorbed)])
+    return done[formula]
+
+
+def _absorbed(nodes: list[Formula]) -> set[Formula]:
+    """Return the nodes to merge into their only parent; flattening shared ones could square the size, so they stay."""
+    uses = Counter(arg for node in nodes for arg in node.args)
+    return {
+        arg
+        for node in nodes
+        if node.kind in ASSOCIATIVE
+        for arg in node.args
+        if arg.kind is node.kind and uses[arg] == 1
+    }
+
+
+def _operands(node: Formula, absorbed: set[Formula]) -> Iterable[Formula]:
+    if node.kind not in ASSOCIATIVE:
+        return node.args
+    flat: list[Formula] = []
+    pending = list(reversed(node.args))
+    while pending:
+        arg = pending.pop()
+        if arg in absorbed:
+            pending.extend(reversed(arg.args))
+        else:
+            flat.append(arg)
+    return flat
+
+
+def _fold(node: Formula, args: list[Formula]) -> Formula:
+    kind = node.kind
+    if kind is Kind.NOT:
+        return _negation(args[0])
+    if kind is Kind.AND:
+        return _fold_lattice(args, unit=TRUE, zero=FALSE)
+    if kind is Kind.OR:
+        return _fold_lattice(args, unit=FALSE, zero=TRUE)
+    if kind is Kind.XOR:
+        return _fold_xor(args, negated=False)
+    if kind is Kind.IMPLIES:
+        return _fold_implies(*args)
+    if kind is Kind.IFF:
+        return _fold_iff(*args)
+    if kind is Kind.CARDINALITY:
+        return _fold_count(args, *node.bounds)
+    return node
+
+
+def _negation(formula: Formula) -> Formula:
+    if formula is TRUE:
+        return FALSE
+    if formula is FALSE:
+        return TRUE
+    return formula.args[0] if formula.kind is Kind.NOT else ~formula
+
+
+def _fold_lattice(args: Iterable[Formula], unit: Formula, zero: Formula) -> Formula:
+    kept: dict[Formula, None] = {}
+    denied: set[Formula] = set()
+    for arg in args:
+        if arg is unit:
+            continue
+        if arg is zero or arg in denied or (arg.kind is Kind.NOT and arg.args[0] in kept):
+            return zero
+        kept[arg] = None
+        if arg.kind is Kind.NOT:
+            denied.add(arg.args[0])
+    kind = Kind.AND if unit is TRUE else Kind.OR
+    # in a & b & ~(a & b), the operands of what is denied are among the others
+    if any(whole.kind is kind and all(part in kept for part in whole.args) for whole in denied):
+        return zero
+    return And(kept) if unit is TRUE else Or(kept)
+
+
+def _fold_xor(args: Iterable[Formula], negated: bool) -> Formula:
+    kept: dict[Formula, None] = {}
+    for arg in args:
+        if arg is TRUE or arg.kind is Kind.NOT:
+            negated = not negated
+        operand = arg.args[0] if arg.kind is Kind.NOT else arg
+        if operand is TRUE or operand is FALSE:
+            continue
+        if operand in kept:
+            del kept[operand]
+        else:
+            kept[operand] = None
+    parity = Xor(kept)
+    return _negation(parity) if negated else parity
+
+
+def _fold_implies(premise: Formula, conclusion: Formula) -> Formula:
+    if premise is FALSE or conclusion is TRUE or premise == conclusion:
+        return TRUE
+    if premise is TRUE or _are_opposite(premise, conclusion):
+        return conclusion
+    if conclusion is FALSE:
+        return _negation(premise)
+    return premise >> conclusion
+
+
+def _fold_iff(left: Formula, right: Formula) -> Formula:
+    if left == right:
+        return TRUE
+    if _are_opposite(left, right):
+        return FALSE
+    for constant, other in ((left, right), (right, left)):
+        if constant is TRUE:
+            return other
+        if constant is FALSE:
+            return _negation(other)
+    return intern_node(Kind.IFF, (left, right))
+
+
+def _are_opposite(left: Formula, right: Formula) -> bool:
+    # Both are simplified, so `not not x` and the negation of a constant do not occur.
+    if left is TRUE or left is FALSE:
+        return right is (FALSE if left is TRUE else TRUE)
+    return (left.kind is Kind.NOT and left.args[0] == right) or (right.kind is Kind.NOT and right.args[0] == left)
+
+
+def _fold_count(args: list[Formula], lo: int, hi: int) -> Formula:
+    open_args, certain = _drop_settled(args)
+    lo, hi = max(lo - certain, 0), min(hi - certain, len(open_args))
+    if lo > hi:
+        return FALSE
+    if lo == 0 and hi == len(open_args):
+        return TRUE
+    if lo == len(open_args):
+        return _fold_lattice(open_args, unit=TRUE, zero=FALSE)
+    if hi == 0:
+        return _fold_lattice([_negation(arg) for arg in open_args], unit=TRUE, zero=FALSE)
+    if lo == 1 and hi == len(open_args):
+        return _fold_lattice(open_args, unit=FALSE, zero=TRUE)
+    if lo == 0 and hi == len(open_args) - 1:
+        return _fold_lattice([_negation(arg) for arg in open_args], unit=FALSE, zero=TRUE)
+    return at_least(lo, open_args) if hi == len(open_args) else count(lo, hi, open_args)
+
+
+def _drop_settled(args: list[Formula]) -> tuple[list[Formula], int]:
+    """Remove constants and pairs x, ~x; return what remains and how many of the removed are true."""
+    certain = 0
+    positions: dict[Formula, list[int]] = {}
+    kept: list[Formula | None] = []
+    for arg in args:
+        if arg is TRUE:
+            certain += 1
+        if arg is TRUE or arg is FALSE:
+            continue
+        opposite = positions.get(_negation(arg))
+        if opposite:
+            kept[opposite.pop()] = None
+            certain += 1
+        else:
+            positions.setdefault(arg, []).append(len(kept))
+            kept.append(arg)
+    return [arg for arg in kept if arg is not None], certain

@@ -11,7 +11,7 @@ from semprola.logic.cnf import Cnf
 from semprola.logic.connectives import And, Bool, Iff, Implies, Not, Or, Xor
 from semprola.logic.formula import FALSE, TRUE, Formula, Kind
 from semprola.logic.messages import brief
-from semprola.logic.rewrite import stated
+from semprola.logic.rules import stated
 
 
 def from_sympy(expression: Any) -> Formula:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from pathlib import PurePath
+from typing import Any
 
+from semprola.errors import LabelError
 from semprola.logic.formula import Kind
+from semprola.logic.messages import brief
 
 # From loosest to tightest; everything else binds like an atom.
 PRECEDENCE = {Kind.IFF: 1, Kind.IMPLIES: 2, Kind.OR: 3, Kind.XOR: 4, Kind.AND: 5, Kind.NOT: 6}
@@ -34,8 +38,11 @@ FUNCTIONS = {"exactly": 1, "at_most": 1, "at_least": 1, "one_hot": 0, "count": 2
 TEXT_FILES = (".txt", ".formula", ".rules")
 CLAUSE_FILES = (".cnf", ".dimacs", ".wcnf")
 CIRCUIT_FILES = (".sp", ".nnf", ".sdd")
+ONTOLOGY_FILES = (".obo", ".owl", ".ttl", ".rdf")
+OTHER_FILES = (".csv", ".json", ".parquet", ".pl", ".xlsx")
 PACKED_FILES = (".gz", ".xz", ".bz2")
 
+_FILES = frozenset((*TEXT_FILES, *CLAUSE_FILES, *CIRCUIT_FILES, *ONTOLOGY_FILES, *OTHER_FILES))
 _LONGEST_PATH = 4096
 _IN_FORMULAS = frozenset("&|!<>=^()#\"'" + LOGIC_SIGNS)
 _RESERVED = frozenset({"not", "and", "or", "xor", "iff", "implies", *CONSTANTS, *FUNCTIONS})
@@ -72,6 +79,36 @@ def quote(name: str) -> str:
     return '"' + "".join([_ESCAPES.get(character, character) for character in name]) + '"'
 
 
+def checked_names(names: Iterable[Any], what: str) -> tuple[str, ...]:
+    """Names as a tuple, if they are distinct, non-empty strings.
+
+    Args:
+        names: the names; a single string is refused, since it is most likely a mistake.
+        what: what errors call them, such as "labels", or the family that they belong to.
+
+    Raises:
+        LabelError: a name is not a string, is empty, or is listed twice; or this is no list.
+
+    Example:
+        >>> checked_names(["cat", "dog"], "labels")
+        ('cat', 'dog')
+        >>> checked_names(["cat", "cat"], "labels")
+        Traceback (most recent call last):
+        semprola.errors.LabelError: labels: 'cat' is listed twice
+    """
+    if isinstance(names, str) or not isinstance(names, Iterable):
+        raise LabelError(f"{what}: expected a list of names, not {brief(names)}")
+    listed = tuple(names)
+    seen: set[str] = set()
+    for name in listed:
+        if not isinstance(name, str) or not name:
+            raise LabelError(f"{what}: a name must be a non-empty string, not {brief(name)}")
+        if name in seen:
+            raise LabelError(f"{what}: {brief(name)} is listed twice")
+        seen.add(name)
+    return listed
+
+
 def file_kind(name: str) -> str:
     """The ending of a file's name in lower case, without that of a compressed file.
 
@@ -87,7 +124,8 @@ def is_file_name(text: str) -> bool:
     """Whether a text looks like the name of a file, not like a formula.
 
     It does if it is one word without operators, parentheses and quotes that contains ``/`` or ``\\``, or ends like a
-    file with rules or a circuit, such as ``.txt``. A label of such a name is written in quotes or parentheses.
+    file with rules, a circuit, an ontology, a table or a program, such as ``.txt``. A label of such a name is
+    written in quotes or parentheses.
 
     Example:
         >>> is_file_name("rules.txt"), is_file_name("data/animals"), is_file_name("v1.2"), is_file_name("a -> b.txt")
@@ -99,7 +137,7 @@ def is_file_name(text: str) -> bool:
     home, negated = word.startswith("~/"), word.startswith("~")
     if (negated and not home) or _IN_FORMULAS.intersection(word):
         return False
-    return "/" in word or "\\" in word or file_kind(word) in (*TEXT_FILES, *CLAUSE_FILES, *CIRCUIT_FILES)
+    return "/" in word or "\\" in word or file_kind(word) in _FILES
 
 
 def _match_end(text: str, start: int) -> int:

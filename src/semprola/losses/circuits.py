@@ -1,14 +1,16 @@
-"""Losses from a compiled constraint: semantic loss and neuro-symbolic entropy."""
+"""Losses from a compiled constraint: semantic loss, neuro-symbolic entropy, and the expected regret of decisions."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from semprola.circuit import Circuit
 from semprola.compiler.sources import Source
-from semprola.distributions import ProductDistribution
+from semprola.distributions import ConstrainedDistribution, ProductDistribution
+from semprola.distributions.names import as_rows
 from semprola.engine import CircuitPlans
 from semprola.nn.base import as_circuit
 from semprola.nn.constraint import check_logits
@@ -16,7 +18,25 @@ from semprola.nn.constraint import check_logits
 _REDUCTIONS = ("mean", "sum", "none")
 
 
-class _CircuitLoss(nn.Module):
+class Loss(nn.Module):
+    """A loss of rows, reduced over the batch.
+
+    Args:
+        reduction: "mean", "sum" or "none" over the batch.
+    """
+
+    def __init__(self, reduction: str) -> None:
+        super().__init__()
+        if reduction not in _REDUCTIONS:
+            raise ValueError(f"reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
+        self.reduction = reduction
+
+    def reduced(self, values: Tensor) -> Tensor:
+        """The mean or sum of the losses of rows [*batch], or these losses."""
+        return values if self.reduction == "none" else values.mean() if self.reduction == "mean" else values.sum()
+
+
+class _CircuitLoss(Loss):
     """A loss of independent labels' logits with respect to a compiled constraint."""
 
     def __init__(
@@ -28,12 +48,9 @@ class _CircuitLoss(nn.Module):
         max_nodes: int | None = None,
         memory: int | str | None = None,
     ) -> None:
-        super().__init__()
-        if reduction not in _REDUCTIONS:
-            raise ValueError(f"reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
+        super().__init__(reduction)
         self.plans = CircuitPlans(as_circuit(constraint, None, timeout, max_nodes, memory))
         self.plans.prepare_constraint()
-        self.reduction = reduction
 
     @property
     def circuit(self) -> Circuit:
@@ -47,10 +64,7 @@ class _CircuitLoss(nn.Module):
 
     def forward(self, logits: Tensor, given: Any = None) -> Tensor:
         """The loss of label log-odds [*batch, labels] (and inputs [*batch, given])."""
-        values = self._values(self.distribution(logits, given))
-        if self.reduction == "none":
-            return values
-        return values.mean() if self.reduction == "mean" else values.sum()
+        return self.reduced(self._values(self.distribution(logits, given)))
 
     def _values(self, p: ProductDistribution) -> Tensor:
         raise NotImplementedError
@@ -98,3 +112,55 @@ class NeSyEntropy(_CircuitLoss):
 
     def _values(self, p: ProductDistribution) -> Tensor:
         return p.entropy()
+
+
+class ExpectedRegret(Loss):
+    """How much worse than the best decision a decision drawn from a layer's distribution is, on average.
+
+    Decisions are label vectors y that satisfy the constraint, such as paths, and each label has a cost. The loss is
+    E[c·y] - min c·y' over all y' of the constraint. The expectation is Σ_j c_j P(Y_j = 1), so the loss and its gradient
+    are exact; the minimum is one pass over the circuit.
+
+    Args:
+        reduction: "mean", "sum" or "none" over the batch.
+        normalize: whether to divide by the size of the least cost, row by row.
+
+    Example:
+        >>> import torch, semprola as sp
+        >>> p = sp.constrain(torch.zeros(3), sp.one_hot(["a", "b", "c"]))  # one in three each
+        >>> sp.losses.ExpectedRegret()(p, torch.tensor([1.0, 2.0, 6.0]))  # (1 + 2 + 6) / 3 - 1
+        tensor(2.)
+    """
+
+    def __init__(self, reduction: str = "mean", *, normalize: bool = False) -> None:
+        super().__init__(reduction)
+        self.normalize = normalize
+
+    def forward(self, p: ConstrainedDistribution, costs: Any) -> Tensor:
+        """The loss.
+
+        Args:
+            p: what a layer returned.
+            costs: the cost of each label [*batch, labels], or by name (labels that are left out cost nothing).
+
+        Raises:
+            LabelError: a name is unknown.
+            ValueError: costs do not fit the batch, or are not finite.
+        """
+        if not isinstance(p, ConstrainedDistribution):
+            raise TypeError(f"ExpectedRegret needs the distribution that a layer returns, not {type(p).__name__}")
+        costs = as_rows(costs, p.labels, "costs", p.evaluator.log_mixing, missing=0.0)
+        if not isinstance(costs, Tensor):
+            raise TypeError(f"costs must be a tensor, a dict or a data frame, not {type(costs).__name__}")
+        if not bool(costs.isfinite().all()):
+            raise ValueError("costs must be finite numbers")
+        with torch.no_grad():
+            best = (p.decode(-costs.detach()) * costs).sum(-1)
+        values = (p.mean * costs).sum(-1) - best
+        if self.normalize:
+            values = values / best.abs().clamp(min=torch.finfo(values.dtype).tiny)
+        return self.reduced(values)
+
+    def extra_repr(self) -> str:
+        """What `repr` shows."""
+        return f"reduction={self.reduction!r}, normalize={self.normalize}"

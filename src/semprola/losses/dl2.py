@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from functools import reduce
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 from torch.nn import functional as F
 
 from semprola.compiler.families import FamilyReader
@@ -16,15 +16,15 @@ from semprola.distributions.arguments import check_finite
 from semprola.errors import LabelError
 from semprola.logic import Formula
 from semprola.logic.algebra import read
-from semprola.logic.label_names import checked_names
+from semprola.logic.syntax import checked_names
+from semprola.losses.circuits import Loss
 from semprola.nn.constraint import check_logits
 
-_REDUCTIONS = ("mean", "sum", "none")
 _ALMOST = -1e-12
 """Log-truth values are clamped to this: at a truth value of one, log(1 - t) has no finite derivative."""
 
 
-class DL2(nn.Module):
+class DL2(Loss):
     """DL2 (Fischer et al., 2019): a loss from arithmetic on label probabilities, zero where a formula holds.
 
     The formula is taken as it is written, except that negations are moved down to the labels:
@@ -69,13 +69,11 @@ class DL2(nn.Module):
         logic: str = "dl2",
         reduction: str = "mean",
     ) -> None:
-        super().__init__()
+        super().__init__(reduction)
         formula = formula_of(constraint, "DL2 depends on how a formula is written, so it")
         if logic not in _LOGICS:
             raise ValueError(f"logic must be one of {', '.join(map(repr, _LOGICS))}, not {logic!r}")
-        if reduction not in _REDUCTIONS:
-            raise ValueError(f"reduction must be 'mean', 'sum' or 'none', not {reduction!r}")
-        self.constraint, self.logic, self.reduction = formula, logic, reduction
+        self.constraint, self.logic = formula, logic
         self.labels = formula.labels if labels is None else checked_names(labels, "labels")
         unknown = [name for name in formula.labels if name not in set(self.labels)]
         if unknown:
@@ -84,10 +82,7 @@ class DL2(nn.Module):
 
     def forward(self, logits: Tensor) -> Tensor:
         """The loss of label log-odds [*batch, labels]."""
-        values = self.values(logits)
-        if self.reduction == "none":
-            return values
-        return values.mean() if self.reduction == "mean" else values.sum()
+        return self.reduced(self.values(logits))
 
     def values(self, logits: Tensor) -> Tensor:
         """The loss of each row of label log-odds: [*batch] from [*batch, labels].

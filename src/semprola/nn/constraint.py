@@ -16,13 +16,13 @@ from semprola.compiler.sources import Source, as_constraint
 from semprola.compiler.splitting import Split
 from semprola.distributions import PoolDistribution, ProductDistribution
 from semprola.distributions.base import ConstrainedDistribution
+from semprola.distributions.domain import plans_of
 from semprola.distributions.heads import HeadsDistribution
-from semprola.distributions.plans import plans_of
 from semprola.distributions.pool import independent
 from semprola.engine import CircuitPlans
 from semprola.errors import FormatError, LabelError
 from semprola.logic import Formula
-from semprola.logic.label_names import checked_names
+from semprola.logic.syntax import checked_names
 from semprola.nn.base import as_circuit
 from semprola.nn.showing import Shown
 

@@ -10,11 +10,10 @@ from torch import Tensor
 from semprola.circuit import Circuit
 from semprola.compiler import restructure
 from semprola.distributions import CompatibleDistribution, ConstrainedDistribution, ProductDistribution
-from semprola.distributions.compatible import CompatibleCircuits
-from semprola.distributions.components import Components
 from semprola.distributions.domain import Domain
+from semprola.distributions.evaluator import Components
 from semprola.distributions.independent import IndependentLabels
-from semprola.distributions.product import product_evaluator
+from semprola.distributions.product import CompatibleCircuits, product_evaluator
 from semprola.engine import CircuitPlans, CompatiblePlans
 from semprola.nn.gate import positive
 

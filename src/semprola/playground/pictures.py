@@ -12,9 +12,8 @@ from numpy.typing import NDArray
 from semprola.circuit import Circuit
 from semprola.circuit.circuit import LITERAL, PRODUCT, SUM
 from semprola.circuit.drawing import MOST_DRAWN
-from semprola.circuit.levels import heights
+from semprola.circuit.fold import heights, scopes
 from semprola.circuit.placement import Layout, leaf_name
-from semprola.circuit.scopes import scopes
 
 _MOST_ROWS = 24
 _GAP, _MARGIN = 58.0, 24.0

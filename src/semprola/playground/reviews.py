@@ -16,7 +16,7 @@ from semprola.cli.tables import as_numbers, read_table
 from semprola.errors import FormatError, ParseError
 from semprola.logic.parser import Rule as ParsedRule
 from semprola.logic.parser import parse_lines
-from semprola.logic.places import placed
+from semprola.logic.rules import placed
 from semprola.playground.problems import RequestError
 from semprola.rules import Review, learn, review
 from semprola.rules.listing import listed

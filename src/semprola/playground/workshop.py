@@ -14,7 +14,7 @@ import torch
 
 from semprola.circuit import Circuit
 from semprola.circuit.circuit import PRODUCT, SUM
-from semprola.circuit.levels import heights
+from semprola.circuit.fold import heights
 from semprola.compiler import Progress, compile
 from semprola.nn import constrain
 from semprola.playground.answers import (

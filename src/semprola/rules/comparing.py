@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 from semprola._notebook import heading, shown, table, text
+from semprola._words import size
 from semprola.compiler.budget import Budget
 from semprola.compiler.models import model_count
 from semprola.errors import CompilationBudgetError
@@ -75,7 +76,7 @@ class Comparison:
         rows = [
             [
                 f"the {which}",
-                "not known" if models is None else f"{models:,}",
+                "not known" if models is None else size(models),
                 "nothing" if witness is None else text(witness),
                 text(", ".join(names) or "none"),
             ]
@@ -85,7 +86,7 @@ class Comparison:
         return heading(_SAID[self.relation]) + table(header, rows, numbers=[1])
 
     def __str__(self) -> str:
-        counts = ["an unknown number of" if count is None else f"{count:,}" for count in self.models]
+        counts = ["an unknown number of" if count is None else size(count) for count in self.models]
         lines = [_SAID[self.relation], f"label vectors: {counts[0]} and {counts[1]}"]
         if self.only_first is not None:
             lines.append(f"only the first allow: {self.only_first}")

@@ -10,7 +10,7 @@ from semprola.constraints.variables import Categorical, Integer
 from semprola.errors import FormatError, SemprolaError
 from semprola.logic import FALSE, TRUE, And, Bool, Formula, Iff, Implies, Not, Or, Xor
 from semprola.logic.messages import brief
-from semprola.logic.places import joined, placed
+from semprola.logic.rules import joined, placed
 from semprola.rules.conditional_sums import Sum, compared
 from semprola.rules.cpmpy_cases import all_cases
 

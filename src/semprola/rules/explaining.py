@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableErr
 from semprola.logic.messages import brief
 from semprola.rules.listing import Rule, RuleList, listed
 from semprola.rules.questions import Questions
-from semprola.rules.variables import Variables
+from semprola.rules.variables import Variables, quoted, told
 
 
 @dataclass(frozen=True)
@@ -33,9 +33,7 @@ class Consequence:
     given: dict[str, Any]
 
     def __str__(self) -> str:
-        known = f"{_shown(self.given)} and " if self.given else ""
-        label = f'"{self.label}"' if "=" in self.label else self.label
-        return f"{label} = {self.value}  from {known}{'; '.join(map(str, self.by))}"
+        return f"{quoted(self.label)} = {self.value}  from {_reasons(self.given, self.by)}"
 
 
 @dataclass(frozen=True)
@@ -67,17 +65,17 @@ class Explanation:
         title, *lines = str(self).split("\n")
         verdict = [heading(text(line)) for line in lines if not line.startswith("  ")]
         rows = [
-            [text(each.label), str(each.value), text(_shown(each.given)), code("; ".join(map(str, each.by)))]
+            [text(each.label), str(each.value), text(told(each.given)), code("; ".join(map(str, each.by)))]
             for each in self.follows
         ]
         found = heading("what follows") + table(["label", "value", "from", "and the rules"], rows) if rows else ""
         return f"<b>{text(title)}</b>{''.join(verdict)}{found}"
 
     def __str__(self) -> str:
-        lines = [f"{_shown(self.values)}: {'possible' if self.is_possible else 'impossible'}"]
+        lines = [f"{told(self.values) or 'nothing observed'}: {'possible' if self.is_possible else 'impossible'}"]
         if not self.is_possible:
-            lines.append(f"because of {_shown(self.conflict)} and {'; '.join(map(str, self.because))}")
-            lines.append(f"nearest possible combination: change {_shown(self.changes)}")
+            lines.append(f"because of {_reasons(self.conflict, self.because)}")
+            lines.append(f"nearest possible combination: change {told(self.changes)}")
         lines += [f"  {each}" for each in self.follows]
         if not self.is_complete:
             lines.append("  more may follow; time ran out")
@@ -210,6 +208,6 @@ def _checked(partial: Mapping[str, Any], known: RuleList) -> dict[str, int]:
     return values
 
 
-def _shown(values: Mapping[str, Any]) -> str:
-    shown = (f'"{name}"={value}' if "=" in name else f"{name}={value}" for name, value in values.items())
-    return ", ".join(shown) or "nothing observed"
+def _reasons(values: Mapping[str, Any], rules: Sequence[Rule]) -> str:
+    """Observed values and rules; no rule is needed where the values of one variable contradict each other."""
+    return " and ".join(filter(None, [told(values), "; ".join(map(str, rules)) or "one value per variable"]))

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from semprola._html import html_page
+from semprola._words import count, size
 from semprola.rules import showing
 from semprola.rules.listing import Rule
 from semprola.rules.rows import BrokenRow, RowReview
+from semprola.rules.variables import quoted
 
 _SHOWN = 20
-_MOST_CELLS = 8
 _ROWS, _BY_RULE = "break the rules", "rules by the rows that break them"
 
 Why = Literal["always true", "never applies", "same", "stricter", "follows"]
@@ -34,7 +35,7 @@ class Redundant:
         rule: the rule.
         why: "always true" (a vacuous rule); "never applies" (the premise is impossible); "same" (as one other rule),
             "stricter" (one other rule is stricter and hides it), or "follows" (from several rules together).
-        by: the rules that imply it, each of which is needed for that.
+        by: the rules that imply it, or make its premise impossible; each is needed for that.
     """
 
     rule: Rule
@@ -57,7 +58,7 @@ class Review:
         contradictions: sets of rules that have no model and of which each rule is needed, the shortest first.
         all_contradictions: whether there are no others.
         left_out: the fewest rules without which the others can hold together. What follows is about the others.
-        forced: labels that have only one value, with that value.
+        forced: labels, or variables with several values, that have only one value, with that value.
         equal: groups of labels that always have the same value; "~" marks a label with the opposite one.
         redundant: rules that can all be dropped at once, because the others imply them.
         similar_labels: pairs of labels that may be one label, spelt in two ways.
@@ -73,7 +74,7 @@ class Review:
     contradictions: tuple[tuple[Rule, ...], ...]
     all_contradictions: bool
     left_out: tuple[Rule, ...]
-    forced: dict[str, int]
+    forced: dict[str, Any]
     equal: tuple[tuple[str, ...], ...]
     redundant: tuple[Redundant, ...]
     similar_labels: tuple[tuple[str, str], ...]
@@ -121,7 +122,7 @@ class Review:
         parts = []
         for title, items in self.sections:
             if self.data is not None and items and title.endswith(_ROWS):
-                parts.append(showing.broken_rows(title, self.data, _cells))
+                parts.append(showing.broken_rows(title, self.data))
             elif self.data is not None and title == _BY_RULE:
                 parts.append(showing.rules_by_rows(title, self.data))
             else:
@@ -156,8 +157,11 @@ class Review:
         }
 
     def to_json(self) -> str:
-        """Everything as a JSON text."""
-        return json.dumps(self.to_dict(), default=str)
+        """Everything as a JSON text; a number of models with more than 4,300 digits is a text of a few digits."""
+        content = self.to_dict()
+        if self.models is not None and self.models >= 10**4300:  # Python refuses to print it
+            content["models"] = size(self.models)
+        return json.dumps(content, default=str)
 
 
 def _data_dict(data: RowReview, numbers: Any) -> dict[str, Any]:
@@ -192,19 +196,20 @@ def _data_dict(data: RowReview, numbers: Any) -> dict[str, Any]:
 def _sections(review: Review) -> Iterator[tuple[str, list[str]]]:
     """The titles of the report and their items; what has nothing to say is left out."""
     rules, labels = len(review.rules), len(review.labels)
-    models = "an unknown number of" if review.models is None else f"{review.models:,}"
-    yield f"{_count(rules, 'rule')} over {_count(labels, 'label')}, {models} label vectors obey them all", []
+    models = "an unknown number of label vectors" if review.models is None else count(review.models, "label vector")
+    obey = "obeys" if review.models == 1 else "obey"
+    yield f"{count(rules, 'rule')} over {count(labels, 'label')}, {models} {obey} them all", []
     if review.contradictions:
         number = len(review.contradictions)
         more = "" if review.all_contradictions else "at least "
         yield (
-            f"{more}{_count(number, 'contradiction')}: these rules cannot hold together",
+            f"{more}{count(number, 'contradiction')}: these rules cannot hold together",
             ["; ".join(map(str, rules)) for rules in review.contradictions],
         )
     if review.left_out:
         yield "the fewest rules to remove; the rest of this report is about the others", [*map(str, review.left_out)]
     if review.forced:
-        yield "labels with only one value", [f"{name} = {value}" for name, value in review.forced.items()]
+        yield "labels with only one value", [f"{quoted(name)} = {value}" for name, value in review.forced.items()]
     if review.equal:
         yield "labels that are always equal (~: opposite)", [" = ".join(group) for group in review.equal]
     for title, chosen in (
@@ -223,36 +228,25 @@ def _sections(review: Review) -> Iterator[tuple[str, list[str]]]:
 
 
 def _data_sections(data: RowReview) -> Iterator[tuple[str, list[str]]]:
-    yield f"{len(data.broken):,} of {_count(data.rows, 'row')} {_ROWS}", [*map(_row_text, data.broken)]
+    yield f"{len(data.broken):,} of {count(data.rows, 'row')} {_ROWS}", [*map(_row_text, data.broken)]
     broken = [use for use in data.uses if use.broken_by]
     if broken:
         yield (
             _BY_RULE,
             [
-                f"{use.rule}: {_count(use.broken_by, 'row')}, {use.only_by_it:,} of them break no other rule"
+                f"{use.rule}: {count(use.broken_by, 'row')}, {use.only_by_it:,} of them break no other rule"
                 + ("" if use.log_likelihood is None else f"; without it {use.log_likelihood:+.2f} nats per row")
                 for use in sorted(broken, key=lambda use: -use.broken_by)
             ],
         )
     if data.broken and data.cells_to_change is not None:
-        yield f"all rows pass after a change of {_count(data.cells_to_change, 'cell')}", []
+        yield f"all rows pass after a change of {count(data.cells_to_change, 'cell')}", []
     if data.broken and data.to_drop is not None:
-        yield f"all rows pass without {_count(len(data.to_drop), 'rule')}", [*map(str, data.to_drop)]
+        yield f"all rows pass without {count(len(data.to_drop), 'rule')}", [*map(str, data.to_drop)]
     if data.never_exercised:
         yield "rules that no row is about", [*map(str, data.never_exercised)]
 
 
 def _row_text(row: BrokenRow) -> str:
-    values = _cells(row.values)
-    change = "" if row.changes is None else f"; nearest row that obeys: {_cells(row.changes)}"
-    return f"{row.place}: {' and '.join(map(str, row.rules))} ({values}){change}"
-
-
-def _cells(values: dict[str, int]) -> str:
-    shown: Sequence[str] = [f"{name}={value}" for name, value in values.items()]
-    more = ["…"] if len(shown) > _MOST_CELLS else []
-    return ", ".join([*shown[:_MOST_CELLS], *more])
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    change = "" if row.changes is None else f"; nearest row that obeys: {row.nearest}"
+    return f"{row.place}: {' and '.join(map(str, row.rules))} ({row.observed}){change}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -19,6 +20,7 @@ from semprola.rules.json_values import (
     resolved,
     same_place,
 )
+from semprola.rules.reading import text_of
 
 _ABSENT = "absent"
 _MINE = {
@@ -41,7 +43,7 @@ def from_json_schema(schema: Any) -> Formula:
     schema. Properties that the schema does not name are taken to be absent.
 
     Args:
-        schema: the schema of an object, as a dictionary or as JSON text.
+        schema: the schema of an object, as a dictionary, as JSON text, or the path of a .json file.
 
     Raises:
         FormatError: something else is in the schema, or a property has values without end; the message names it.
@@ -59,9 +61,9 @@ def from_json_schema(schema: Any) -> Formula:
         >>> sp.rules.model_count(rules)
         3
     """
-    if isinstance(schema, str):
+    if isinstance(schema, str | os.PathLike):
         try:
-            schema = json.loads(schema)
+            schema = json.loads(text_of(schema))
         except json.JSONDecodeError as error:
             raise FormatError(f"from_json_schema: not JSON: {error}") from None
     if not isinstance(schema, Mapping):

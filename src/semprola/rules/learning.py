@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semprola._names import is_named
 from semprola._notebook import code, heading, more, shown, table
+from semprola._words import count
 from semprola.compiler.budget import Budget
 from semprola.errors import LabelError, UnsatisfiableError
 from semprola.logic import And, Formula
@@ -19,6 +19,7 @@ from semprola.rules.learnt import LearntRule, worded
 from semprola.rules.listing import listed
 from semprola.rules.mining import Evidence, Pattern, candidates, evidence, literals_of
 from semprola.rules.questions import Questions
+from semprola.rules.reading import is_frame
 from semprola.rules.rows import as_rows
 from semprola.rules.solving import Solver
 
@@ -47,7 +48,14 @@ class Learnt:
         return self.accept(range(len(self.rules)))
 
     def accept(self, chosen: Sequence[int]) -> Formula:
-        """The chosen rules as one formula; rules are named by their places from 0."""
+        """The chosen rules as one formula; rules are named by their places from 0.
+
+        Raises:
+            IndexError: there is no rule at a place.
+        """
+        wrong = [place for place in chosen if not 0 <= place < len(self.rules)]
+        if wrong:
+            raise IndexError(f"there is no rule {wrong[0]} among {count(len(self.rules), 'rule')}, counted from 0")
         return And([self.rules[place].formula for place in chosen])
 
     @shown
@@ -62,8 +70,8 @@ class Learnt:
         return heading(title) + listing + more(len(self.rules) - _LISTED, "rules")
 
     def __str__(self) -> str:
-        count = f"{len(self.rules):,} rule{' holds' if len(self.rules) == 1 else 's hold'}"
-        lines = [f"{count} in {self.rows:,} rows ({self.tested:,} tested on the rows held out)"]
+        found = f"{count(len(self.rules), 'rule')} hold{'s' * (len(self.rules) == 1)}"
+        lines = [f"{found} in {count(self.rows, 'row')} ({self.tested:,} tested on the rows held out)"]
         lines += [f"  {place}: {rule}" for place, rule in enumerate(self.rules)]
         if self.constant:
             shown = ", ".join(f"{name}={value}" for name, value in list(self.constant.items())[:10])
@@ -136,9 +144,14 @@ def learn(
 
 
 def _names(data: Any, labels: Sequence[str] | None) -> list[str]:
-    own = list(labels) if labels is not None else list(getattr(data, "columns", data)) if is_named(data) else None
-    if own is None:
-        raise LabelError("learn needs labels= to name the columns of an array")
+    if labels is not None:
+        own = list(labels)
+    elif is_frame(data) or isinstance(data, Mapping):
+        own = list(getattr(data, "columns", data))
+        if not own:
+            raise LabelError("learn: the data has no columns")
+    else:
+        raise LabelError("learn needs a data frame, a mapping of columns, or an array and labels= to name its columns")
     wrong = [name for name in own if not isinstance(name, str)]
     if wrong or len(set(own)) != len(own):
         raise LabelError(f"learn: labels must be distinct texts, not {wrong[0] if wrong else 'one of them twice'!r}")

@@ -8,14 +8,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from semprola._file_kinds import read_text
 from semprola._names import is_absent
 from semprola.circuit import Circuit
 from semprola.compiler.sources import as_constraint
-from semprola.errors import ParseError
+from semprola.errors import FormatError, ParseError
 from semprola.logic import Formula, parse
-from semprola.logic.declarations import read_declarations
+from semprola.logic.arithmetic import read_declarations
+from semprola.logic.messages import brief
 from semprola.logic.parser import parse_error
-from semprola.logic.places import joined, placed
+from semprola.logic.rules import joined, placed
+from semprola.logic.syntax import is_file_name
 
 _RULE, _NAME = "rule", "name"
 
@@ -56,6 +59,8 @@ def read(path: Any, vtree: str | os.PathLike[str] | None = None, *, variables: I
     """
     if is_frame(path):
         return read_frame(path, variables)
+    if not isinstance(path, str | os.PathLike):
+        raise TypeError(f"read takes the path of a file or a data frame, not {brief(path)}")
     return as_constraint(Path(path), None if vtree is None else Path(vtree), variables)
 
 
@@ -73,11 +78,13 @@ def read_frame(frame: Any, variables: Iterable[Any] = ()) -> Formula:
     index = frame.index.tolist() if hasattr(frame, "index") else range(len(texts))
     known, lines = [*variables], []
     for row, text, name in zip(index, texts, names, strict=True):
-        if is_absent(text) or text != text:  # NaN differs from itself
+        if is_absent(text):
             continue
-        named = "" if is_absent(name) or name != name else str(name)
+        named = "" if is_absent(name) else str(name)
         with _at(row):
-            rest, declared = read_declarations(str(text), parse_error)
+            if not isinstance(text, str):
+                raise ParseError(f"a rule must be a text, not {brief(text)}")
+            rest, declared = read_declarations(text, parse_error)
         known += declared
         if rest.strip():
             lines.append((row, named, rest))
@@ -97,6 +104,19 @@ def _at(row: Any) -> Iterator[None]:
         yield
     except ParseError as error:
         raise ParseError(f"row {row}: {error}", line=error.line, column=error.column) from None
+
+
+def text_of(source: str | os.PathLike[str]) -> str:
+    """A text, or the contents of the file that it names.
+
+    Raises:
+        FormatError: there is no such file, or it is not text.
+    """
+    if isinstance(source, str) and not is_file_name(source):
+        return source
+    if not Path(source).is_file():
+        raise FormatError(f"{source}: no such file")
+    return read_text(Path(source))
 
 
 def is_frame(source: Any) -> bool:

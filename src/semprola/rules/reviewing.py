@@ -13,7 +13,8 @@ import numpy as np
 
 from semprola.compiler.budget import Budget, Progress
 from semprola.compiler.models import model_count
-from semprola.errors import CompilationBudgetError
+from semprola.errors import CompilationBudgetError, LabelError
+from semprola.logic.messages import brief
 from semprola.rules.consequences import Consequences
 from semprola.rules.contradictions import Contradictions, contradictions
 from semprola.rules.findings import Redundant, Review
@@ -53,7 +54,8 @@ def review(
             observed. A row with empty cells breaks a rule if no way to fill them in obeys it. A variable with several
             values may be one column with its values.
         labels: names of the columns of an array; by default the labels of the rules, in order of first appearance.
-        weights: what the change of each label costs when the nearest row is looked for: whole numbers of at least 1.
+        weights: what the change of a label or a variable costs when the nearest row is looked for: whole numbers of at
+            least 1, which is the default.
         most: stop after so many contradictions.
         timeout: seconds. Parts that would take longer are left out, and listed in ``not_known``.
         progress: as for :func:`semprola.compile`.
@@ -63,7 +65,7 @@ def review(
 
     Raises:
         ParseError, FormatError: the rules cannot be read.
-        LabelError, ValueError: the data lacks a column, or has values that are not 0, 1 or NaN.
+        LabelError, ValueError: the data lacks a column, or has values that are not 0, 1 or NaN; or a weight is wrong.
 
     Example:
         >>> import semprola as sp
@@ -85,6 +87,8 @@ def review(
           dog -> animal
     """
     started = time.monotonic()
+    if most < 1:
+        raise ValueError(f"most must be at least 1, not {most}")
     budget = Budget(timeout, progress=progress)
     try:
         found = _Reviewer(rules, budget, most).report(data, labels, weights)
@@ -103,6 +107,7 @@ class _Reviewer:
 
     def report(self, data: Any, labels: Sequence[str] | None, weights: Mapping[str, int] | None) -> Review:
         rules, asked = self.listed.rules, self.asked
+        costs = self._costs(weights)
         # the data is looked at first, so that mistakes in it are reported at once
         known = None if data is None else facts(asked, as_rows(data, asked.labels, labels, self.variables))
         satisfiable = self._perhaps("whether all rules can hold together", lambda: asked.has_model(asked.everything))
@@ -118,7 +123,7 @@ class _Reviewer:
         forced, equal, redundant = self._consequences(consequences, possible)
         names: list[tuple[str, str]] = self._try("similar labels", [], lambda: similar_names(asked.labels))
         models = 0 if satisfiable is False else self._models()
-        rows = None if known is None else self._rows(known, possible, weights)
+        rows = None if known is None else self._rows(known, possible, costs)
         return Review(
             rules=rules,
             labels=tuple(asked.labels),
@@ -127,7 +132,7 @@ class _Reviewer:
             contradictions=tuple(tuple(rules[rule] for rule in each) for each in bad.found),
             all_contradictions=bad.are_all,
             left_out=tuple(rules[rule] for rule in left_out or ()),
-            forced=forced,
+            forced=self.variables.whole(forced),
             equal=tuple(map(tuple, equal)),
             redundant=tuple(redundant),
             similar_labels=tuple(names),
@@ -135,6 +140,20 @@ class _Reviewer:
             not_known=tuple(self.not_known),
             seconds=0.0,
         )
+
+    def _costs(self, weights: Any) -> dict[str, int]:
+        """What the change of each label costs; the weight of a variable holds for all of its labels."""
+        if not isinstance(weights, Mapping | None):
+            raise TypeError(f"weights must be a mapping from labels to whole numbers, not {brief(weights)}")
+        found: dict[str, int] = {}
+        for name, weight in (weights or {}).items():
+            labels = self.variables.labels.get(name, (name,))
+            if labels[0] not in self.asked.index:
+                raise LabelError(f"weights: {brief(name)} is not a label of the rules")
+            if not isinstance(weight, int | np.integer) or weight < 1:
+                raise ValueError(f"weights: {name!r} must cost a whole number of at least 1, not {brief(weight)}")
+            found |= dict.fromkeys(labels, int(weight))
+        return found
 
     def _consequences(
         self, found: Consequences | None, possible: list[int]
@@ -182,11 +201,13 @@ class _Reviewer:
         return self._perhaps("the number of models", lambda: model_count(whole, timeout=seconds, progress=False))
 
     def _fewest(self, known: Facts | None) -> list[int]:
-        """The fewest rules to remove; rules that many rows break go first."""
-        broken_by = {} if known is None else dict(enumerate(known.breaks.sum(1).tolist()))
-        return self.asked.fewest_without(self.asked.everything, broken_by)
+        """The fewest rules to remove: rules that many rows break go first, then those that fix most labels."""
+        fixed = [sum(len(clause) == 1 for clause in clauses) for clauses in self.asked.clauses]
+        broken_by = [0] * len(fixed) if known is None else known.breaks.sum(1).tolist()
+        against = {rule: broken_by[rule] * (max(fixed) + 1) + fixed[rule] for rule in self.asked.everything}
+        return self.asked.fewest_without(self.asked.everything, against)
 
-    def _rows(self, known: Facts, possible: list[int], weights: Mapping[str, int] | None) -> RowReview | None:
+    def _rows(self, known: Facts, possible: list[int], weights: Mapping[str, int]) -> RowReview | None:
         asked, table = self.asked, known.table
         found = self._perhaps("the rows", lambda: review_rows(asked, known, possible, weights, asked.budget))
         if found is None:

@@ -9,18 +9,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semprola._names import is_absent, is_named, named_rows, row_names
+from semprola._names import is_absent, named_rows, row_names
 from semprola.compiler.budget import Budget
 from semprola.errors import CompilationBudgetError, LabelError
-from semprola.logic import Formula, Kind
+from semprola.logic import And, Formula, Kind
 from semprola.logic.evaluate import evaluate_columns
+from semprola.logic.messages import brief
 from semprola.rules.listing import Rule
 from semprola.rules.questions import Questions
+from semprola.rules.reading import is_frame
 from semprola.rules.solving import cheapest, new_solver
-from semprola.rules.variables import Variables
+from semprola.rules.variables import Variables, told
 
 Table = NDArray[np.float32]
 """0, 1, and NaN where not observed [rows, labels]."""
+_MOST_CELLS = 8
 
 
 @dataclass(frozen=True)
@@ -43,6 +46,16 @@ class BrokenRow:
     rules: tuple[Rule, ...]
     values: dict[str, Any]
     changes: dict[str, Any] | None
+
+    @property
+    def observed(self) -> str:
+        """The values as text; of many, the first."""
+        return told(self.values, _MOST_CELLS)
+
+    @property
+    def nearest(self) -> str:
+        """The changes as text; of many, the first."""
+        return told(self.changes or {}, _MOST_CELLS) or "this one, without the rules to remove"
 
 
 @dataclass(frozen=True)
@@ -138,19 +151,19 @@ def as_rows(data: Any, names: Sequence[str], labels: Sequence[str] | None, varia
         )
     index = row_names(data)
     whole = Variables(())
-    if is_named(data):
+    own: Sequence[str] = names
+    if is_frame(data) or isinstance(data, Mapping):
         columns = {name: data[name] for name in getattr(data, "columns", data)}
+        if len({len(column) for column in columns.values() if np.ndim(column)}) > 1:
+            raise LabelError("the columns of data differ in length")
         whole = (variables or whole).given(columns)
         data = whole.spelled(columns, _failing(index)) if whole.labels else data
         extra = {name for name in getattr(data, "columns", data) if name not in set(names)}
         kept = data if not extra else {name: data[name] for name in names if name in data}
         values = np.asarray(named_rows(kept, names, "data"))
-        own: Sequence[str] = names
     else:
         own = tuple(labels) if labels is not None else names
-        values = np.asarray(data.detach().cpu() if hasattr(data, "detach") else data)
-    if values.dtype == object:
-        values = np.array([np.nan if is_absent(v) else v for v in values.flat], np.float64).reshape(values.shape)
+        values = _numbers(data)
     if values.ndim != 2 or values.shape[1] != len(own):
         raise LabelError(f"data has shape {values.shape}, expected [rows, {len(own)}], one column per label")
     missing = [name for name in names if name not in set(own)]
@@ -166,6 +179,16 @@ def as_rows(data: Any, names: Sequence[str], labels: Sequence[str] | None, varia
     at = [column_of[name] for name in names]
     places = range(len(values)) if index is None else index
     return Rows(names, values[:, at].astype(np.float32), places, whole=whole)
+
+
+def _numbers(data: Any) -> NDArray[Any]:
+    try:
+        values = np.asarray(data.detach().cpu() if hasattr(data, "detach") else data)
+        if values.dtype == object:
+            values = np.array([np.nan if is_absent(v) else v for v in values.flat], np.float64).reshape(values.shape)
+    except (TypeError, ValueError):
+        raise TypeError(f"data must be a data frame, a mapping of columns or an array, not {brief(data)}") from None
+    return values
 
 
 def _failing(index: Sequence[Any] | None) -> Callable[[str, int], None]:
@@ -256,7 +279,9 @@ def review_rows(
 
 def _matrices(asked: Questions, values: Table) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which rule each row breaks, and which it is about [rules and background, rows]."""
-    rules = [rule.formula for rule in (*asked.listed.rules, *asked.listed.background)]
+    listed = asked.listed
+    rules = [rule.formula for rule in (*listed.rules, *listed.background)]
+    group_of = {label: group.formula for group in listed.background for label in group.formula.labels}
     breaks = np.zeros((len(rules), len(values)), dtype=bool)
     exercised = np.zeros_like(breaks)
     is_one, unknown = values == 1, np.isnan(values)
@@ -266,8 +291,10 @@ def _matrices(asked: Questions, values: Table) -> tuple[NDArray[np.bool_], NDArr
         columns = {name: is_one[:, place] for name, place in zip(rule.labels, places, strict=True)}
         open_rows = unknown[:, places].any(1) if partial.any() else partial
         breaks[number] = ~evaluate_columns(rule, columns, len(values)) & ~open_rows
-        if open_rows.any():
-            breaks[number, open_rows] = _impossible(rule, values[open_rows][:, places])
+        if open_rows.any():  # empty cells are filled in so that each variable has one value
+            whole = And([rule, *dict.fromkeys(group_of[name] for name in rule.labels if name in group_of)])
+            columns_of = [asked.index[name] - 1 for name in whole.labels]
+            breaks[number, open_rows] = _impossible(whole, values[open_rows][:, columns_of])
         exercised[number] = _is_about(rule, columns, unknown[:, places], len(values))
     return breaks, exercised
 

@@ -26,7 +26,8 @@ def from_rows(data: Any) -> Formula:
         data: a data frame, or a mapping of columns.
 
     Raises:
-        LabelError: there is no column, columns differ in length, or two values of a column have the same text.
+        LabelError: there is no column or no row, columns differ in length, or two values of a column have the same
+            text.
         ValueError: a cell is empty.
         TypeError: the data are something else.
 
@@ -41,10 +42,13 @@ def from_rows(data: Any) -> Formula:
     if not is_frame(data) and not isinstance(data, Mapping):
         raise TypeError(f"from_rows takes a data frame or a mapping of columns, not {data!r:.60}")
     columns = {name: list(data[name]) for name in getattr(data, "columns", data)}
-    if not columns or any(not isinstance(name, str) for name in columns):
-        raise LabelError("from_rows: there must be at least one column, and the names of columns must be texts")
-    if len({len(cells) for cells in columns.values()}) > 1:
+    if any(not isinstance(name, str) for name in columns):
+        raise LabelError("from_rows: the names of columns must be texts")
+    lengths = {len(cells) for cells in columns.values()}
+    if len(lengths) > 1:
         raise LabelError("from_rows: the columns differ in length")
+    if lengths in (set(), {0}):
+        raise LabelError("from_rows: there must be at least one column and one row")
     index = row_names(data)
     parts = [_labels(name, cells, index) for name, cells in columns.items()]
     labels = [label for names, _ in parts for label in names]
@@ -54,7 +58,7 @@ def from_rows(data: Any) -> Formula:
 def _labels(name: str, cells: list[Any], index: Any) -> tuple[tuple[str, ...], NDArray[np.bool_]]:
     """The labels of a column, and their values [rows, labels]."""
     for row, cell in enumerate(cells):
-        if is_absent(cell) or cell != cell:  # NaN differs from itself
+        if is_absent(cell):
             place = row if index is None else index[row]
             raise ValueError(f"from_rows: row {place} has no value of {name!r}: drop such rows, or fill them in")
     if all(cell in (0, 1) for cell in cells):

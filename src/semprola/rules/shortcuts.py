@@ -88,7 +88,7 @@ def shortcuts(
           a, b: 4 may be read as 2, 3, 4
     """
     circuit = compile(rules)
-    rows = [dict(row) for row in observed]
+    rows = [_row(row) for row in observed]
     concepts = _concepts(circuit, rows)
     names = _reader_names(concepts, readers)
     seen = {tuple(row[name] for name in concepts): None for row in rows}
@@ -110,6 +110,14 @@ def shortcuts(
         for reader, values in {names[name]: concepts[name] for name in concepts}.items()
     }
     return Shortcuts(possible.model_count() - 1, readings, {name: values for name, values in unseen.items() if values})
+
+
+def _row(row: Any) -> dict[str, Any]:
+    if not isinstance(row, Mapping):
+        raise LabelError(
+            f'shortcuts: observed= needs the values of the concepts, as in [{{"a": 3, "b": 4}}], not {row!r}'
+        )
+    return dict(row)
 
 
 def _concepts(circuit: Circuit, rows: Sequence[Mapping[str, Any]]) -> dict[str, tuple[Any, ...]]:

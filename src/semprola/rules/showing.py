@@ -17,20 +17,14 @@ def section(title: str, items: Sequence[str]) -> str:
     return _titled(title, items, lambda some: f"<ul>{''.join(f'<li>{code(item, 10_000)}</li>' for item in some)}</ul>")
 
 
-def broken_rows(title: str, data: RowReview, values: Callable[[dict[str, int]], str]) -> str:
-    """The rows that break rules, one per line.
-
-    Args:
-        title: above the table.
-        data: what the rows say.
-        values: observed values as text.
-    """
+def broken_rows(title: str, data: RowReview) -> str:
+    """The rows that break rules, one per line."""
     cells = [
         [
             text(row.place),
             "<br>".join(code(rule) for rule in row.rules),
-            code(values(row.values)),
-            "not known" if row.changes is None else code(values(row.changes)),
+            code(row.observed),
+            "not known" if row.changes is None else code(row.nearest),
         ]
         for row in data.broken
     ]

@@ -58,13 +58,16 @@ class Variables:
 
     def whole(self, values: Mapping[str, int]) -> dict[str, Any]:
         """Values of labels, with the value of a variable in place of its labels where one of these is 1."""
-        known = {self.home[label]: label for label, on in values.items() if on and label in self.home}
+        ones: dict[str, list[str]] = {}
+        for label, on in values.items():
+            if on and label in self.home:
+                ones.setdefault(self.home[label], []).append(label)
         found: dict[str, Any] = {}
         for label, on in values.items():
-            name = self.home.get(label)
-            if name in known:
-                found[str(name)] = self.value(known[str(name)])
-            else:
+            name = self.home.get(label, "")
+            if len(ones.get(name, ())) == 1:
+                found[name] = self.value(ones[name][0])
+            elif on or name not in ones:
                 found[label] = on
         return found
 
@@ -75,18 +78,19 @@ class Variables:
 
     def changed(self, changes: Mapping[str, int], model: Mapping[str, int]) -> dict[str, Any]:
         """Changes of labels as changes of variables, with their values in a model."""
-        names = {self.home[label] for label in changes if label in self.home}
+        names = dict.fromkeys(self.home[label] for label in changes if label in self.home)
         rest = {label: on for label, on in changes.items() if label not in self.home}
         return {**rest, **{n: self.value(next(label for label in self.labels[n] if model[label])) for n in names}}
 
     def value(self, label: str) -> Any:
         """The value that a label stands for: a whole number if it is one, else a text."""
         text = label[len(self.home[label]) + 1 :]
-        return int(text) if text.lstrip("-").isdigit() else text
+        is_whole = text.removeprefix("-").isdecimal() and str(int(text)) == text
+        return int(text) if is_whole else text
 
     def _labels(self, name: str, column: Any, fail: Callable[[str, int], Any]) -> dict[str, Any]:
         entries = [column] if np.ndim(column) == 0 else list(column)
-        texts = [None if is_absent(entry) or entry != entry else _text(entry) for entry in entries]
+        texts = [None if is_absent(entry) else _text(entry) for entry in entries]
         known = {label[len(name) + 1 :] for label in self.labels[name]}
         for row, text in enumerate(texts):
             if text is not None and text not in known:
@@ -97,6 +101,17 @@ class Variables:
             values: NDArray[np.float64] = np.array([np.nan if text is None else text == own for text in texts], float)
             found[label] = values if np.ndim(column) else values.item()
         return found
+
+
+def quoted(name: str) -> str:
+    """A label or a variable for messages: the label "n=2" is quoted, so that its value can follow."""
+    return f'"{name}"' if "=" in name else name
+
+
+def told(values: Mapping[str, Any], most: int | None = None) -> str:
+    """Values as text, or the first so many of them."""
+    shown = [f"{quoted(name)}={value}" for name, value in values.items()]
+    return ", ".join(shown if most is None or len(shown) <= most else [*shown[:most], "…"])
 
 
 def _text(value: Any) -> str:

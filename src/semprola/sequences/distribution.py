@@ -84,9 +84,7 @@ class SequenceDistribution(Distribution):
 
     @shown
     def _repr_html_(self) -> str | None:
-        from semprola.sequences import showing
-
-        return showing.html(self)
+        return results.html(self)
 
     def __repr__(self) -> str:
         return (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ import torch
 from torch import Tensor
 from torch.distributions.constraints import Constraint
 
+from semprola._notebook import beside, heading, more, table
+from semprola.distributions.showing import MOST_EDGES, states_table, title
 from semprola.distributions.violations import Violation
 from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import IntractableError, ViolationError
@@ -17,6 +20,7 @@ from semprola.sequences.chains import Chain, Posterior
 
 if TYPE_CHECKING:
     from semprola.sequences.distribution import SequenceDistribution
+
 
 _MOST_LISTED = 2**16
 _WHAT = ("mode", "marginals", "top_k")
@@ -163,3 +167,43 @@ def _cut(values: Any, lengths: Any) -> Any:
     if isinstance(lengths, int):
         return values[:lengths]
     return [_cut(row, length) for row, length in zip(values, lengths, strict=True)]
+
+
+_SEQUENCES, _TAGS, _COLUMNS = 5, 24, 8
+
+
+def html(p: SequenceDistribution) -> str | None:
+    """The best sequences of the first row; None if there is no row, or the rules' automaton is too large.
+
+    Example:
+        >>> import torch, semprola as sp
+        >>> "B I" in html(sp.SequenceSPL(["B", "I", "O"], "(B I* | O)*")(torch.zeros(2, 3)))
+        True
+    """
+    positions = p.event_shape[0]
+    if p.chain.num_nodes * len(p.tags) * positions > MOST_EDGES or not p.batch_shape.numel():
+        return None
+    with torch.no_grad():
+        states, log_probs = p.top_k(_SEQUENCES)
+        mean = p.mean.reshape(-1, positions, len(p.tags))[0].tolist()
+        length = int(p.lengths.reshape(-1)[0])
+    first, chances = states.reshape(-1, _SEQUENCES, positions)[0], log_probs.reshape(-1, _SEQUENCES)[0].tolist()
+    rows = []
+    for tags, value in zip(first.tolist(), chances, strict=True):
+        names = [str(p.tags[int(tag)]) for tag in tags if tag >= 0]
+        more = " …" if len(names) > _TAGS else ""
+        if value > -math.inf:
+            rows.append((" ".join(names[:_TAGS]) + more, math.exp(value)))
+    best = heading("most probable sequences") + states_table(rows)
+    return title(type(p).__name__, p.batch_shape, f"{len(p.tags):,} tags") + beside(best, _marginals(p, mean[:length]))
+
+
+def _marginals(p: SequenceDistribution, mean: list[list[float]]) -> str:
+    """The probabilities of the tags at each position; of the likeliest tags only, if there are many."""
+    places = list(range(len(p.tags)))
+    if len(p.tags) > _COLUMNS:
+        places = sorted(sorted(places, key=lambda tag: -sum(row[tag] for row in mean))[:_COLUMNS])
+    rows = [[str(at), *(f"{row[tag]:.3f}" for tag in places)] for at, row in enumerate(mean[:_TAGS])]
+    header = ["position", *(str(p.tags[tag]) for tag in places)]
+    cells = table(header, rows, numbers=range(len(header)))
+    return heading("marginals") + cells + more(len(mean) - _TAGS, "positions")

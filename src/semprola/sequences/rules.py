@@ -11,8 +11,7 @@ from semprola.constraints.automata import automaton
 from semprola.errors import LabelError
 from semprola.logic import And, Formula
 from semprola.logic.messages import brief
-from semprola.logic.rewrite import unstated
-from semprola.logic.rules import conjuncts
+from semprola.logic.rules import conjuncts, unstated
 from semprola.sequences.counts import count_machine, counts_in
 from semprola.sequences.machines import TagMachine
 from semprola.sequences.patterns import pattern_machine

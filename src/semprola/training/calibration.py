@@ -9,15 +9,15 @@ from torch import Tensor, nn
 
 from semprola.circuit import CircuitBuilder
 from semprola.distributions import ConstrainedDistribution
+from semprola.distributions.mixtures import tempered
 from semprola.distributions.names import as_rows
-from semprola.distributions.tempering import tempered
 from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import SemprolaError
 from semprola.nn import constrain
 from semprola.training.data import Batch, as_batch
 from semprola.training.metrics import reliability
-from semprola.training.naming import by_name
 from semprola.training.objective import log_likelihood, predict
+from semprola.training.targets import by_name
 
 _MOST_ROWS = 1024
 """Number of rows whose distributions are made at once."""

@@ -15,12 +15,12 @@ from semprola.compiler.splitting import Split
 from semprola.errors import SemprolaError
 from semprola.training.checkpoints import load_checkpoint, save_checkpoint
 from semprola.training.data import Batch, as_batch, as_source, mixed
-from semprola.training.naming import by_name
+from semprola.training.networks import start_new_layer
 from semprola.training.objective import Objective
 from semprola.training.parallel import Team, started
 from semprola.training.progress import ProgressBar
 from semprola.training.settings import FitSettings, History, Look
-from semprola.training.starting import start_new_layer
+from semprola.training.targets import by_name
 from semprola.training.validation import evaluate, has_likelihood, violating
 
 Callback = Callable[[Look], bool | None]

@@ -1,4 +1,4 @@
-"""The network for tables: standardised inputs, a perceptron, and a constrained layer."""
+"""The network for tables, and where training starts a new layer: at the frequencies of the labels."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ from torch import Tensor, nn
 
 from semprola.circuit import Circuit
 from semprola.compiler.splitting import Split
-from semprola.nn import SPL, ProductSPL
+from semprola.nn import SPL, PooledLayer, ProductSPL
+from semprola.nn.base import GatedLayer
 from semprola.nn.gate import check_size, perceptron
 from semprola.nn.standardize import Standardize
+from semprola.training.data import Batch
+from semprola.training.targets import outer_modules
 
 
 def tabular_network(
@@ -50,3 +53,38 @@ def tabular_network(
     if bool(complete.any()):
         last.start_at(y[complete], scale=1.0)
     return nn.Sequential(Standardize(inputs).measure(x, weight), *backbone, last)
+
+
+_MOST_ROWS = 2**14
+"""Frequencies are counted in some of the rows if there are more."""
+
+
+def start_new_layer(model: nn.Module, rows: Batch) -> bool:
+    """Start the layer of a model at the frequencies of the labels, if there is one and it is new.
+
+    Rows with labels that are not observed, or of weight 0, do not count. A layer whose constraint has inputs is left
+    alone, because its start can take long. So is one whose rows violate the constraint: training will name them.
+
+    Args:
+        model: what will be trained.
+        rows: the training rows.
+
+    Returns:
+        Whether the layer was started.
+    """
+    layers = [module for module in outer_modules(model) if isinstance(module, GatedLayer | PooledLayer)]
+    if len(layers) != 1 or layers[0].circuit.given or not layers[0].is_new:
+        return False
+    counted = ~rows.y.isnan().any(-1)
+    if rows.weight is not None:
+        counted &= rows.weight > 0
+    chosen = counted.nonzero().flatten()
+    if not len(chosen):
+        return False
+    chosen = chosen[:: -(-len(chosen) // _MOST_ROWS)]
+    weight = None if rows.weight is None else rows.weight[chosen]
+    try:
+        layers[0].start_at(rows.y[chosen], weight=weight, scale=1.0)
+    except ValueError:
+        return False
+    return True

@@ -1,4 +1,4 @@
-"""Turns labels in the forms that users have (arrays, sparse matrices, data frames) into a table of 0, 1 and NaN."""
+"""Labels in the forms that users have (arrays, sparse matrices, data frames, dicts) as tables of 0, 1 and NaN."""
 
 from __future__ import annotations
 
@@ -6,10 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch import nn
 
-from semprola._names import is_absent, row_names
+from semprola._names import is_absent, is_named, row_names
+from semprola.circuit import Circuit
+from semprola.distributions.names import as_rows
 from semprola.errors import LabelError
+from semprola.nn import PooledLayer
 
 
 def label_table(y: Any, labels: Sequence[str] | None = None) -> tuple[NDArray[np.float32], tuple[str, ...] | None]:
@@ -83,3 +88,47 @@ def _numbers(y: Any) -> NDArray[np.float64]:
     if table.ndim != 2:
         raise LabelError(f"y must have shape [rows, labels], not {list(table.shape)}")
     return table
+
+
+def by_name(model: nn.Module, rows: Any) -> Any:
+    """Rows (x, y, …) with y and given as tensors, in the order of the labels and inputs of the model's layer.
+
+    Columns of y that are left out and missing entries become NaN (not observed). Rows without names are returned
+    unchanged.
+
+    Args:
+        model: the network; if anything is given by name, it must have exactly one constraint.
+        rows: a tuple (x, y), (x, y, given) or (x, y, given, weight).
+
+    Raises:
+        LabelError: if a name is unknown, or the model does not say what the names are.
+
+    Example:
+        >>> import semprola as sp
+        >>> by_name(sp.SPL(2, "cat -> animal"), (torch.zeros(1, 2), {"animal": [1.0], "cat": [0.0]}))[1]
+        tensor([[0., 1.]])
+    """
+    if not isinstance(rows, tuple | list) or not any(is_named(part) for part in rows[1:3]):
+        return rows
+    circuit = _circuit(model)
+    x, y, *others = rows
+    like = torch.zeros(0)
+    y = as_rows(y, circuit.labels, "y", like, missing=float("nan"))
+    if others:
+        others[0] = as_rows(others[0], circuit.given, "given", like)
+    return (x, y, *others)
+
+
+def outer_modules(model: nn.Module) -> list[nn.Module]:
+    """The modules of a model without the members of pools, which are layers of their own."""
+    inner = {member for module in model.modules() if isinstance(module, PooledLayer) for member in module.members}
+    return [module for module in model.modules() if module not in inner]
+
+
+def _circuit(model: nn.Module) -> Circuit:
+    own = [getattr(module, "circuit", None) for module in outer_modules(model)]
+    found = {circuit for circuit in own if isinstance(circuit, Circuit)}
+    if len(found) != 1:
+        count = "no layer" if not found else f"{len(found)} layers"
+        raise LabelError(f"labels by name need a model with one constraint, and this one has {count}: pass tensors")
+    return found.pop()

@@ -27,7 +27,7 @@ from semprola.compiler.parts import split as grouped
 from semprola.compiler.splitting.pieces import Piece
 from semprola.errors import CompilationBudgetError
 from semprola.logic import And, Bool, Formula
-from semprola.logic.simplify import simplify
+from semprola.logic.rewrite import simplify
 
 _STEPS = 20
 """Steps per node that a search may take."""

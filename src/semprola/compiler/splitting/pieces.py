@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from semprola.compiler.contradiction import written_rules
 from semprola.errors import UnsatisfiableError
 from semprola.logic import FALSE, TRUE, Cnf, Formula, Leaf
-from semprola.logic.rewrite import substitute
+from semprola.logic.rewrite import simplify, substitute
 from semprola.logic.rules import conjuncts, literal_of
-from semprola.logic.simplify import simplify
 
 _MOST_NODES = 20_000
 """A formula with more nodes is not taken apart for the sake of a message."""

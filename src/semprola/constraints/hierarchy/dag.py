@@ -16,12 +16,12 @@ import numpy.typing as npt
 
 from semprola.circuit import Circuit, CircuitBuilder, Vtree
 from semprola.circuit.builder import watched
+from semprola.circuit.vtree import VtreeBuilder
 from semprola.compiler.backends.topdown.backend import circuit_of, compile_clauses
 from semprola.compiler.budget import Budget
 from semprola.constraints.hierarchy.emission import Emission
 from semprola.constraints.hierarchy.order import Poset, bags_of, best_elimination, peel
 from semprola.constraints.hierarchy.states import expand
-from semprola.constraints.layout import VtreeBuilder
 
 _STRUCTURED = 20_000
 """If all bags together have at most this many values, the circuit follows a vtree."""
@@ -243,7 +243,7 @@ def _product(builder: CircuitBuilder, group: _Group, images: dict[int, Ids], che
 
 def _vtree(order: list[int], groups: list[list[_Group]], roots: list[int]) -> Vtree:
     """The tree that the products follow: a label, then its groups, each with the groups inside it."""
-    tree = VtreeBuilder(len(order))
+    tree = VtreeBuilder(range(len(order)))
     home = list(range(len(order)))
 
     def above(group: _Group) -> int:

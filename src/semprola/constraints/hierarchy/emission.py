@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from semprola.circuit import LITERAL, PRODUCT, SUM, Circuit
-from semprola.circuit.levels import pruned
+from semprola.circuit.fold import pruned
 from semprola.constraints.hierarchy.states import Ideals
 
 Ints = npt.NDArray[np.int64]

@@ -16,7 +16,7 @@ from semprola.constraints.hierarchy.edges import Direction, Labels, Pairs, neigh
 from semprola.constraints.hierarchy.forest import Siblings, forest_circuit
 from semprola.errors import LabelError, PropertyError
 from semprola.logic import Bool, Formula, Or, at_most
-from semprola.logic.label_names import checked_names
+from semprola.logic.syntax import checked_names
 
 OPTIONS = ("nonempty", "exclusive_siblings", "mandatory_leaf")
 """Conditions that :func:`hierarchy` can add to those of the edges."""

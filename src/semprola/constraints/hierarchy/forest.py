@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from semprola.circuit import Circuit, CircuitBuilder
 from semprola.circuit.builder import FALSE
+from semprola.circuit.vtree import VtreeBuilder
 from semprola.compiler.budget import Budget
-from semprola.constraints.layout import VtreeBuilder
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def forest_circuit(
     Raises:
         UnsatisfiableError: no label can be on, but one must be.
     """
-    builder, tree = CircuitBuilder(names), VtreeBuilder(len(names))
+    builder, tree = CircuitBuilder(names), VtreeBuilder(range(len(names)))
     own = [[c for c in children if len(parents_of[c]) == 1] for children in children_of]
     tops = [v for v, parents in enumerate(parents_of) if len(parents) != 1]
     on = [FALSE] * len(names)  # the node "this label is on", including everything below it

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from semprola._names import binary_rows
 from semprola.constraints.hierarchy.family import OPTIONS, Hierarchy, hierarchy
 from semprola.errors import LabelError
 
@@ -85,12 +86,8 @@ def _rows(y: Any, names: tuple[str, ...]) -> NDArray[np.bool_]:
             raise LabelError(f"suggest: y has no column for label {missing[0]!r}")
         values = y.to_numpy()[:, [place[name] for name in names]]
     else:
-        values = np.asarray(y.detach().cpu() if hasattr(y, "detach") else y)
-    if values.ndim != 2 or values.shape[1] != len(names) or not len(values):
-        raise LabelError(f"suggest: y must be [rows, {len(names)} labels] with at least one row, not {values.shape}")
-    on: NDArray[np.bool_] = np.asarray(values == 1)
-    bad = np.argwhere(~on & np.asarray(values != 0))
-    if len(bad):
-        row, column = bad[0].tolist()
-        raise ValueError(f"suggest: row {row}, label {names[column]!r}: expected 0 or 1, not {values[row, column]!r}")
-    return on
+        values = y
+    rows = binary_rows(values, names, "suggest: y")
+    if rows.ndim != 2 or not len(rows):
+        raise LabelError(f"suggest: y must be [rows, {len(names)} labels] with at least one row, not {rows.shape}")
+    return np.asarray(rows == 1)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from semprola.compiler.splitting import Split
-from semprola.distributions.plans import plans_of
+from semprola.distributions.domain import plans_of
 from semprola.distributions.pool.distribution import PoolDistribution
 from semprola.distributions.pool.search import Limits
 from semprola.distributions.product import ProductDistribution

@@ -87,13 +87,12 @@ class _Pooled:
         self.best = torch.stack([choice.log_partition for choice in self.choices]).argmin(0)
 
     def attempt(self, rows: Tensor, count: int, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        from semprola.distributions import decoding
 
         y = rows.new_zeros((len(self.p.labels), count, len(rows)), dtype=self.p.members[0].evaluator.log_mixing.dtype)
         for number, choice in enumerate(self.choices):
             own = torch.nonzero(self.best[rows] == number)[:, 0]
             if len(own):
-                y[:, :, own] = decoding.sample(choice.select(rows[own]), count, generator)
+                y[:, :, own] = choice.select(rows[own]).sample(count, generator)
         return y, _obeys(self.p, y, rows)
 
 
@@ -105,7 +104,6 @@ class _Mixture:
         self.evaluators = [member.evaluator for member in p.members]
 
     def attempt(self, rows: Tensor, count: int, generator: torch.Generator | None) -> tuple[Tensor, Tensor]:
-        from semprola.distributions import decoding
 
         own = [evaluator.select(rows) for evaluator in self.evaluators]
         member = torch.multinomial(self.p.weights, count * len(rows), replacement=True, generator=generator)
@@ -115,7 +113,7 @@ class _Mixture:
             chosen = member == number
             most = int(chosen.sum(0).max())
             if most:
-                drawn = decoding.sample(evaluator, most, generator)
+                drawn = evaluator.sample(most, generator)
                 place = (chosen.cumsum(0) - 1).clamp(min=0)
                 y = torch.where(chosen, drawn.gather(1, place.expand(len(y), -1, -1)), y)
         each = torch.stack([evaluator.log_probs(y) for evaluator in own])

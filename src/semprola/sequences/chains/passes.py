@@ -12,6 +12,7 @@ import torch
 from torch import Tensor
 from torch.autograd import Function
 
+from semprola.distributions.numeric import log_sum_exp
 from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.engine.torch_internals import is_traced, is_transformed
 from semprola.sequences.chains.structure import Chain, Trellis
@@ -184,7 +185,7 @@ def _derivatives(trellis: Trellis, values: list[Tensor], gradient: Tensor) -> tu
 
 def _inward(trellis: Trellis, careful: bool = False) -> list[Tensor]:
     """Log-weights of all continuations of each node after 1, 2, …, all tags: [nodes, batch] each."""
-    reduce = _careful_log_sum if careful else torch.logsumexp
+    reduce = log_sum_exp if careful else torch.logsumexp
     values = [trellis.last()]
     for position in range(trellis.positions - 1, 0, -1):
         values.append(trellis.held(position, reduce(trellis.steps(position, values[-1]), 1)))
@@ -192,7 +193,7 @@ def _inward(trellis: Trellis, careful: bool = False) -> list[Tensor]:
 
 
 def _total(trellis: Trellis, values: list[Tensor]) -> Tensor:
-    return _careful_log_sum(trellis.first_steps(values[0]), 0)
+    return log_sum_exp(trellis.first_steps(values[0]), 0)
 
 
 def _outward(trellis: Trellis, values: list[Tensor]) -> Posterior:
@@ -250,10 +251,3 @@ def _ends(trellis: Trellis, nodes: Tensor) -> Tensor:
         return nodes[-1]
     following = torch.cat([trellis.active[1:], torch.zeros_like(trellis.active[:1])])
     return (nodes * (trellis.active & ~following)[:, None]).sum(0)
-
-
-def _careful_log_sum(scores: Tensor, dim: int) -> Tensor:
-    """log-sum-exp whose derivatives are zero, not NaN, where everything is -inf."""
-    dead = (scores == NEGATIVE_INFINITY).all(dim)
-    total = torch.logsumexp(scores.masked_fill(dead.unsqueeze(dim), 0.0), dim)
-    return total.masked_fill(dead, NEGATIVE_INFINITY)

@@ -15,8 +15,8 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from semprola.compiler.counting import counted_literals
 from semprola.compiler.decomposition import elimination_order
+from semprola.compiler.parts import counted_literals
 from semprola.logic import Formula, Kind
 
 _ROUNDS = 30

@@ -22,8 +22,7 @@ from semprola.compiler.backends.automata.machine import (
 from semprola.compiler.backends.sdd.diagrams import decisions
 from semprola.compiler.backends.sdd.program import Program
 from semprola.compiler.budget import Budget
-from semprola.compiler.counting import counted_literals
-from semprola.compiler.leaves import leaf_circuit
+from semprola.compiler.parts import counted_literals, leaf_circuit
 from semprola.errors import CompilationBudgetError
 from semprola.logic import Cnf, Formula, Kind, Leaf
 

@@ -14,7 +14,7 @@ from semprola.compiler.backends.topdown.definitions import defined_variables, wi
 from semprola.compiler.backends.topdown.search import Clauses, Ddnnf, compile_cnf
 from semprola.compiler.backends.topdown.tseitin import Encoding, encode_apart, encode_clauses
 from semprola.compiler.budget import Budget
-from semprola.compiler.leaves import leaf_circuits
+from semprola.compiler.parts import leaf_circuits
 from semprola.logic import And, Cnf, Formula, Leaf
 
 
