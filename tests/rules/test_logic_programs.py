@@ -8,7 +8,7 @@ import pytest
 import torch
 
 import semprola as sp
-from semprola.errors import ParseError, SemprolaError, UnsatisfiableError
+from semprola.errors import FormatError, ParseError, SemprolaError, UnsatisfiableError
 
 pytest.importorskip("problog")
 
@@ -118,6 +118,17 @@ def test_neural_predicates():
 def test_bad_programs(text, message):
     with pytest.raises(ParseError, match=message):
         sp.rules.from_problog(text)
+
+
+def test_programs_in_files(tmp_path):
+    path = tmp_path / "rain.pl"
+    path.write_text("0.2::rain. query(rain).")
+    for source in (path, str(path)):
+        assert sp.rules.from_problog(source).derived == ("rain",)
+    with pytest.raises(FormatError, match=r"missing\.pl: no such file"):
+        sp.rules.from_problog("missing.pl")
+    with pytest.raises(TypeError, match="takes the text of a program or the path of a file, not 3"):
+        sp.rules.from_problog(3)
 
 
 def test_impossible_evidence_and_endless_programs():

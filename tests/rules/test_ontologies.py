@@ -82,7 +82,8 @@ OWL = """@prefix : <http://zoo.org/z#> . @prefix owl: <http://www.w3.org/2002/07
 :eats a owl:ObjectProperty , owl:TransitiveProperty ; rdfs:domain :A .
 :Q a owl:Class ; owl:equivalentClass [ a owl:Class ; owl:unionOf ( :C :D ) ] .
 :N a owl:Class ; rdfs:subClassOf [ a owl:Class ; owl:complementOf :A ] .
-[] a owl:AllDisjointClasses ; owl:members ( :C :D :E ) . :E a owl:Class .
+[] a owl:AllDisjointClasses ; owl:members ( :C :D :E ) . :E owl:disjointWith owl:Nothing .
+:tom a :C ; :eats :ann . :Age a rdfs:Datatype ; owl:equivalentClass [ a rdfs:Datatype ; owl:onDatatype :years ] .
 :X a owl:Class ; rdfs:subClassOf :Y . :Y a owl:Class ; rdfs:subClassOf :X .
 :Z a owl:Class ; rdfs:subClassOf :C , :N .
 """
@@ -128,6 +129,8 @@ def test_restrict_a_hierarchy() -> None:
             shadow = {tuple(row[place] for place in places) for row in states_of(full, [*names])}
             assert states_of(small, terms) == shadow
             assert nx.transitive_reduction(graph := nx.DiGraph(small.edges)).size() == graph.size()
+    with pytest.raises(LabelError, match=r"which is not listed: .*\.restrict\(labels\) keeps what it implies"):
+        sp.compile(full, labels=["a", "b"])
     with pytest.raises(LabelError, match="'z' is not a label of the hierarchy"):
         full.restrict(["z"])
     with pytest.raises(PropertyError, match="exclusive_siblings"):
@@ -158,6 +161,13 @@ def test_obo(tmp_path: Path) -> None:
         zoo.rules(["Z:10"])
     with pytest.raises(LabelError, match="there is no term 'fish'"):
         zoo.rules(["fish"])
+    with pytest.raises(LabelError, match=r"there is no term 'kiten': did you mean 'kitten'\?"):
+        zoo.rules(["kiten"])
+    with pytest.raises(TypeError, match="terms must be a list of terms, not 'cat'"):
+        zoo.rules("cat")
+    with pytest.raises(LabelError, match="no term has the relation 'partof'; there are is_a, part_of"):
+        sp.rules.from_obo(path, relations=("partof",))
+    assert sp.rules.read_ontology(path, relations="part_of").left_out["is_a"] > 0
 
 
 @pytest.mark.parametrize("kind", ["turtle", "xml", "nt"])
@@ -167,7 +177,8 @@ def test_owl(kind: str, tmp_path: Path) -> None:
     path = tmp_path / {"turtle": "zoo.ttl", "xml": "zoo.owl", "nt": "zoo.nt"}[kind]
     rdflib.Graph().parse(data=OWL, format="turtle").serialize(path, format=kind, encoding="utf-8")
     zoo = sp.rules.read_ontology(path)
-    assert zoo.left_out == {"someValuesFrom": 1, "TransitiveProperty": 1, "domain": 1}
+    others = {"class of an individual": 1, "property of an individual": 1, "onDatatype": 1, "class expression": 1}
+    assert zoo.left_out == {"someValuesFrom": 1, "TransitiveProperty": 1, "domain": 1, **others}
     assert zoo.equivalent == [["X", "Y"]]
     assert zoo.dead == ["Z"]
     assert zoo.terms["A"] == "animal"

@@ -135,4 +135,5 @@ def test_similar_names() -> None:
         ("cats", "cat"),
     ]
     assert not similar_names(["a1000", "b1000"])
+    assert not similar_names(["a" * 100_000 + "b", "a" * 100_000 + "c"])  # one key per letter would fill the memory
     assert similar_names(["cat", "c\u0430t", "\ufb01sh", "fish", "dog"]) == [("cat", "c\u0430t"), ("\ufb01sh", "fish")]

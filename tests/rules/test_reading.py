@@ -125,3 +125,13 @@ def test_a_circuit_file_is_a_constraint(tmp_path: Path) -> None:
 @pytest.mark.parametrize("text", ["v1.2", "ana.mon", "ana.mon -> ben.tue", "GO:1.2", "~a.txt", "(rules.txt)", '"a/b"'])
 def test_formulas_are_no_files(text: str) -> None:
     assert sp.compile(text).labels == sp.parse(text).labels
+
+
+def test_a_rule_that_is_written_twice_keeps_both_places(tmp_path: Path) -> None:
+    path = tmp_path / "rules.txt"
+    path.write_text("one: a -> b\nb -> c\ntwo: a -> b\n")
+    rules = sp.rules.read(path)
+    for source in (path, rules, sp.compile(path)):
+        (twice,) = sp.rules.review(source).redundant
+        assert str(twice) == f"a -> b [{path}:3 two]  says the same as a -> b [{path}:1 one]"
+    assert str(sp.rules.review(sp.parse("d") & rules).rules[1]) == f"a -> b [{path}:1 one]"

@@ -237,9 +237,10 @@ def _resolve(
     missing = [name for name in mentioned if name not in listed]
     if missing and not (isinstance(constraint, Cnf) and are_defined(constraint, map(int, missing))):
         more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+        hint = "; .restrict(labels) keeps what it implies for the others" if hasattr(constraint, "restrict") else ""
         raise LabelError(
             f"the constraint mentions {missing[0]!r}{more}, which is not listed: add it to labels= (an output) or "
-            "given= (an input)"
+            f"given= (an input){hint}"
         )
     return columns, inputs
 

@@ -128,6 +128,11 @@ class PlacedFormula(Formula):
         operand = as_formula(other)
         return NotImplemented if operand is None else joined([self, operand])
 
+    def __rand__(self, other: Operand) -> Formula:
+        """The conjunction with a formula on the left; it keeps the places."""
+        operand = as_formula(other)
+        return NotImplemented if operand is None else joined([operand, self])
+
     def __eq__(self, other: object) -> bool:
         return self.plain == (other.plain if isinstance(other, PlacedFormula) else other)
 
@@ -140,9 +145,10 @@ class PlacedFormula(Formula):
 
 
 class Place(str):
-    """Where a rule was read, and the words in which it was written there."""
+    """Where a rule was read, the words in which it was written there, and where it was read again."""
 
     text = ""
+    again: tuple[str, ...] = ()
 
 
 def placed(rule: Formula, place: str, text: str = "") -> Formula:
@@ -166,8 +172,17 @@ def placed(rule: Formula, place: str, text: str = "") -> Formula:
 
 def joined(rules: Sequence[Formula]) -> Formula:
     """The conjunction of rules, which keeps their places."""
-    places = {part: place for rule in rules for part, place in places_of(rule).items()}
+    places: dict[Formula, str] = {}
+    for rule in rules:
+        for part, place in places_of(rule).items():
+            places[part] = _read_again(places[part], place) if part in places else place
     return _with_places(And([plain(rule) for rule in rules]), places)
+
+
+def _read_again(first: str, place: str) -> Place:
+    found = Place(first)
+    found.text, found.again = getattr(first, "text", ""), (*getattr(first, "again", ()), place)
+    return found
 
 
 def plain(rule: Formula) -> Formula:

@@ -39,10 +39,10 @@ TEXT_FILES = (".txt", ".formula", ".rules")
 CLAUSE_FILES = (".cnf", ".dimacs", ".wcnf")
 CIRCUIT_FILES = (".sp", ".nnf", ".sdd")
 ONTOLOGY_FILES = (".obo", ".owl", ".ttl", ".rdf")
-TABLE_FILES = (".csv", ".json", ".parquet", ".xlsx")
+OTHER_FILES = (".csv", ".json", ".parquet", ".pl", ".xlsx")
 PACKED_FILES = (".gz", ".xz", ".bz2")
 
-_FILES = frozenset((*TEXT_FILES, *CLAUSE_FILES, *CIRCUIT_FILES, *ONTOLOGY_FILES, *TABLE_FILES))
+_FILES = frozenset((*TEXT_FILES, *CLAUSE_FILES, *CIRCUIT_FILES, *ONTOLOGY_FILES, *OTHER_FILES))
 _LONGEST_PATH = 4096
 _IN_FORMULAS = frozenset("&|!<>=^()#\"'" + LOGIC_SIGNS)
 _RESERVED = frozenset({"not", "and", "or", "xor", "iff", "implies", *CONSTANTS, *FUNCTIONS})
@@ -124,8 +124,8 @@ def is_file_name(text: str) -> bool:
     """Whether a text looks like the name of a file, not like a formula.
 
     It does if it is one word without operators, parentheses and quotes that contains ``/`` or ``\\``, or ends like a
-    file with rules, a circuit, an ontology or a table, such as ``.txt``. A label of such a name is written in quotes or
-    parentheses.
+    file with rules, a circuit, an ontology, a table or a program, such as ``.txt``. A label of such a name is
+    written in quotes or parentheses.
 
     Example:
         >>> is_file_name("rules.txt"), is_file_name("data/animals"), is_file_name("v1.2"), is_file_name("a -> b.txt")

@@ -5,14 +5,11 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any
 
-from semprola._file_kinds import read_text
 from semprola.constraints.variables import Categorical
 from semprola.errors import FormatError
 from semprola.logic import FALSE, TRUE, And, Bool, Formula, Not, Or, at_most, exactly
-from semprola.logic.syntax import is_file_name
 from semprola.rules.json_values import (
     ANNOTATIONS,
     accepts,
@@ -23,6 +20,7 @@ from semprola.rules.json_values import (
     resolved,
     same_place,
 )
+from semprola.rules.reading import text_of
 
 _ABSENT = "absent"
 _MINE = {
@@ -64,13 +62,10 @@ def from_json_schema(schema: Any) -> Formula:
         3
     """
     if isinstance(schema, str | os.PathLike):
-        is_file = isinstance(schema, os.PathLike) or is_file_name(schema)
         try:
-            schema = json.loads(read_text(Path(schema)) if is_file else str(schema))
+            schema = json.loads(text_of(schema))
         except json.JSONDecodeError as error:
             raise FormatError(f"from_json_schema: not JSON: {error}") from None
-        except FileNotFoundError:
-            raise FormatError(f"{schema}: no such file") from None
     if not isinstance(schema, Mapping):
         raise FormatError(f"from_json_schema takes the schema of an object as a dictionary, not {schema!r:.60}")
     return _Reader(schema).whole()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -108,10 +109,17 @@ def _parts(source: Any) -> list[Formula]:
 
 
 def _separate(formula: Formula) -> list[Formula]:
-    places = places_of(formula)
-    parts = [(rule, part) for rule in conjuncts(formula) for part in _spelled(rule)]
-    found = [(part, places.get(part, places.get(rule))) for rule, part in parts]
-    return [part if place is None else placed(part, place, getattr(place, "text", "")) for part, place in found]
+    places, seen = places_of(formula), Counter[Formula]()
+    found = []
+    for rule in conjuncts(formula):
+        for part in _spelled(rule):
+            place = places.get(part, places.get(rule))
+            if place is not None:
+                places_of_part = (place, *getattr(place, "again", ()))
+                place = places_of_part[min(seen[rule], len(places_of_part) - 1)]
+            found.append(part if place is None else placed(part, place, getattr(place, "text", "")))
+        seen[rule] += 1
+    return found
 
 
 def _spelled(rule: Formula) -> Iterable[Formula]:

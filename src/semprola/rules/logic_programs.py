@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import math
+import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -15,7 +16,9 @@ from typing import TYPE_CHECKING, Any
 from semprola.constraints.variables import Categorical
 from semprola.errors import ParseError, SemprolaError, UnsatisfiableError
 from semprola.logic import FALSE, TRUE, And, Bool, Formula, Iff, Or
+from semprola.logic.messages import brief
 from semprola.rules import grounding
+from semprola.rules.reading import text_of
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -90,19 +93,20 @@ class LogicProgram:
         return constrain({**priors, **given}, self.constraint)
 
 
-def from_problog(program: str | Path, timeout: float = 60.0) -> LogicProgram:
+def from_problog(program: str | os.PathLike[str], timeout: float = 60.0) -> LogicProgram:
     """Read a ProbLog program: facts, annotated disjunctions, rules with recursion and negation, evidence and queries.
 
     The `problog` package (extra ``problog``) grounds the program and breaks its cycles. Neural predicates are written
     ``nn(name, [X], Y, [0, 1, 2]) :: digit(X, Y)``, or ``nn(name, [X]) :: p(X)`` for one that is true or false.
 
     Args:
-        program: the text, or the path of a file.
+        program: the text, or the path of a file, such as "rain.pl".
         timeout: the most seconds that grounding may take.
 
     Raises:
         SemprolaError: the package is not installed, or the program takes too long to ground or has no finite grounding.
         ParseError: the program has an error.
+        FormatError: there is no such file.
         UnsatisfiableError: the evidence is impossible.
 
     Example:
@@ -117,7 +121,9 @@ def from_problog(program: str | Path, timeout: float = 60.0) -> LogicProgram:
     """
     if importlib.util.find_spec("problog") is None:
         raise SemprolaError("from_problog needs problog: install the extra with pip install 'semprola[problog]'")
-    text = program.read_text(encoding="utf-8") if isinstance(program, Path) else program
+    if not isinstance(program, str | os.PathLike):
+        raise TypeError(f"from_problog takes the text of a program or the path of a file, not {brief(program)}")
+    text = text_of(program)
     command = [sys.executable, "-I", str(Path(grounding.__file__))]
     try:
         done = subprocess.run(command, input=text, capture_output=True, text=True, timeout=timeout, check=False)

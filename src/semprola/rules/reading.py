@@ -8,15 +8,17 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
+from semprola._file_kinds import read_text
 from semprola._names import is_absent
 from semprola.circuit import Circuit
 from semprola.compiler.sources import as_constraint
-from semprola.errors import ParseError
+from semprola.errors import FormatError, ParseError
 from semprola.logic import Formula, parse
 from semprola.logic.arithmetic import read_declarations
 from semprola.logic.messages import brief
 from semprola.logic.parser import parse_error
 from semprola.logic.rules import joined, placed
+from semprola.logic.syntax import is_file_name
 
 _RULE, _NAME = "rule", "name"
 
@@ -102,6 +104,19 @@ def _at(row: Any) -> Iterator[None]:
         yield
     except ParseError as error:
         raise ParseError(f"row {row}: {error}", line=error.line, column=error.column) from None
+
+
+def text_of(source: str | os.PathLike[str]) -> str:
+    """A text, or the contents of the file that it names.
+
+    Raises:
+        FormatError: there is no such file, or it is not text.
+    """
+    if isinstance(source, str) and not is_file_name(source):
+        return source
+    if not Path(source).is_file():
+        raise FormatError(f"{source}: no such file")
+    return read_text(Path(source))
 
 
 def is_frame(source: Any) -> bool:

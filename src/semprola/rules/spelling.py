@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 
-_SHORTEST = 5
-"""Names with fewer letters may differ by one and mean different things."""
+_SHORTEST, _LONGEST = 5, 80
+"""Names with fewer letters may differ by one and mean different things; longer ones take too much memory."""
 _LOOKALIKES = str.maketrans(
     "\u0410\u0412\u0415\u041a\u041c\u041d\u041e\u0420\u0421\u0422\u0425\u0406\u0408"
     "\u0430\u0435\u043e\u0440\u0441\u0443\u0445\u0456\u0458\u03bf\u0391\u0392\u0395\u0396\u0397\u0399\u039a\u039c\u039d\u039f\u03a1\u03a4\u03a7",
@@ -31,7 +30,8 @@ def similar_names(names: Sequence[str]) -> list[tuple[str, str]]:
     plain = {name: _plain(name) for name in names}
     for group in _groups((_singular(text), name) for name, text in plain.items()):
         pairs.update(dict.fromkeys((group[0], other) for other in group[1:]))
-    long = {name: text for name, text in plain.items() if sum(not c.isdigit() for c in text) >= _SHORTEST}
+    letters = {name: sum(not c.isdigit() for c in text) for name, text in plain.items()}
+    long = {name: text for name, text in plain.items() if letters[name] >= _SHORTEST and len(text) <= _LONGEST}
     for group in _groups((key, name) for name, text in long.items() for key in _one_letter_less(text, _digits(name))):
         for i, first in enumerate(group):
             for second in group[i + 1 :]:
@@ -42,10 +42,13 @@ def similar_names(names: Sequence[str]) -> list[tuple[str, str]]:
 
 def _groups(pairs: Iterable[tuple[str, str]]) -> list[list[str]]:
     """Names with the same key, if there are several, in the order of the names."""
-    groups: dict[str, dict[str, None]] = defaultdict(dict)
+    first: dict[str, str] = {}
+    groups: dict[str, dict[str, None]] = {}
     for key, name in pairs:
-        groups[key][name] = None
-    return [[*group] for group in groups.values() if len(group) > 1]
+        other = first.setdefault(key, name)
+        if other != name:
+            groups.setdefault(key, {other: None})[name] = None
+    return [[*group] for group in groups.values()]
 
 
 def _plain(name: str) -> str:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from semprola.errors import FormatError, SemprolaError
+from semprola.errors import FormatError, LabelError, SemprolaError
 from semprola.logic import And, Bool, Formula, Iff, Or
 from semprola.rules.ontologies.ontology import Axiom, Ontology
 
@@ -23,6 +23,7 @@ def read_obo(path: str | os.PathLike[str], relations: Sequence[str] = ("is_a",))
 
     Raises:
         FormatError: the file is not OBO.
+        LabelError: no term has one of the relations.
     """
     try:
         import obonet
@@ -41,6 +42,12 @@ def read_obo(path: str | os.PathLike[str], relations: Sequence[str] = ("is_a",))
     terms = {term: each.get("name", term) for term, each in data.items() if each and term not in obsolete}
     if not terms:
         raise FormatError(f"{source}: there is no [Term] in it")
+    relations = [relations] if isinstance(relations, str) else list(relations)
+    used = {"is_a", *(each["id"] for each in graph.graph.get("typedefs", ()) if "id" in each)}
+    used |= {*(text.split()[0] for each in data.values() for text in each.get("relationship", ()))}
+    unknown = next((name for name in relations if name not in used), None)
+    if unknown is not None:
+        raise LabelError(f"{source}: no term has the relation {unknown!r}; there are {', '.join(sorted(used))}")
     lines = _lines(source)
     axioms: list[Axiom] = []
     left_out: Counter[str] = Counter()

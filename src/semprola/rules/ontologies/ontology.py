@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import functools
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +17,7 @@ from semprola.constraints import hierarchy
 from semprola.errors import LabelError
 from semprola.logic import And, Bool, Formula, Iff, Or
 from semprola.logic.messages import brief
-from semprola.logic.rules import joined, placed
+from semprola.logic.rules import placed
 from semprola.rules.listing import Rule, RuleList, listed
 from semprola.rules.ontologies.conflicts import Conflict, conflicts
 from semprola.rules.ontologies.projection import Clause, projected
@@ -119,7 +120,7 @@ class Ontology:
     def listed(self, by: By = "id") -> RuleList:
         """All axioms as a list of rules with their places, for reports."""
         label = self._labels(self.terms, by)
-        return listed(joined([placed(_renamed(axiom.formula, label), axiom.place) for axiom in self.axioms]))
+        return listed([placed(_renamed(axiom.formula, label), axiom.place) for axiom in self.axioms])
 
     def id_of(self, term: str) -> str:
         """The id of a term, from its id or its name.
@@ -134,7 +135,9 @@ class Ontology:
             raise LabelError(f"{self.source}: {term!r} is obsolete" + (f": use {instead!r}" if instead else ""))
         found = self._by_name.get(term, ())
         if not found:
-            raise LabelError(f"{self.source}: there is no term {brief(term)}")
+            close = difflib.get_close_matches(str(term), [*self._by_name, *self.terms], 1)
+            hint = f": did you mean {close[0]!r}?" if close else ""
+            raise LabelError(f"{self.source}: there is no term {brief(term)}{hint}")
         if len(found) > 1:
             raise LabelError(
                 f"{self.source}: {len(found)} terms are named {term!r} ({', '.join(found[:3])}): use an id"

@@ -82,10 +82,12 @@ class _Reader:
         self.items: Callable[[Any], list[Any]] = lambda node: list(Collection(graph, node))
         self.left_out: Counter[str] = Counter()
         self.unknown: dict[Any, str] = {}
-        declared = {n for n in graph.subjects(self.type, self.owl("Class")) if not self.is_blank(n)}
-        declared |= {n for n in graph.subjects(self.rdfs("subClassOf"), None) if not self.is_blank(n)}
-        declared |= {n for n in graph.objects(None, self.rdfs("subClassOf")) if not self.is_blank(n)}
-        declared -= {self.owl("Thing"), self.owl("Nothing")}
+        declared = set(graph.subjects(self.type, self.owl("Class")))
+        between = ("equivalentClass", "disjointWith", "complementOf")
+        for predicate in (self.rdfs("subClassOf"), *map(self.owl, between)):
+            declared.update(node for pair in graph.subject_objects(predicate) for node in pair)
+        declared -= {self.owl("Thing"), self.owl("Nothing"), *graph.subjects(self.type, self.rdfs("Datatype"))}
+        declared = {node for node in declared if not self.is_blank(node)}
         old = {n for n in declared if str(graph.value(n, self.owl("deprecated"))).lower() in ("true", "1")}
         self.ids = short_ids(declared)
         self.classes, self.old = declared - old, old
@@ -184,4 +186,9 @@ class _Reader:
                 self.left_out[name] += len(list(self.graph.subject_objects(predicate)))
         for name in _OTHER_TYPES:
             self.left_out[name] += len(list(self.graph.subjects(self.type, self.owl(name))))
+        kinds = self.graph.objects(None, self.type)
+        self.left_out["class of an individual"] = sum(kind in self.ids for kind in kinds)
+        for name in ("ObjectProperty", "DatatypeProperty"):
+            for own in self.graph.subjects(self.type, self.owl(name)):
+                self.left_out["property of an individual"] += len(list(self.graph.subject_objects(own)))
         self.left_out = +self.left_out

@@ -34,7 +34,7 @@ def from_obo(
 
     Raises:
         FormatError: the file is not OBO.
-        LabelError: a term is unknown or obsolete.
+        LabelError: a term is unknown or obsolete, or no term has one of the relations.
     """
     return _rules(read_obo(path, relations), terms, by)
 
