@@ -20,8 +20,8 @@ from semprola.rules.listing import listed
 from semprola.rules.mining import Evidence, Pattern, candidates, evidence, literals_of
 from semprola.rules.questions import Questions
 from semprola.rules.reading import is_frame
-from semprola.rules.rows import as_rows
 from semprola.rules.solving import Solver
+from semprola.rules.tables import as_rows
 
 _LISTED = 40
 
