@@ -1,8 +1,8 @@
-"""All methods on "smokers and friends": `python examples/compare_smokers.py`. Takes about two minutes.
+"""All methods on "smokers and friends". `python examples/compare_smokers.py`.
 
 Four people: who smokes, who are friends, who has asthma, who sees a doctor? Friends of smokers smoke, and smokers with
 asthma see a doctor. The rules are written once for all people. Questionnaires are noisy; the true answers obey the
-rules.
+rules. Takes about two minutes.
 """
 
 from __future__ import annotations

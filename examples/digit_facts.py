@@ -47,8 +47,8 @@ def network(last: nn.Module) -> nn.Sequential:
     )
 
 
-def run(constrained: bool, x: Tensor, y: Tensor, count: int, seed: int, epochs: int) -> list[float]:
-    """Share of the test pictures whose labels are all right, and whose labels obey the rules."""
+def predicted(constrained: bool, x: Tensor, y: Tensor, count: int, seed: int, epochs: int) -> tuple[Tensor, Tensor]:
+    """Train on some rows; return the numbers of the test rows and the labels predicted for them."""
     torch.manual_seed(seed)
     order = torch.randperm(len(x))
     train, test = order[:count], order[-800:]
@@ -64,7 +64,12 @@ def run(constrained: bool, x: Tensor, y: Tensor, count: int, seed: int, epochs: 
             loss.backward()
             optimizer.step()
     with torch.no_grad():
-        found = net(x[test]).mode if constrained else (net(x[test]) > 0).float()
+        return test, net(x[test]).mode if constrained else (net(x[test]) > 0).float()
+
+
+def run(constrained: bool, x: Tensor, y: Tensor, count: int, seed: int, epochs: int) -> list[float]:
+    """Share of the test pictures whose labels are all right, and whose labels obey the rules."""
+    test, found = predicted(constrained, x, y, count, seed, epochs)
     obeys = RULES.evaluate(found, LABELS)
     return [float((found == y[test]).all(1).double().mean()), float(obeys.double().mean())]
 

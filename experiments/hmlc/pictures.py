@@ -7,16 +7,16 @@ from pathlib import Path
 
 from experiments.hmlc.collecting import AUPRC, EXACT, HAMMING, KNOWN, Campaign, Figures, deviation
 from experiments.hmlc.sets import TWELVE
-from experiments.pictures import save_svg
+from experiments.pictures import COLOURS, save_svg
 from semprola.errors import SemprolaError
 
-# Okabe–Ito: told apart by readers with any colour vision
 _SERIES = (
-    ("SPL", "spl", "#0072b2", "o", -0.12),
-    ("SPL + known label sets", "spl-known", "#d55e00", "D", 0.12),
-    ("FIL", "fil", "#7f7f7f", "s", 0.3),
+    ("SPL", "spl", COLOURS["spl"], "o", -0.12),
+    ("SPL + known label sets", "spl-known", COLOURS["spl-known"], "D", 0.12),
+    ("FIL", "fil", COLOURS["fil"], "s", 0.3),
 )
-_KNOWN = ("SPL, best seen set", "#e69f00", "^", -0.3)
+_KNOWN = ("SPL, best seen set", "#7ab6dd", "^", -0.3)
+"""A figure of `spl`, in a lighter blue."""
 _PANELS: tuple[tuple[str, Figures], ...] = (
     ("exact match (percentage points)", EXACT),
     ("Hamming score (points; beyond 0.01 logarithmic)", HAMMING),

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from experiments.pictures import blank_figure, save
+from experiments.pictures import COLOURS, blank_figure, save
 from experiments.table_one.systems import SYSTEMS, published
 
 TITLES = {
@@ -88,7 +88,9 @@ def picture(results: Results, path: Path) -> Path:
         seconds = {int(size): value for size, value in found["D6"]["seconds"].items()}
         if seconds:
             label = f"{SYSTEMS[system]} ({found['D6']['exponent']})"
-            axes.plot(list(seconds), list(seconds.values()), marker="o", markersize=4, label=label)
+            axes.plot(
+                list(seconds), list(seconds.values()), color=COLOURS[system], marker="o", markersize=4, label=label
+            )
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlabel("rules of two labels")

@@ -345,6 +345,30 @@ def test_a_table_is_dropped_and_rules_are_learnt_from_it(opened: Opener, tmp_pat
     expect(page.locator("#report")).not_to_contain_text("rows")
 
 
+def test_an_example_takes_the_review_of_the_last_one_with_it(opened: Opener) -> None:
+    page = opened()
+    page.get_by_role("button", name="Messy rules").click()
+    rules = page.get_by_role("list", name="Rules to drop or keep")
+    expect(rules.locator("li")).to_have_count(10)
+    boxes = rules.locator("label").evaluate_all(
+        "all => all.map(l => [...l.children].map(e => e.getBoundingClientRect()).map(b => b.top + b.height / 2))"
+    )
+    assert all(abs(box - text) < 3 for box, text in boxes)  # each box stands beside its rule
+    page.get_by_role("button", name="Path on a grid").click()
+    expect(page.locator("#fact-models")).to_have_text("184")
+    expect(rules.locator("li")).to_have_count(0)
+    expect(page.locator("#report")).to_be_empty()
+    expect(page.locator("#review-note")).to_be_empty()
+
+
+def test_a_long_list_of_labels_scrolls_beside_the_predictions(opened: Opener) -> None:
+    page = opened("#rules=&structure=grid:6", viewport={"width": 1440, "height": 900})
+    expect(page.locator("#fact-models")).to_have_text("1,262,816")
+    box = page.locator("#labels .list").bounding_box()
+    assert box["height"] <= 0.85 * 900
+    assert page.locator("#labels .list").evaluate("e => e.scrollHeight > e.clientHeight")
+
+
 @pytest.mark.parametrize("width", [1440, 390])
 def test_words_are_explained(opened: Opener, width: int) -> None:
     page = opened(viewport={"width": width, "height": 800})

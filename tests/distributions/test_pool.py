@@ -14,7 +14,7 @@ from semprola.compiler.splitting import Split
 from semprola.distributions import PoolDistribution, SPLDistribution
 from semprola.distributions.pool import Limits, independent
 from semprola.engine import CircuitPlans
-from semprola.errors import CompilationBudgetError, IntractableError, UnsatisfiableError
+from semprola.errors import CompilationBudgetError, IntractableError, SemprolaError, UnsatisfiableError
 
 CASES = 16
 LIMITS = Limits(rounds=20, nodes=500, seconds=60)
@@ -234,3 +234,23 @@ def test_everything_left_out() -> None:
 def test_budgets_of_split() -> None:
     with pytest.raises(CompilationBudgetError):
         sp.compile(sp.constraints.permutation(6), max_nodes=20)
+
+
+def test_a_solver_finishes() -> None:
+    pytest.importorskip("ortools")
+    for seed in range(1, 12, 2):  # pools of independent labels
+        world = World(seed)
+        split = Split(world.split.circuits, world.split.rules_left_out, source=sp.And(world.rules))
+        p = independent(split, [m.logits for m in world.p.members], weights=world.p.weights)  # type: ignore[attr-defined]
+        p = p.within(rounds=0, nodes=0, seconds=20, solver="cp-sat")
+        assert bool(p.mode_is_exact.all())
+        assert torch.allclose(p.log_score(p.mode), world.score.max(0).values)
+        name = world.labels[-1]
+        seen = world.at[world.inside][0, :, -1]
+        q = p.condition({name: seen})
+        own = q.log_score(world.at)
+        assert torch.allclose(q.log_score(q.mode), own.max(0).values)
+    with pytest.raises(SemprolaError, match=r"sp\.split"):
+        world.p.within(solver="cp-sat")
+    with pytest.raises(ValueError, match="cp-sat"):
+        Limits(solver="gurobi")

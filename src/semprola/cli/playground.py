@@ -19,7 +19,7 @@ def playground_command(
 ) -> None:
     """Try rules in the browser, also on the predictions of a model.
 
-    The page shows the circuit of the rules, their models, and what they do to a network's beliefs.
+    The page shows the circuit of the rules, the states that obey them, and what they do to a network's beliefs.
 
     The page is served to this machine only. Ctrl-C stops it and leaves nothing behind.
 

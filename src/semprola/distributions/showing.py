@@ -51,7 +51,7 @@ def html(p: ConstrainedDistribution) -> str | None:
 def title(name: str, batch: Sequence[int], size: str) -> str:
     """The line above the tables; of a batch, they show the first row."""
     rows = math.prod(batch)
-    return heading(f"{name} over {size}" + (f"; the first of {rows:,} rows" if len(batch) else ""))
+    return heading(f"{name} over {size}" + (f"; the first of {rows:,} rows" if rows > 1 else ""))
 
 
 def states_table(rows: Sequence[tuple[str, float]]) -> str:

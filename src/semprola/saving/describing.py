@@ -147,17 +147,22 @@ def _describe_split(split: Split, circuits: list[Circuit]) -> dict[str, Any] | N
     if any(isinstance(node, Leaf) for rule in rules for node in rule.nodes()):
         return None
     places = {str(rule): place for rule, place in split.places.items()}
+    source = split.source
+    has_text = source is not None and not any(isinstance(node, Leaf) for node in source.nodes())
     return {
         "circuits": [_number(c, circuits) for c in split.circuits],
         "left_out": list(map(str, rules)),
         "places": places,
+        "source": str(source) if has_text else None,
     }
 
 
 def _split(description: Any, circuits: list[Circuit]) -> Split:
     rules = tuple(parse(text) for text in description["left_out"])
     places = {rule: description["places"][str(rule)] for rule in rules if str(rule) in description["places"]}
-    return Split(tuple(circuits[number] for number in description["circuits"]), rules, places)
+    text = description.get("source")
+    source = None if text is None else parse(text)
+    return Split(tuple(circuits[number] for number in description["circuits"]), rules, places, source=source)
 
 
 def _number(circuit: Circuit, circuits: list[Circuit]) -> int:

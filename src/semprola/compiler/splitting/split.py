@@ -32,6 +32,7 @@ class Split:
             that satisfy all rules.
         places: the file and line of rules that were read from a file.
         info: how the split was made: seconds, pieces, blocks.
+        source: the constraint that it states, if it is known; solvers of others need it.
 
     Example:
         >>> import semprola as sp
@@ -47,6 +48,7 @@ class Split:
     rules_left_out: tuple[Formula, ...] = ()
     places: Mapping[Formula, str] = field(default_factory=dict)
     info: Mapping[str, Any] = field(default_factory=dict)
+    source: Formula | None = None
 
     def __post_init__(self) -> None:
         if not self.circuits:
@@ -130,7 +132,7 @@ class Split:
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what it was made with, not what is kept with it."""
-        return Split, (self.circuits, self.rules_left_out, dict(self.places), dict(self.info))
+        return Split, (self.circuits, self.rules_left_out, dict(self.places), dict(self.info), self.source)
 
     @shown
     def _repr_html_(self) -> str | None:

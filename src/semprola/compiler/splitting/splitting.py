@@ -77,7 +77,9 @@ def split(
     names = _columns(source, labels)
     try:
         whole = _as_one(source, names, budget)
-        return Split((whole,), info={"seconds": budget.seconds}) if whole is not None else _split(source, names, budget)
+        if whole is None:
+            return _split(source, names, budget)
+        return Split((whole,), info={"seconds": budget.seconds}, source=source)
     except UnsatisfiableError as error:
         if error.rules:
             raise
@@ -131,4 +133,5 @@ def _split(source: Formula, names: tuple[str, ...], budget: Budget) -> Split:
     left_out = dict.fromkeys(rules[pieces[number].rule] for number in hard)
     info = {"seconds": budget.seconds, "pieces": len(pieces), "blocks": sum(map(len, groups))}
     places = places_of(source)
-    return Split(tuple(circuits), tuple(left_out), {rule: places[rule] for rule in left_out if rule in places}, info)
+    kept = {rule: places[rule] for rule in left_out if rule in places}
+    return Split(tuple(circuits), tuple(left_out), kept, info, source)

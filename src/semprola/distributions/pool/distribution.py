@@ -17,6 +17,7 @@ from semprola.distributions import names
 from semprola.distributions.arguments import check_evidence, check_labels, flat_rows, rows_named
 from semprola.distributions.base import ConstrainedDistribution
 from semprola.distributions.names import as_rows
+from semprola.distributions.pool.finisher import finisher_of
 from semprola.distributions.pool.oracles import Oracles
 from semprola.distributions.pool.propagation import propagation_of
 from semprola.distributions.pool.rejection import Drawn, draw
@@ -101,15 +102,29 @@ class PoolDistribution(Distribution):
         """The same distribution with its batch expanded to a larger shape, as in torch.distributions."""
         return self._with([member.expand(batch_shape) for member in self.members])
 
-    def within(self, *, rounds: int | None = None, nodes: int | None = None, seconds: float | None = None) -> Any:
+    def within(
+        self,
+        *,
+        rounds: int | None = None,
+        nodes: int | None = None,
+        seconds: float | None = None,
+        solver: str | None = None,
+    ) -> Any:
         """The same distribution with another budget for the search for modes.
 
         Args:
             rounds: rounds of dual decomposition per row before it branches.
             nodes: nodes of branch and bound per row.
             seconds: seconds per row of the batch, on average.
+            solver: "cp-sat": after a share of the time, OR-Tools' CP-SAT goes on with the rows that are not settled
+                (extra `solver`; for independent labels, and for the mode only).
+
+        Raises:
+            SemprolaError: OR-Tools is not installed, or the split does not know its rules.
         """
-        given = {"rounds": rounds, "nodes": nodes, "seconds": seconds}
+        if solver is not None:
+            finisher_of(self.split)
+        given = {"rounds": rounds, "nodes": nodes, "seconds": seconds, "solver": solver}
         changes: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         return self._with(self.members, replace(self.limits, **changes))
 
@@ -370,7 +385,8 @@ class PoolDistribution(Distribution):
             fixed = self._evidence
             if fixed is None:
                 fixed = torch.full((len(self.labels), oracles.batch), float("nan"), device=self._like.device)
-            found = Search(oracles, propagation_of(self.split), self.limits, k, fixed).run()
+            finisher = None if self.limits.solver is None else finisher_of(self.split)
+            found = Search(oracles, propagation_of(self.split), self.limits, k, fixed, finisher).run()
             self._searched = found
             for i in range(found.states.shape[1]):
                 self._keep(self._shaped(found.states[:, i])[None], found.scores[i] > NEGATIVE_INFINITY)
@@ -417,7 +433,8 @@ class PoolDistribution(Distribution):
     @cached_property
     def _oracles(self) -> Oracles:
         evaluators = [member.evaluator for member in self.members]
-        return Oracles.of(evaluators, self.weights, torch.from_numpy(self.split.mentions))
+        plans = propagation_of(self.split).plans
+        return Oracles.of(evaluators, self.weights, torch.from_numpy(self.split.mentions), plans)
 
     def _shaped(self, y: Tensor) -> Tensor:
         return y.T.reshape(*self.batch_shape, len(self.labels)).to(self._like)

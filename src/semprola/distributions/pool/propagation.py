@@ -12,8 +12,7 @@ from torch import Tensor
 from semprola.compiler.backends.topdown.backend import encoded
 from semprola.compiler.budget import Budget
 from semprola.compiler.splitting import Split
-from semprola.distributions.domain import plans_of
-from semprola.engine import Plan, indicators, posterior, supported
+from semprola.distributions.pool.side_by_side import all_satisfied, possible_values, side_by_side
 from semprola.logic import And, Formula, Leaf
 
 _MOST_COUNTED = 10**300
@@ -37,15 +36,16 @@ def propagation_of(split: Split) -> Propagation:
 class Propagation:
     """Labels that follow from others under all rules of a split.
 
-    A circuit tells for every literal whether one of its models has it; rules that are left out are propagated as
+    Each circuit tells for every literal whether one of its models has it; rules that are left out are propagated as
     clauses, one unit after the other.
     """
 
     def __init__(self, split: Split) -> None:
         self.split = split
-        self.plans = [
-            plans_of(circuit).layer_explicit for circuit in split.circuits if circuit.model_count() < _MOST_COUNTED
-        ]
+        self.plans = side_by_side(split.circuits)
+        counted = [circuit for circuit in split.circuits if circuit.model_count() < _MOST_COUNTED]
+        whole = len(counted) == len(split.circuits)
+        self._asked = self.plans if whole else side_by_side(counted) if counted else None
 
     @torch.no_grad()
     def extend(self, fixed: Tensor) -> tuple[Tensor, Tensor]:
@@ -61,9 +61,8 @@ class Propagation:
         open_ = torch.arange(fixed.shape[1], device=fixed.device)
         while len(open_):
             before, some = fixed[:, open_].isnan().sum(0), fixed[:, open_]
-            for plan in self.plans:
-                some, impossible = _through(plan, some)
-                dead[open_] |= impossible
+            some, impossible = self._through(some)
+            dead[open_] |= impossible
             some, impossible = self._by_clauses(some)
             dead[open_] |= impossible
             fixed[:, open_] = some
@@ -73,16 +72,25 @@ class Propagation:
     @torch.no_grad()
     def satisfied(self, states: Tensor) -> Tensor:
         """Whether states [labels, columns] satisfy all rules: bool [columns]."""
-        leaves = torch.stack(indicators(states, torch.float32), dim=1).flatten(0, 1)
-        inside = torch.ones(states.shape[1], dtype=torch.bool, device=states.device)
-        for circuit in self.split.circuits:
-            inside &= supported(plans_of(circuit).constraint_explicit, leaves)
+        inside = all_satisfied(self.plans, states)
         left_out = self.split.rules_left_out
         if left_out and bool(inside.any()):
             rows = (states[:, inside] > 0.5).T.cpu().numpy()
             held = And(left_out).evaluate(rows, labels=self.split.labels)
             inside[inside.clone()] = torch.from_numpy(held).to(inside.device)
         return inside
+
+    def _through(self, fixed: Tensor) -> tuple[Tensor, Tensor]:
+        """Labels that every model of a circuit has [labels, columns], and columns without a model."""
+        if self._asked is None:
+            return fixed, torch.zeros(fixed.shape[1], dtype=torch.bool, device=fixed.device)
+        step = max(1, _MOST_NUMBERS // max(1, self._asked.layer_explicit.num_edges))
+        parts, dead = [], []
+        for some in fixed.split(step, dim=1):
+            zero, one = possible_values(self._asked, some)
+            dead.append((~zero & ~one).any(0))
+            parts.append(torch.where(zero & one, torch.nan, one.double()))
+        return torch.cat(parts, 1), torch.cat(dead)
 
     def _by_clauses(self, fixed: Tensor) -> tuple[Tensor, Tensor]:
         dead = torch.zeros(fixed.shape[1], dtype=torch.bool, device=fixed.device)
@@ -127,20 +135,6 @@ class Propagation:
             return None
         total = len(place) + encoding.num_vars - len(encoding.names)
         return total, number[np.abs(flat)], np.sign(flat).astype(np.int8), starts
-
-
-def _through(plan: Plan, fixed: Tensor) -> tuple[Tensor, Tensor]:
-    """Labels that every model of a circuit has [labels, columns], and columns without a model."""
-    step = max(1, _MOST_NUMBERS // max(1, plan.num_edges))
-    parts, dead = [], []
-    for some in fixed.split(step, dim=1):
-        leaves = torch.stack(indicators(some, torch.float64), dim=1).flatten(0, 1)
-        weights = leaves.new_zeros((plan.num_weights, leaves.shape[1]))
-        _, flows = posterior(plan, weights, leaves)
-        zero, one = flows[0::2] > 0, flows[1::2] > 0
-        dead.append((~zero & ~one).any(0))
-        parts.append(torch.where(zero & one, torch.nan, one.double()))
-    return torch.cat(parts, 1), torch.cat(dead)
 
 
 def _spelled(rule: Formula) -> Sequence[Formula]:

@@ -10,11 +10,13 @@ from __future__ import annotations
 import heapq
 import itertools
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import torch
 from torch import Tensor
 
+from semprola.distributions.pool.diving import dive
+from semprola.distributions.pool.finisher import Finisher
 from semprola.distributions.pool.oracles import Oracles
 from semprola.distributions.pool.propagation import Propagation
 from semprola.distributions.pool.rounds import run_rounds
@@ -22,22 +24,36 @@ from semprola.engine.numbers import NEGATIVE_INFINITY
 
 _NODES_AT_ONCE = 64
 _ROUNDS_PER_NODE = 12
-_WARM = 0.05
-"""The temperature at which the rounds of a node begin: its bonuses come from its parent."""
-_DIVE_SHARE, _MOST_DIVES, _MOST_TRIES, _NOISE = 0.3, 8, 20, 0.3
-"""Diving takes at most this share of the time; dives side by side, attempts of each; how far noise moves a leaning."""
+_WARM, _COLD = 0.05, 0.005
+"""Temperatures, relative to the size of the scores: at which the rounds of a node begin, since its bonuses come from
+its parent, and at which labels are fixed by their bounds."""
+_DIVE_SHARE, _MOST_DIVES = 0.3, 4
+"""Diving takes at most this share of the time; so many dives of a row go on side by side."""
+_OWN_SHARE = 0.5
+"""The share of the time after which a solver goes on, if one is asked for."""
 _TOLERANCE = 1e-9
-_WANTED = 0.25
-"""A dive fixes a label to one if it is that likely."""
 
 
 @dataclass(frozen=True)
 class Limits:
-    """What the search for a mode may use: rounds at the root of each row, nodes and seconds per row."""
+    """What the search for a mode may use.
+
+    Attributes:
+        rounds: of dual decomposition at the root of each row.
+        nodes: of branch and bound per row.
+        seconds: per row of the batch, on average.
+        solver: "cp-sat" for OR-Tools' solver on rows of independent labels that are not settled within a share of the
+            time; None for none.
+    """
 
     rounds: int = 100
     nodes: int = 2000
     seconds: float = 30.0
+    solver: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.solver not in (None, "cp-sat"):
+            raise ValueError(f"solver must be 'cp-sat' or None, not {self.solver!r}")
 
 
 @dataclass(frozen=True)
@@ -78,6 +94,11 @@ class _Row:
         """A state must have a larger score to matter."""
         return self.best[self.k - 1][0] if len(self.best) >= self.k else NEGATIVE_INFINITY
 
+    @property
+    def unsettled(self) -> list[_Node]:
+        """The open nodes that may have a better state."""
+        return [node for node in self.open if node.bound > self.floor + _slack_of(node.bound)]
+
     def add(self, score: float, state: Tensor) -> None:
         if any(torch.equal(state, known) for _, known in self.best):
             return
@@ -92,6 +113,9 @@ class _Node:
     bonus: Tensor = field(compare=False)
     depth: int = field(compare=False)
 
+    def at_most(self, bound: float) -> _Node:
+        return replace(self, bound=min(self.bound, bound))
+
 
 class Search:
     """The k best states of every row of a pool.
@@ -102,10 +126,20 @@ class Search:
         limits: what may be used.
         k: how many states.
         fixed: labels known beforehand [labels, batch], NaN where free.
+        finisher: what goes on after a share of the time.
     """
 
-    def __init__(self, oracles: Oracles, propagation: Propagation, limits: Limits, k: int, fixed: Tensor) -> None:
+    def __init__(
+        self,
+        oracles: Oracles,
+        propagation: Propagation,
+        limits: Limits,
+        k: int,
+        fixed: Tensor,
+        finisher: Finisher | None = None,
+    ) -> None:
         self.oracles, self.propagation, self.limits, self.k = oracles, propagation, limits, k
+        self.finisher = finisher if k == 1 and oracles.as_sum is not None else None
         self.fixed = fixed.double()
         self.size = oracles.size_of_scores().clamp(min=1e-6)
         self.rows = [_Row(k) for _ in range(oracles.batch)]
@@ -118,8 +152,9 @@ class Search:
         index = torch.arange(self.oracles.batch, device=self.fixed.device)
         # the circuits alone settle most rows, without any propagation
         self._visit(index, self.fixed, self.oracles.starting_bonus(), torch.zeros_like(index), root=True)
-        self._dive()
-        allowed = self.limits.seconds * max(1, self.oracles.batch)
+        self._dive(self.bonus)
+        seconds = self.limits.seconds * max(1, self.oracles.batch)
+        allowed = seconds * (1.0 if self.finisher is None else _OWN_SHARE)
         while time.monotonic() - began < allowed:
             chosen = self._chosen()
             if not chosen:
@@ -129,42 +164,40 @@ class Search:
             bonus = torch.stack([node.bonus for _, node in chosen], dim=2)
             depth = torch.tensor([node.depth for _, node in chosen], device=self.fixed.device)
             self._visit(row, fixed, bonus, depth, root=False)
+        if self.finisher is not None:
+            self._finish(self.finisher, began + seconds)
         return self._result()
 
-    def _dive(self) -> None:
-        """Look for a state of rows that have none: fix the likeliest label, and what follows, until all are fixed.
+    def _finish(self, finisher: Finisher, until: float) -> None:
+        """Let a solver look for the states of rows that are not settled, as long as there is time."""
+        left = [r for r, row in enumerate(self.rows) if row.unsettled]
+        for place, r in enumerate(left):
+            seconds = (until - time.monotonic()) / (len(left) - place)
+            if seconds <= 0:
+                return
+            row, index = self.rows[r], torch.tensor([r])
+            own = self.oracles.select(index)
+            fixed, hopeless = self._by_bounds(own, self.bonus[:, :, index], index, self.fixed[:, index])
+            if hopeless[0]:
+                row.open = []
+                continue
+            assert own.as_sum is not None
+            odds, of_zeros = (each[..., 0] for each in own.as_sum)
+            found = finisher.finish(odds, fixed[:, 0], row.best[0][1] if row.best else None, seconds)
+            if found.state is not None:
+                self._add(index, found.state[:, None].to(fixed))
+            row.open = [node.at_most(found.bound + float(of_zeros)) for node in row.unsettled]
 
-        Every row makes several attempts side by side; noise tells them apart, and one that fails begins again.
-        """
-        generator = torch.Generator().manual_seed(0)
+    def _dive(self, bonus: Tensor) -> None:
+        """Look for a state of rows that have none; every row makes several attempts side by side."""
         rows = [r for r, row in enumerate(self.rows) if row.open and not row.best]
         if not rows:
             return
-        row = torch.tensor(rows).repeat_interleave(max(1, min(_MOST_DIVES, _NODES_AT_ONCE // len(rows))))
-        start, dead = self.propagation.extend(self.fixed[:, row])
-        fixed, tries, noise = start.clone(), torch.ones(len(row)), torch.zeros_like(start)
-        began = time.monotonic()
-        while len(row) and time.monotonic() - began < _DIVE_SHARE * self.limits.seconds * len(rows):
-            again = dead.clone()
-            fixed = torch.where(again, start, fixed)
-            tries = tries + again
-            fresh = torch.rand(noise.shape, generator=generator, dtype=torch.float64) - 0.5
-            noise = torch.where(again | (tries == 1) & (noise == 0).all(0), _NOISE * fresh, noise)
-            score = (self.leaning[:, row] + noise).masked_fill(~fixed.isnan(), NEGATIVE_INFINITY)
-            top, label = score.max(0)
-            # labels that are likely to be zero imply little: only if no other is left are they fixed, the surest first
-            _low, sure = (-score).masked_fill(~fixed.isnan(), NEGATIVE_INFINITY).max(0)
-            at = torch.arange(len(row))
-            one = top > _WANTED
-            fixed[torch.where(one, label, sure), at] = one.double()
-            fixed, dead = self.propagation.extend(fixed)
-            whole = ~dead & ~fixed.isnan().any(0)
-            self._add(row[whole], fixed[:, whole])
-            dead |= whole
-            settled = {r for r in rows if self.rows[r].best}
-            keep = torch.tensor([r not in settled for r in row.tolist()]) & (tries <= _MOST_TRIES)
-            row, fixed, dead, tries = row[keep], fixed[:, keep], dead[keep], tries[keep]
-            start, noise = start[:, keep], noise[:, keep]
+        each = max(1, min(_MOST_DIVES, _NODES_AT_ONCE // len(rows)))
+        row = torch.tensor(rows).repeat_interleave(each)
+        until = time.monotonic() + _DIVE_SHARE * self.limits.seconds * len(rows)
+        known = self.oracles, self.propagation, row, self.fixed[:, row], bonus[:, :, row], self.size[row]
+        dive(*known, until, self._add, lambda r: bool(self.rows[r].best))
 
     def _visit(self, row: Tensor, fixed: Tensor, bonus: Tensor, depth: Tensor, *, root: bool) -> None:
         """Bound some nodes, keep what states they lead to, and open their children."""
@@ -179,16 +212,18 @@ class Search:
         rounds = self.limits.rounds if root else _ROUNDS_PER_NODE
         made = run_rounds(own, bonus, rounds, self.size[row], floor, **({} if root else {"hot": _WARM}))
         if root:
-            self.leaning = made.leaning
+            self.bonus = made.bonus
         whole = made.agreed | ~fixed.isnan().any(0)
         states = torch.where(fixed.isnan(), made.states, fixed)
         scores = torch.full_like(made.bound, NEGATIVE_INFINITY)
         scores[whole] = self._add(row[whole], states[:, whole])
+        fixed, hopeless = self._by_bounds(own, made.bonus, row, fixed)
         free = fixed.isnan()
         for i, r in enumerate(row.tolist()):
             bound, mine = float(made.bound[i]), self.rows[r]
             settled = self.k == 1 and bound <= float(scores[i]) + _slack_of(bound)
-            if settled or not bool(free[:, i].any()) or bound <= mine.floor + _slack_of(bound):
+            done = settled or hopeless[i] or not bool(free[:, i].any())
+            if done or bound <= mine.floor + _slack_of(bound):
                 continue
             label = self._branching(made.doubt[:, i], made.leaning[:, i], free[:, i])
             likelier = float(made.leaning[label, i] >= 0.5)
@@ -198,6 +233,16 @@ class Search:
                 key = self._key(mine, bound, int(depth[i]) + 1)
                 node = _Node((*key, -next(self._numbers)), bound, child, made.bonus[:, :, i].clone(), int(depth[i]) + 1)
                 heapq.heappush(mine.open, node)
+
+    def _by_bounds(self, own: Oracles, bonus: Tensor, row: Tensor, fixed: Tensor) -> tuple[Tensor, list[bool]]:
+        """Fixed labels, and those whose other value no better state has; and which nodes have no better state."""
+        floor = torch.tensor([self.rows[r].floor for r in row.tolist()], dtype=torch.float64, device=fixed.device)
+        bounds = own.literal_bounds(bonus, _COLD * self.size[row]) if bool((floor > NEGATIVE_INFINITY).any()) else None
+        if bounds is None:
+            return fixed, [False] * len(row)
+        no_zero, no_one = (bound < floor - _slack(floor) for bound in bounds)
+        found = torch.where(fixed.isnan() & (no_zero | no_one), no_zero.double(), fixed)
+        return found, (no_zero & no_one).any(0).tolist()
 
     def _add(self, row: Tensor, states: Tensor) -> Tensor:
         """Keep the states [labels, n] of some rows that satisfy all rules; their scores [n], -inf for the others."""
@@ -224,7 +269,7 @@ class Search:
         """The next nodes, shared out among the rows that are not settled."""
         active = []
         for r, row in enumerate(self.rows):
-            kept = [node for node in row.open if node.bound > row.floor + _slack_of(node.bound)]
+            kept = row.unsettled
             if len(kept) < len(row.open) or (row.best and kept and kept[0].key[0] == -kept[0].depth):
                 for node in kept:
                     node.key = (*self._key(row, node.bound, node.depth), node.key[2])

@@ -39,7 +39,7 @@ export class Review {
     $("table-name").textContent = name;
     $("table-remove").hidden = $("learn").hidden = text === null;
     $("table-file").value = "";
-    $("learnt").replaceChildren();
+    for (const old of ["learnt", "report", "review-rules"]) $(old).replaceChildren();
     if (text !== null) $("review-fold").open = true;
     this.update();
   }
@@ -47,20 +47,24 @@ export class Review {
   /** Review the rules again, if somebody looks. */
   update = debounce(250, () => {
     if (!$("review-fold").open || state.model !== null) return;
+    $("review").classList.add("waiting");
     this.#requests.run(async () => {
+      if (this.#rows === null && !$("text").value.trim()) return this.#clear(); // a structure alone needs no review
       const reply = await ask("review", { source: source(), rows: this.#rows });
       if (reply === null) return;
-      this.#note(reply.error ? mistake(reply.error) : "");
-      if (reply.error) {
-        $("report").replaceChildren();
-        $("review-rules").replaceChildren();
-      } else {
-        this.#show(reply.result);
-      }
+      if (reply.error) this.#clear(mistake(reply.error));
+      else this.#show(reply.result);
     });
   });
 
+  #clear(note = "") {
+    $("review").classList.remove("waiting");
+    this.#note(note);
+    for (const old of ["report", "review-rules"]) $(old).replaceChildren();
+  }
+
   #show({ rules, sections }) {
+    this.#clear();
     $("review-rules").replaceChildren(...rules.map((rule) => this.#rule(rule)));
     const byLine = new Map(rules.map((rule) => [String(rule.first), rule]));
     $("report").replaceChildren(
