@@ -19,6 +19,8 @@ from semprola.saving.folders import load, read_metadata, save
 
 _FILES = ["model.json", "weights.safetensors", "circuit-*.sp"]
 _CARD = "README.md"
+HUB_OPTIONS = ("revision", "token", "cache_dir", "force_download", "local_files_only")
+"""What :func:`from_pretrained` passes on to huggingface_hub."""
 
 
 def push_to_hub(
@@ -75,26 +77,14 @@ def push_to_hub(
         return str(done.pr_url or done.commit_url)
 
 
-def from_pretrained(
-    name: str | os.PathLike[str],
-    *,
-    model: nn.Module | None = None,
-    revision: str | None = None,
-    token: str | bool | None = None,
-    cache_dir: str | os.PathLike[str] | None = None,
-    force_download: bool = False,
-    local_files_only: bool = False,
-) -> Any:
+def from_pretrained(name: str | os.PathLike[str], *, model: nn.Module | None = None, **options: Any) -> Any:
     """Load a model from a folder or from Hugging Face's hub. Only weights, JSON and circuits are fetched, never code.
 
     Args:
         name: a folder that :func:`semprola.save` has written, or "owner/name" on the hub.
         model: for networks that `save` cannot describe, a module to load the weights into.
-        revision: a branch, a tag or a commit.
-        token: of the hub; None for the one that `hf auth login` has stored.
-        cache_dir: where files are kept; by default the hub's usual cache.
-        force_download: fetch files again that are already there.
-        local_files_only: use what is there, and ask nobody.
+        **options: of the hub, all optional: `revision` (a branch, a tag or a commit), `token` (None for the one that
+            `hf auth login` has stored), `cache_dir`, `force_download`, `local_files_only`.
 
     Returns:
         The network (or the estimator), ready to predict.
@@ -102,6 +92,7 @@ def from_pretrained(
     Raises:
         FormatError: there is no model, or its files are damaged.
         SemprolaError: huggingface_hub is not installed, or the hub refuses.
+        TypeError: an option is unknown.
 
     Example:
         >>> import tempfile, semprola as sp
@@ -109,18 +100,14 @@ def from_pretrained(
         >>> from_pretrained(folder).circuit.labels
         ('cat', 'animal')
     """
-    where = {
-        "revision": revision,
-        "token": token,
-        "cache_dir": cache_dir,
-        "force_download": force_download,
-        "local_files_only": local_files_only,
-    }
-    return load(fetched(name, **where), model)
+    return load(fetched(name, **options), model)
 
 
 def fetched(name: str | os.PathLike[str], **options: Any) -> Path:
     """The folder of that name, or the copy of a repository on the hub."""
+    unknown = [option for option in options if option not in HUB_OPTIONS]
+    if unknown:
+        raise TypeError(f"from_pretrained has no option {unknown[0]!r}; its options are {', '.join(HUB_OPTIONS)}")
     folder = Path(name)
     if folder.is_dir() or not isinstance(name, str) or not _is_repository(name):
         return folder

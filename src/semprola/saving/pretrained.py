@@ -13,7 +13,7 @@ from torch import nn
 from semprola.circuit import Circuit
 from semprola.errors import FormatError
 from semprola.saving.folders import load_into, read_metadata, save
-from semprola.saving.hub import fetched, push_to_hub
+from semprola.saving.hub import HUB_OPTIONS, fetched, push_to_hub
 
 _KEY = "pretrained"
 
@@ -71,41 +71,19 @@ class Pretrained:
         return push_to_hub(self, repo_id, **options)
 
     @classmethod
-    def from_pretrained(
-        cls,
-        name: str | os.PathLike[str],
-        *,
-        revision: str | None = None,
-        token: str | bool | None = None,
-        cache_dir: str | os.PathLike[str] | None = None,
-        force_download: bool = False,
-        local_files_only: bool = False,
-        **changes: Any,
-    ) -> Any:
+    def from_pretrained(cls, name: str | os.PathLike[str], **changes: Any) -> Any:
         """Rebuild the network and load its weights.
 
         Args:
             name: a folder that `save_pretrained` has written, or "owner/name" on Hugging Face's hub.
-            revision: on the hub, a branch, a tag or a commit; for this and the next, see
+            **changes: arguments of the constructor that replace the saved ones; and the options of the hub, see
                 :func:`semprola.saving.from_pretrained`.
-            token: of the hub.
-            cache_dir: where files of the hub are kept.
-            force_download: fetch files of the hub again.
-            local_files_only: use the files of the hub that are already there.
-            **changes: arguments of the constructor that replace the saved ones.
 
         Raises:
             FormatError: if the folder is damaged or holds another network.
             SemprolaError: if the hub refuses.
         """
-        folder = fetched(
-            name,
-            revision=revision,
-            token=token,
-            cache_dir=cache_dir,
-            force_download=force_download,
-            local_files_only=local_files_only,
-        )
+        folder = fetched(name, **{option: changes.pop(option) for option in HUB_OPTIONS if option in changes})
         metadata, circuits = read_metadata(folder)
         found = metadata.get(_KEY)
         if not isinstance(found, dict) or found.get("class") != cls.__name__:

@@ -15,8 +15,6 @@ PADDING = -1
 
 def best(trellis: Trellis) -> tuple[Tensor, Tensor]:
     """The sequence of largest weight [positions, batch], and its log-weight [batch]."""
-    if trellis.chain.simple:
-        return _best_of_simple(trellis)
     values, scores = trellis.last(), trellis.scores[:-1, :, None]
     chain, readings = trellis.chain, []
     for position in range(trellis.positions - 1, 0, -1):
@@ -26,11 +24,12 @@ def best(trellis: Trellis) -> tuple[Tensor, Tensor]:
     weight, tag = trellis.first_steps(values).max(0)
     tags, by_tag = [tag], trellis.scores.T.contiguous()
     rows = torch.arange(trellis.batch, device=tag.device)
-    node = chain.targets[-1].index_select(0, tag)
+    node = tag if chain.simple else chain.targets[-1].index_select(0, tag)
     # the best step is needed only for the nodes on the way, so it is cheaper to find it here than above
     for reading in reversed(readings):
-        tag = (by_tag.index_select(1, node) + reading[node, :, rows].T).max(0)[1]  # much faster than argmax
-        node = chain.targets[node, tag]
+        here = reading if chain.simple else reading[node, :, rows].T
+        tag = (by_tag.index_select(1, node) + here).max(0)[1]  # much faster than argmax
+        node = tag if chain.simple else chain.targets[node, tag]
         tags.append(tag)
     return _ended(trellis, torch.stack(tags)), weight
 
@@ -76,26 +75,6 @@ def draw(trellis: Trellis, count: int, generator: torch.Generator | None = None)
         node = chain.targets[node, tag]
         tags.append(tag)
     return _ended(trellis, torch.stack(tags))
-
-
-def _best_of_simple(trellis: Trellis) -> tuple[Tensor, Tensor]:
-    """Like `best`, if nodes are tags; written out, since every call counts for a small batch."""
-    emissions = trellis.emissions.unbind()
-    active = None if trellis.active is None else trellis.active.unbind()
-    scores, ended = trellis.scores[:-1, :, None], trellis.final[:, None]
-    values, readings = trellis.last(), []
-    for position in range(trellis.positions - 1, 0, -1):
-        reading = emissions[position] + values
-        values = (scores + reading).amax(1)
-        if active is not None:
-            values = torch.where(active[position], values, ended)
-        readings.append(reading)
-    weight, tag = trellis.first_steps(values).max(0)
-    tags, by_tag = [tag], trellis.scores.T.contiguous()
-    for reading in reversed(readings):
-        tag = (by_tag.index_select(1, tag) + reading).max(0)[1]
-        tags.append(tag)
-    return _ended(trellis, torch.stack(tags)), weight
 
 
 def _choose(log_probabilities: Tensor, generator: torch.Generator | None) -> Tensor:
