@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import Any
 
 from experiments.large.cases import Case
+from experiments.large.clock import stopped_after
 from semprola.errors import SemprolaError
 
 _SCALE = 10**12
@@ -64,9 +65,9 @@ class Solver:
         solver = self._cp.CpSolver()
         solver.parameters.num_workers = 1
         solver.parameters.random_seed = seed
-        solver.parameters.max_time_in_seconds = seconds
         began = time.process_time()
-        status = solver.Solve(self._model)
+        with stopped_after(seconds, solver.StopSearch):
+            status = solver.Solve(self._model)
         spent = time.process_time() - began
         if status not in (self._cp.OPTIMAL, self._cp.FEASIBLE):
             return Answer(None, False, spent)
