@@ -15,15 +15,15 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from semprola.compiler.decomposition import elimination_order
+from semprola.compiler.decomposition import narrow_order
 from semprola.compiler.parts import counted_literals
 from semprola.logic import Formula, Kind
 
 _ROUNDS = 30
 _MOST_BITS = 6.0
 """The assumed limit on the states of a rule of no special kind, as a logarithm to base 2."""
-_MOST_ELIMINATED = 800
-"""With more variables, there is no search for an elimination order."""
+_MOST_ELIMINATED, _WIDEST = 800, 64
+"""With more variables, there is no search for an elimination order; and it ends at a bag with more neighbours."""
 _MOST_SPLITS = 4
 _SHORT = 12
 """A longer rule is a path of the primal graph, not a clique."""
@@ -78,8 +78,10 @@ def candidate_orders(
     found = [written, _together(written, groups)]
     starts = [written]
     if num_vars <= _MOST_ELIMINATED:
-        starts.append(elimination_order(num_vars, _cliques(scopes), "min-fill", check)[::-1])
-        found.append(starts[1])
+        order = narrow_order(num_vars, _cliques(scopes), _WIDEST, check)
+        if order is not None:
+            starts.append(order[::-1])
+            found.append(starts[1])
     for start in starts:
         centred = rules.centred(start, check)
         found += [centred, _together(centred, groups)]
