@@ -31,7 +31,7 @@ from semprola.compiler.splitting import Split
 PAGE = Path("docs/large.md")
 STRENGTHS = {"clear": 2.0, "noisy": 1.0}
 _SPLIT_SECONDS, _NODES = 300, 10**6
-_DRAW_SECONDS = 0.5
+_DRAW_SECONDS = 0.15
 """For the hidden state of a row: the best for random log-odds that the solver finds in this time."""
 
 
