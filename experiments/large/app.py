@@ -21,6 +21,7 @@ from torch import Tensor
 import semprola as sp
 from experiments.large.cases import Case, chosen
 from experiments.large.clock import on_processor_time
+from experiments.large.estimates import section
 from experiments.large.pictures import BOARDS, run
 from experiments.large.report import boards, page, table
 from experiments.large.solver import Solver
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     path: Path = options.out
     content: dict[str, Any] = read_json(path) if path.is_file() else {"experiment": "large", "runs": []}
     if options.report:
-        PAGE.write_text(page(content), encoding="utf-8")
+        PAGE.write_text(f"{page(content)}{section()}", encoding="utf-8")
         print(PAGE)
         return 0
     torch.set_num_threads(1)
