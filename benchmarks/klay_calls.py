@@ -132,6 +132,10 @@ class KlayCalls:
         signal.setitimer(signal.ITIMER_REAL, self._seconds)
         try:
             yield
+        except Exception:
+            if mode in self._late:  # a compiler may wrap what stopped it into an error of its own
+                raise Unable(self._late[mode]) from None
+            raise
         finally:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from pathlib import Path
@@ -53,7 +54,7 @@ html_theme_options = {
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"
 autodoc_typehints_format = "short"
-autodoc_default_options = {"members": True, "show-inheritance": False}
+autodoc_default_options = {"members": True}
 napoleon_numpy_docstring = False
 napoleon_use_rtype = False
 
@@ -83,7 +84,17 @@ def _leave_out(app: object, what: str, name: str, thing: object, skip: bool, opt
     return True if name in INHERITED or re.match(r"set_\w+_request$", name) else None
 
 
+def _own_arguments(app: object, what: str, name: str, thing: Any, options: object, shown: str, result: object) -> Any:
+    """Layers choose their class in `__new__`, which takes anything; what users pass is told by `__init__`."""
+    if what != "class" or not (shown or "").startswith("(*args"):
+        return None
+    signature = inspect.signature(thing.__init__)
+    told = [part.replace(annotation=part.empty) for part in [*signature.parameters.values()][1:]]
+    return str(signature.replace(parameters=told, return_annotation=signature.empty)), None
+
+
 def setup(app: Any) -> None:
     """Before the docstrings are read by napoleon."""
     app.connect("autodoc-process-docstring", _escape_shapes, priority=100)
     app.connect("autodoc-skip-member", _leave_out)
+    app.connect("autodoc-process-signature", _own_arguments)

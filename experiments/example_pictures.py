@@ -37,15 +37,16 @@ def digit_facts(e: Any) -> Any:
     x, y = e.rows()
     (test, alone), (_, ruled) = (e.predicted(kind, x, y, 200, 0, 40) for kind in (False, True))
     broken = (~e.RULES.evaluate(alone, e.LABELS)).nonzero().flatten()[:5]
-    figure = Figure(figsize=(9, 2.9))
+    figure = Figure(figsize=(9.6, 2.2))
     for axes, row in zip(figure.subplots(1, 5), broken.tolist(), strict=True):
         axes.imshow(x[test[row], 0], cmap="gray_r")
         axes.set_axis_off()
         for line, (who, states) in enumerate({"alone": alone, "rules": ruled}.items()):
             names = [name.removeprefix("digit") for name, on in zip(e.LABELS, states[row], strict=True) if on]
             colour = "#1a9850" if bool((states[row] == y[test[row]]).all()) else "#d73027"
-            axes.text(3.5, 8.6 + 1.3 * line, f"{who}: {', '.join(names) or 'nothing'}", ha="center", color=colour)
-    figure.subplots_adjust(left=0.02, right=0.98, top=0.98, bottom=0.28, wspace=0.5)
+            words = f"{who}: {', '.join(names) or 'nothing'}"
+            axes.text(3.5, 8.8 + 1.4 * line, words, ha="center", color=colour, fontsize=9)
+    figure.subplots_adjust(left=0.03, right=0.97, top=0.98, bottom=0.26, wspace=0.5)
     return figure
 
 

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from experiments import pictures
@@ -72,10 +73,12 @@ def overview(contents: Sequence[Mapping[str, Any]]) -> str:
 def html_report(content: Mapping[str, Any]) -> str:
     """A results file as one HTML page with embedded pictures (none if matplotlib is not installed)."""
     results = content["results"]
-    parts = [f'<div class="wide">{html_table(_rows(results))}</div>']
-    parts += [f"<p>{_inline(_network(results))}</p>", f"<p>Settings:</p>{_list(_settings(results))}"]
-    parts += [f"<p>{_inline(note)}</p>" for note in _notes(results)]
-    parts.append(f"<p><code>{html.escape(content['command'])}</code></p>")
+    parts = [f"<p><strong>{_inline(_found(results))}</strong></p>"]
+    parts.append(f'<div class="wide">{html_table(_rows(results))}</div>')
+    parts += [f"<p>{_inline(note)}</p>" for note in (_network(results), *_notes(results))]
+    made = content.get("provenance", {}).get("commit", "")
+    head = f"<summary>Settings</summary><p><code>{html.escape(content['command'])}</code> {html.escape(made)}</p>"
+    parts.append(f"<details>{head}{_list(_settings(results))}</details>")
     tried = [line.removeprefix("- ") for line in search_lines(content.get("search", ()))]
     if tried:
         summary_line = "<summary>What the search saw on validation rows</summary>"
@@ -85,6 +88,22 @@ def html_report(content: Mapping[str, Any]) -> str:
     except SemprolaError as error:
         parts.append(f"<p>{html.escape(str(error))}</p>")
     return html_page(_title(content), *parts)
+
+
+def _found(results: Sequence[Mapping[str, Any]]) -> str:
+    """Which method has most rows right, and which predictions obey."""
+    tests = {method: found for method in METHODS if (found := _of(results, method))}
+    exact, obey = (
+        {method: fmean(test[name] for test in found) for method, found in tests.items()}
+        for name in ("exact", "consistent")
+    )
+    best, worst = max(exact, key=lambda name: exact[name]), min(obey, key=lambda name: obey[name])
+    said = f"{TITLES[best]} has the most rows right: {exact[best]:.1f} %"
+    if "fil" in exact and best != "fil":
+        said += f", against {exact['fil']:.1f} % with independent labels (FIL)"
+    if obey[worst] < 100:
+        return f"{said}. {TITLES[worst]} breaks the rules in {100 - obey[worst]:.1f} % of its predictions."
+    return f"{said}."
 
 
 def write_report(content: Mapping[str, Any], stem: str | Path) -> list[Path]:

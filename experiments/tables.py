@@ -79,12 +79,18 @@ def markdown_table(rows: Sequence[Row]) -> str:
 
 
 def html_table(rows: Sequence[Row]) -> str:
-    """The table in HTML."""
-    headings = ("method", *HEADINGS, "Hamming, its decoder", "paper", "seeds")
+    """The table in HTML: larger is better, and the best figure of a column is bold."""
+    headings = ("method", *(f"{heading}, % ↑" for heading in (*HEADINGS, "Hamming, its decoder")), "paper", "seeds")
     text = ["<table><tr>" + "".join(f"<th>{html.escape(heading)}</th>" for heading in headings) + "</tr>"]
+    columns = zip(*([*figures, decoder] for _, figures, decoder, *_ in rows), strict=True)
+    best = [max(float(cell.split()[0]) for cell in column) for column in columns]
     for name, figures, decoder, beside, seeds in rows:
-        cells = (name, *figures, decoder, beside, str(seeds))
-        text.append("<tr>" + "".join(f"<td>{html.escape(cell)}</td>" for cell in cells) + "</tr>")
+        marked = [
+            f"<b>{cell}</b>" if float(cell.split()[0]) == top else cell
+            for cell, top in zip((*figures, decoder), best, strict=True)
+        ]
+        cells = (html.escape(name), *marked, html.escape(beside), str(seeds))
+        text.append("<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>")
     return "\n".join(text) + "</table>"
 
 

@@ -68,6 +68,21 @@ def test_commands_exist() -> None:
             assert used <= known[command], f"{page.name}: semprola {command} has no {sorted(used - known[command])}"
 
 
+def test_command_blocks_can_be_pasted_whole() -> None:
+    """What a shell should not read is behind a #."""
+    command = re.compile(r"^\s*(?:python|semprola|make|pip|git)\b[^#]*\S {2,}[^#\\\-\s].*$", re.MULTILINE)
+    for page in PAGES:
+        for block in fenced(page.read_text(encoding="utf-8"), "text|bash"):
+            assert command.findall(block.source) == [], page.name
+
+
+def test_code_fits_a_screen() -> None:
+    """Lines that a reader has to scroll for hide what they say."""
+    for name in ("README.md", "docs/index.md", "docs/tutorial.md", "docs/coming_from.md"):
+        for block in python_blocks((ROOT / name).read_text(encoding="utf-8")):
+            assert [line for line in block.source.splitlines() if len(line) > 108] == [], name
+
+
 def _options() -> dict[str, set[str]]:
     """The commands of the command line, and the options of each."""
     typer = pytest.importorskip("typer")

@@ -32,11 +32,16 @@ def _align(group: nodes.tgroup, body: nodes.tbody) -> None:
     figures = [list(row.findall(nodes.entry)) for row in body.findall(nodes.row)]
     for place in range(max(len(row) for row in rows)):
         cells = [row[place].astext().strip() for row in figures if place < len(row)]
-        number = place > 0 and any(re.search(r"\d", cell) for cell in cells) and all(map(NUMBER.match, cells))
+        number = place > 0 and any(re.search(r"\d", cell) for cell in cells) and all(map(_fits, cells))
         for row in rows:
             if place < len(row):
                 kept = [name for name in row[place]["classes"] if not name.startswith("text-")]
                 row[place]["classes"] = [*kept, "text-right" if number else "text-left"]
+
+
+def _fits(cell: str) -> bool:
+    """A figure, or a word or two in its place, such as "not run"."""
+    return bool(NUMBER.match(cell) or re.fullmatch(r"[a-z]+( [a-z]+){0,2}", cell))
 
 
 def _two_levels(group: nodes.tgroup) -> None:

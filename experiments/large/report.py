@@ -35,9 +35,9 @@ _MODES = """
 ## Modes
 
 *Proven*: share of rows whose answer is proven to be the most probable state. *Right*: share of rows in which it is
-the hidden state. *s*: seconds per row, median / worst. *Gap*: median distance of the certified bounds of the log-probability of
-the constraint, in nats. *Both* is `p.within(solver="cp-sat")`: CP-SAT goes on, after half the time, where the split has
-not proven its answer; rows that the split proves alone count as they are.
+the hidden state. *s*: seconds per row, median / worst. *Gap*: median distance of the certified bounds of the
+log-probability of the constraint, in nats. *Both* is `p.within(solver="cp-sat")`: CP-SAT goes on, after half the
+time, where the split has not proven its answer; rows that the split proves alone count as they are.
 
 | constraint | rows | split: proven, % | right, % | s | gap | CP-SAT: proven | right | s | both: proven | right |
 |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|

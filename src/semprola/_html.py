@@ -31,6 +31,7 @@ table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tab
 th, td { padding: .25rem .5rem; text-align: right; white-space: nowrap; border-bottom: 1px solid var(--line); }
 th { background: var(--code); }
 th:first-child, td:first-child { text-align: left; }
+table.words th, table.words td { text-align: left; white-space: normal; }
 td.refused { text-align: left; white-space: normal; color: var(--quiet); min-width: 20rem; }
 code, pre {
   font: .8125em/1.5 "SFMono-Regular", Menlo, Consolas, Monaco, "Liberation Mono", monospace; background: var(--code);

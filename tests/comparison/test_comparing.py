@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import re
+from datetime import date
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +14,7 @@ import torch
 
 import semprola as sp
 from semprola.comparison import METHODS, build_method, folds
-from semprola.comparison.report import page, write_report
+from semprola.comparison.report import found_out, page, write_report
 from semprola.errors import PropertyError, SemprolaError, ViolationError
 
 RULES = "(cat -> animal) & (dog -> animal) & (puppy -> dog)"
@@ -100,6 +103,63 @@ def test_the_report_has_everything(compared: tuple[sp.comparison.Comparison, Pat
     assert text.count("<svg") == 7  # a plot per metric
     assert "Weights of added losses, chosen on validation rows in each fold: FIL + DL2: " in text
     assert json.loads((tmp_path / "report.json").read_text())["about"]["rows"] == 240
+
+
+def test_the_report_says_what_was_found(compared: tuple[sp.comparison.Comparison, Path, list[str]]) -> None:
+    result, _, _ = compared
+    text = page(result, "semprola compare pets.csv")
+    first = text[text.index("<h1>") : text.index("<table>")]
+    assert re.search(r"<strong>[\w ()+-]+ has the most rows right: \d+\.\d %, against \d+\.\d % of ", first)
+    header = text[text.index("<thead>") : text.index("</thead>")]
+    assert "exact match ↑" in header
+    assert "NLL ↓" in header
+    body = text[text.index("<tbody>") : text.index("</tbody>")]
+    best = max(result.mean(row["method"], "exact") for row in result.rows)
+    assert f"<td><b>{best:.1f} ±" in body
+    folded = text[text.index("<details>") : text.index("</details>")]
+    assert all(
+        part in folded for part in ("semprola compare pets.csv", "&quot;epochs&quot;: 12", date.today().isoformat())
+    )
+    percent = text[text.index("exact match (%)") :]
+    assert percent[: percent.index("</svg>")].count(">100</text>") == 1
+
+
+def test_predictions_that_break_the_rules_are_shown() -> None:
+    x = np.random.default_rng(0).normal(size=(80, 2)).astype(np.float32)
+    y = np.stack([x[:, 0] > 0, x[:, 0] <= 0, x[:, 1] > 0], 1)  # at the border, the first network says both or neither
+    rules = "exactly(1, a, b) & (c | ~c)"
+    result = sp.comparison.compare_methods(
+        x, y, rules, labels=["a", "b", "c"], methods=["fil", "spl"], folds=2, epochs=1, seed=3
+    )
+    assert result.mean("fil", "consistent") < 100
+    cases = [case for fold in result.rows[0]["folds"] for case in fold["broken"]]
+    assert all(("a" in case["predicted"]) == ("b" in case["predicted"]) for case in cases)
+    assert all(fold["broken"] == [] for fold in result.rows[1]["folds"])
+    text = page(result)
+    assert "SPL never does." in text
+    shown = text[text.index("Predictions that break the rules") :]
+    assert 1 <= shown[: shown.index("</tbody>")].count("<tr><td>") <= 2
+    assert "Of independent labels (FIL), for example" in shown
+
+
+@pytest.mark.parametrize(
+    ("exact", "said"),
+    [
+        (
+            {"fil": [70, 60], "spl": [60, 50]},
+            "FIL has the most rows right: 65.0 %, against 55.0 % of SPL (ahead in 2 of 2 folds)",
+        ),
+        ({"spl": [70, 60]}, "SPL has the most rows right: 65.0 %. All predictions obey the rules."),
+        ({}, "No method can handle these rules."),
+    ],
+)
+def test_what_was_found_where_something_is_missing(exact: dict[str, list[float]], said: str) -> None:
+    rows: list[dict[str, Any]] = [
+        {"method": name, "title": name.upper(), "folds": [{"exact": e, "consistent": 100.0} for e in values]}
+        for name, values in exact.items()
+    ]
+    rows.append({"method": "ccn", "title": "CCN", "refused": "no"})
+    assert found_out(sp.comparison.Comparison(rows, {})).startswith(said)
 
 
 def test_a_method_that_cannot_take_the_rules_says_why() -> None:

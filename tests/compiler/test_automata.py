@@ -14,7 +14,7 @@ from zoo import _nested, names
 
 import semprola as sp
 from semprola.compiler.backends.automata.backend import Joint, absorbed
-from semprola.compiler.backends.automata.machine import Machine, Product, complement, conjoined
+from semprola.compiler.backends.automata.machine import Machine, Product, complement, conjoined, growing
 from semprola.compiler.backends.automata.order import candidate_orders, scope_of
 from semprola.compiler.backends.automata.rules import Machines
 from semprola.compiler.budget import Budget
@@ -113,9 +113,10 @@ def test_redundant_rules_are_dropped() -> None:
 def test_states_are_joint_and_reached() -> None:
     made = machines_along([0, 1, 2], names(3))
     machines = [made.of(sp.parse(text)) for text in ("a -> b", "b -> c")]
-    levels = Product([machine for machine in machines if machine is not None], made.place).levels()
-    assert levels.variables == [0, 1, 2]
-    assert [len(level) for level in levels.low] == [1, 2, 2]
+    product = Product([machine for machine in machines if machine is not None], made.place)
+    assert list(growing(product, most=100)) == [1, 3, 5]
+    assert product.variables == [0, 1, 2]
+    assert [len(level) for level in product.levels().low] == [1, 2, 2]
 
 
 def test_groups_stay_together() -> None:

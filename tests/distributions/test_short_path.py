@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
+import torch.utils.checkpoint
 import zoo
 from torch import Tensor
 
@@ -117,6 +118,96 @@ def test_a_distribution_stays_what_it_was() -> None:
         torch.testing.assert_close([own.log_partition, own.log_prob(y), own.mode], before)
     slopes = torch.autograd.grad(late.log_partition.sum(), logits)[0]
     assert bool(torch.isfinite(slopes).all())
+
+
+def test_changes_in_place_of_states_and_answers(engine: str) -> None:
+    """Buffers may be filled again before the backward pass, and answers changed: gradients are those of before."""
+    layer, logits = layer_of("cat_dog_animal"), torch.randn(4, 3, requires_grad=True)
+    y = torch.tensor([[1.0, 0.0, 1.0], [1.0, 0.0, 0.0], [0.0, 1.0, 1.0], [0.0, 0.0, 0.0]])
+    some = torch.tensor([0, 2, 3])
+
+    def slopes(change: bool) -> list[Tensor]:
+        own = y.clone()
+        value, log_z = layer(logits).log_prob(own), layer(logits).log_partition
+        if change:
+            own.fill_(1.0)
+            value = value.mul_(2.0).masked_fill_(torch.tensor([False, True, False, False]), 0.0).div_(2.0)
+            log_z.mul_(1.0)
+        found = [torch.autograd.grad(value.sum(), logits, retain_graph=True)[0] for _ in range(2)]
+        (slope,) = torch.autograd.grad(value[some].sum() + log_z.sum(), logits, create_graph=True)
+        return [*found, slope.detach(), torch.autograd.grad(slope.square().sum(), logits)[0]]
+
+    with sp.engine.using(engine):
+        changed, unchanged = slopes(True), slopes(False)
+    torch.testing.assert_close(changed, unchanged)
+    assert torch.equal(changed[0][1], torch.zeros(3))
+
+
+def test_states_of_inference_mode_and_hooks_on_what_is_kept(engine: str) -> None:
+    """Pseudo-labels come from inference mode; checkpoints and offloading replace what is kept for the way back."""
+    layer, logits = layer_of("exactly_two_of_five"), torch.randn(4, 5, requires_grad=True)
+    with sp.engine.using(engine):
+        with torch.inference_mode():
+            y = layer(logits).mode
+        value = layer(logits).log_prob(y)
+        (expected,) = torch.autograd.grad(value.sum(), logits)
+        kept: list[Tensor] = []
+
+        def pack(value: Tensor) -> int:
+            kept.append(value.clone())
+            return len(kept) - 1
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, kept.__getitem__):
+            value = layer(logits).log_prob(y)
+        assert getattr(value.grad_fn.next_functions[0][0], "slopes", None) is None, "kept where no hook sees it"
+        torch.testing.assert_close(torch.autograd.grad(value.sum(), logits)[0], expected)
+        again = torch.utils.checkpoint.checkpoint(lambda x: layer(x).log_prob(y), logits, use_reentrant=False)
+        torch.testing.assert_close(torch.autograd.grad(again.sum(), logits)[0], expected)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_layouts_and_types(name: str, engine: str) -> None:
+    """Slices, transposed and expanded tensors, half precision, one y for all rows, and none."""
+    layer = layer_of(name)
+    labels = len(layer.labels)
+    wide = torch.randn(2 * labels, 8, dtype=torch.float64)
+    y = layer(wide[::2, 0]).sample()
+    layouts = {
+        "transposed": wide[:labels].T,
+        "strided": wide[::2, ::2].T,
+        "one row": wide[:labels, 0].expand(3, labels),
+        "one number": wide[0, :4, None].expand(4, labels),
+        "no rows": wide[:labels, :0].T,
+        "two batches": wide[:labels].T.reshape(2, 4, labels).transpose(0, 1),
+    }
+    with sp.engine.using(engine):
+        for logits in layouts.values():
+            for kind in (torch.float64, torch.float32, torch.bfloat16, torch.float16):
+                own = logits.to(kind).requires_grad_()
+                plain = logits.to(kind).float() if kind.itemsize == 2 else logits.to(kind)
+                plain = plain.contiguous().requires_grad_()
+                for state in (y, y.bool(), y.to(torch.int64)):
+                    found, expected = layer(own).log_prob(state), layer(plain).log_prob(y.expand(plain.shape))
+                    torch.testing.assert_close(found, expected)
+                    slopes = torch.autograd.grad(found.sum(), own)[0], torch.autograd.grad(expected.sum(), plain)[0]
+                    torch.testing.assert_close(slopes[0], slopes[1].to(kind))
+                torch.testing.assert_close(layer(own).mode, layer(plain).mode)
+
+
+@pytest.mark.parametrize("size", [1e2, 1e4, 1e20, 1e37])
+def test_extreme_logits_against_enumeration(size: float, engine: str) -> None:
+    layer = layer_of("cat_dog_animal")
+    factors = torch.tensor([[1.0, -0.5, 0.3], [-0.2, 0.7, -1], [0.4, 1, -0.6], [-1, -0.1, 0.8], [-0.9, -0.3, -0.2]])
+    logits = (size * factors).requires_grad_()
+    states = torch.as_tensor(layer.circuit.enumerate()).float()
+    scores = (logits.double().detach()[:, None] * states).sum(-1)  # log q(y), less what all states have in common
+    with sp.engine.using(engine):
+        p = layer(logits)
+        found, expected = p.log_prob(states[:, None].expand(5, 5, 3)).T, scores.log_softmax(1).float()
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-3)  # what the rounding of log-odds may cost
+        assert torch.equal(p.mode, states[scores.argmax(1)])
+        p.log_prob(p.mode).sum().backward()
+        assert torch.isfinite(logits.grad).all()
 
 
 def test_bad_logits_are_refused_by_row(engine: str) -> None:

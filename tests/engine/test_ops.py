@@ -8,7 +8,7 @@ from engine_cases import INF, NAMES, leaves_of, numbers, plan_value, plans, stat
 from selection import only
 from torch import Tensor
 
-from semprola.engine import active, log_softmax, log_value, logits_of, possible, posterior, supported
+from semprola.engine import Literals, active, log_softmax, log_value, logits_of, possible, posterior, supported
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 
@@ -57,6 +57,22 @@ def test_third_derivatives_where_something_is_impossible() -> None:
 
 def _mixed(tensors: tuple[Tensor, ...]) -> Tensor:
     return torch.stack([t.sin().sum() for t in tensors]).sum()
+
+
+def test_derivatives_of_literals_that_are_impossible() -> None:
+    """Evidence makes one literal of a variable impossible; a branch may leave that variable out."""
+    plan = plans("free_labels").constraint
+
+    def value(zeros: Tensor, ones: Tensor) -> Tensor:
+        observed = torch.zeros_like(ones).index_fill(0, torch.tensor([0, len(ones) - 1]), -torch.inf)
+        literals = Literals.of(plan, zeros, ones + observed)
+        return log_value(plan, None, literals.leaves) + literals.constant
+
+    shape = (plan.num_leaves // 2, 2)
+    scores = [torch.randn(shape, dtype=torch.float64, requires_grad=True) for _ in range(2)]
+    assert torch.isfinite(value(*scores)).all()
+    assert torch.autograd.gradcheck(value, scores)
+    assert torch.autograd.gradgradcheck(value, scores)
 
 
 def test_zeros_stay_zeros_and_have_no_gradient() -> None:

@@ -19,7 +19,7 @@ from selection import spread
 from torch import nn
 
 import semprola as sp
-from semprola.distributions import plans as cached
+from semprola.distributions import domain as cached
 
 pytestmark = pytest.mark.usefixtures("each_engine")
 PETS = "(cat -> animal) & (dog -> animal)"

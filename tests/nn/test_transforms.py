@@ -6,8 +6,11 @@ import io
 import itertools
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import networkx as nx
 import pytest
 import torch
 from selection import spread
@@ -102,6 +105,29 @@ torch.testing.assert_close(program(data["x"], data["y"]), data["expected"])
         subprocess.run([sys.executable, "-W", "ignore", "-c", code, str(tmp_path)], check=True)
 
 
+def answers_for_jacobians(kind: str, query: str) -> tuple[Callable[[Tensor], Tensor], Tensor]:
+    """A query of a layer as a function of its input, and an input."""
+    constraint: Any = sp.exactly(2, [f"y{i}" for i in range(5)])
+    if kind == "gate":  # large enough that only the rows of the gate that a state uses are multiplied
+        constraint = sp.constraints.simple_paths(nx.grid_2d_graph(4, 4), source=(0, 0), target=(3, 3))
+    layer: Any = sp.ConstraintLayer(constraint) if kind == "constraint" else sp.SPL(5, constraint)
+    if kind == "spl-mk":
+        layer = sp.SPL(5, constraint, replicas=2, units=2)
+    if kind == "product":
+        layer = sp.ProductSPL(5, constraint, mixtures=2)
+    layer.double()
+    x = torch.randn(2, 5, dtype=torch.float64, requires_grad=True)
+    y = layer(x.detach()).sample()
+    partial = torch.where(torch.arange(y.shape[1]) < 2, y, torch.nan)
+    queries: dict[str, Callable[[Tensor], Tensor]] = {
+        "log_prob": lambda x: (layer(x, scored=y) if kind == "gate" else layer(x)).log_prob(y),
+        "several": lambda x: layer(x).log_prob(torch.stack([y, y.flip(0)])),
+        "partial": lambda x: layer(x).log_marginal(partial),
+        "mean": lambda x: layer(x).mean[:, :2],
+    }
+    return queries[query], x
+
+
 class TestFunctionTransforms:
     @pytest.mark.parametrize("kind", KINDS)
     def test_gradients_for_each_sample(self, kind: str) -> None:
@@ -136,6 +162,21 @@ class TestFunctionTransforms:
 
         expected = torch.autograd.functional.hessian(value, x)
         torch.testing.assert_close(torch.func.hessian(value)(x), expected)
+
+    @pytest.mark.parametrize("kind", ["constraint", "spl", "spl-mk", "product", "gate"])
+    @pytest.mark.parametrize("query", ["log_prob", "several", "partial", "mean"])
+    def test_a_batch_of_cotangents(self, kind: str, query: str) -> None:
+        """`is_grads_batched`, with which torch computes Jacobians and Hessians at once, maps the backward pass."""
+        torch.manual_seed(0)
+        answer, x = answers_for_jacobians(kind, query)
+        value = answer(x)
+        slopes = [torch.autograd.grad(v, x, retain_graph=True)[0] for v in value.flatten()]
+        every = torch.eye(value.numel(), dtype=x.dtype).unflatten(1, value.shape)
+        (together,) = torch.autograd.grad(value, x, every, is_grads_batched=True)
+        torch.testing.assert_close(together, torch.stack(slopes))
+        hessian, total = torch.autograd.functional.hessian, lambda x: answer(x).sum()
+        if query != "mean":
+            torch.testing.assert_close(hessian(total, x, vectorize=True), hessian(total, x))
 
     @pytest.mark.parametrize("kind", MAPPED)
     def test_mode_mapped_over_rows(self, kind: str) -> None:

@@ -63,13 +63,14 @@ void likeliest(const IndependentJob<T>& job, int threads) {
   });
 }
 
-// Multiplies rows by factors, apart from those whose value is minus infinity, which stay zero whatever the factor.
+// Multiplies rows by factors, apart from those whose value (if given) is minus infinity: these stay zero whatever the
+// factor.
 template <class T>
 void scale_rows(T* numbers, int64_t rows, int64_t columns, const T* factors, int64_t stride, const T* values) {
   require(rows >= 0 && columns >= 0, "scale_rows: a negative number of rows or columns");
   for (int64_t row = 0; row < rows; ++row) {
     const T factor = factors[row * stride];
-    if (factor == T(1) || values[row] == -std::numeric_limits<T>::infinity()) continue;
+    if (factor == T(1) || (values && values[row] == -std::numeric_limits<T>::infinity())) continue;
     for (int64_t i = 0; i < columns; ++i) numbers[row * columns + i] *= factor;
   }
 }

@@ -13,7 +13,7 @@ from semprola.cli.tables import MISSING, read_labels, read_table
 from semprola.errors import FormatError
 from semprola.rules import Review, review
 from semprola.rules.listing import RuleList, listed
-from semprola.rules.rows import Rows
+from semprola.rules.tables import Rows
 from semprola.rules.variables import Variables
 
 _MOST_SHOWN = 5

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 from pathlib import Path
 from typing import Annotated
 
@@ -57,7 +58,7 @@ def compare_command(
     from semprola.cli.inputs import Features
     from semprola.cli.tables import read_table
     from semprola.comparison import compare_methods
-    from semprola.comparison.report import write_report
+    from semprola.comparison.report import found_out, write_report
     from semprola.compiler.sources import as_constraint
     from semprola.errors import FormatError, LabelError
     from semprola.logic import Formula
@@ -97,6 +98,7 @@ def compare_command(
         emit({"about": result.about, "rows": result.rows}, True)
         return
     typer.echo(f"\n{result}\n\n{_LEGEND}\n")
+    typer.echo(textwrap.fill(found_out(result), 80) + "\n")
     for row in result.rows:
         if "refused" in row:
             typer.echo(f"{row['title']}: {row['refused']}")

@@ -48,7 +48,6 @@ def compile_command(
 
     Example: semprola compile "(cat -> animal) & (dog -> animal)" --out animals.sp
     """
-    from semprola.cli.sources import write_circuit
     from semprola.compiler import compile as compile_constraint
     from semprola.compiler.sources import as_constraint
 
@@ -64,7 +63,7 @@ def compile_command(
         progress=True,
     )
     if out is not None:
-        write_circuit(circuit, out)
+        _write(circuit, out)
     if as_json:
         emit({**_summary(circuit), **({} if out is None else {"written": str(out)})}, True)
         return
@@ -192,6 +191,21 @@ def draw_command(
         raise FormatError(f"{out}: a picture is an .svg, .png or .dot file")
     _circuit_of(source, vtree, timeout).draw(out)
     print(f"written to {out}")
+
+
+def _write(circuit: Circuit, path: Path) -> None:
+    """Write a circuit in the format of the path's suffix."""
+    suffix = path.suffix.lower()
+    if suffix == ".sp":
+        circuit.save(path)
+    elif suffix in (".nnf", ".d4"):
+        circuit.write_nnf(path, "d4" if suffix == ".d4" else "c2d")
+    elif suffix == ".sdd":
+        circuit.write_sdd(path, path.with_suffix(".vtree"))
+    elif suffix in (".dot", ".svg", ".png"):
+        circuit.draw(path)
+    else:
+        raise FormatError(f"{path}: unknown format; give a name that ends in .sp, .nnf, .d4, .sdd, .dot, .svg or .png")
 
 
 def _tell_properties(result: dict[str, Any]) -> None:

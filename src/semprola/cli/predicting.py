@@ -18,7 +18,6 @@ from semprola._files import write_atomically
 from semprola.cli.inconsistent import first_reasons, kept_rows
 from semprola.cli.inputs import Features
 from semprola.cli.output import keep
-from semprola.cli.pooled import print_pooled
 from semprola.cli.tables import Table, read_table
 from semprola.distributions.conflicts import impossible_in, impossible_rows
 from semprola.errors import FormatError, IntractableError, LabelError, ParseError
@@ -27,9 +26,10 @@ from semprola.saving import load
 from semprola.saving.folders import read_metadata
 from semprola.sklearn import SPLClassifier
 
-_CHUNK = 1024
+_CHUNK, _NAMED = 1024, 5
 
 
+@torch.no_grad()
 def predict_rows(
     folder: Path, data: Path, out: Path | None, evidence: tuple[str, ...], explain: bool, skip: bool, as_json: bool
 ) -> None:
@@ -49,12 +49,9 @@ def predict_rows(
     X = features.table(table)
     known = _evidence(table, evidence, model.labels_)
     table, X, known = _possible(model, table, X, known, skip, as_json)
-    if model.split_ is not None:
-        if explain:
-            raise IntractableError("--explain needs exact probabilities, but this model is over a split: leave it out")
-        print_pooled(model, table, X, known, out, as_json)
-        return
-    results = list(_predictions(model, X, known))
+    if model.split_ is not None and explain:
+        raise IntractableError("--explain needs exact probabilities, but this model is over a split: leave it out")
+    results = list(_predictions(model, X, known) if model.split_ is None else _bounded(model, table, X, known))
     if out is not None:
         write_atomically(out, _csv(model.labels_, results).encode())
         keep(f"the predictions are in {out}")
@@ -62,7 +59,8 @@ def predict_rows(
         explained = _explanations(model, X, known, results, rules) if explain else [None] * len(results)
         for row, (result, why) in enumerate(zip(results, explained, strict=True)):
             place = {table.unit: table.places[row]}
-            print(json.dumps({**place, **_named(model.labels_, result), **({} if why is None else {"if": why})}))
+            said = {"labels": _ones(result[0], model.labels_), **result[1], **({} if why is None else {"if": why})}
+            print(json.dumps({**place, **said}))
     elif explain:
         for row, why in enumerate(_explanations(model, X, known, results, rules)):
             print("\n".join(_told(table, row, model.labels_, results[row], why)))
@@ -111,21 +109,45 @@ def _possible(
     return table.take(rows), X[rows], known[torch.from_numpy(rows)]
 
 
-Result = tuple[NDArray[np.int64], NDArray[np.float64], float]
-"""A predicted state [labels], the marginals [labels], and the probability of the state."""
+Result = tuple[NDArray[np.int64], dict[str, Any]]
+"""A predicted state [labels], and what is known about its probability and those of the labels."""
 
 
 def _predictions(model: SPLClassifier, X: NDArray[np.float64], known: Tensor | None) -> Iterator[Result]:
-    for first in range(0, len(X), _CHUNK):
-        part = slice(first, first + _CHUNK)
-        p = model.distribution(X[part])
-        if known is not None:
-            p = p.condition(known[part])
-        with torch.no_grad():
-            states = p.decode(model.decode)
-            values = p.log_prob(states).exp().tolist()
-            for state, mean, value in zip(states.numpy(), p.mean.numpy(), values, strict=True):
-                yield state.astype(np.int64), mean.astype(np.float64), float(value)
+    for _, p in _parts(model, X, known):
+        states = p.decode(model.decode)
+        values = p.log_prob(states).exp().tolist()
+        for state, mean, value in zip(states.numpy(), p.mean.tolist(), values, strict=True):
+            marginals = dict(zip(model.labels_, mean, strict=True))
+            yield state.astype(np.int64), {"marginals": marginals, "probability": value}
+
+
+def _bounded(model: SPLClassifier, table: Table, X: NDArray[np.float64], known: Tensor | None) -> Iterator[Result]:
+    """Predictions of a model over a split, with lower bounds of their probabilities.
+
+    Raises:
+        IntractableError: rows for which no state that obeys all rules was found; names them.
+    """
+    for first, p in _parts(model, X, known):
+        states = p.try_mode()
+        missing = [table.place(first + row) for row in states.isnan().any(-1).nonzero().flatten().tolist()]
+        if missing:
+            shown = ", ".join([*missing[:_NAMED], *(["…"] if len(missing) > _NAMED else [])])
+            raise IntractableError(
+                f"no state that obeys all rules{' and the evidence' * (known is not None)} was found for {shown}: "
+                "train with a larger --max-nodes, or leave these rows out"
+            )
+        bounds = zip(p.log_score(states).exp().tolist(), p.mode_is_exact.tolist(), strict=True)
+        for state, (least, proven) in zip(states.numpy().astype(np.int64), bounds, strict=True):
+            yield state, {"probability at least": least, "proven": proven}
+
+
+def _parts(model: SPLClassifier, X: NDArray[np.float64], known: Tensor | None) -> Iterator[tuple[int, Any]]:
+    """The distributions of some rows after the other, and the number of the first."""
+    size = _CHUNK if model.split_ is None else _CHUNK // 4
+    for first in range(0, len(X), size):
+        p = model.distribution(X[first : first + size])
+        yield first, p if known is None else p.condition(known[first : first + size])
 
 
 def _explanations(
@@ -133,7 +155,7 @@ def _explanations(
 ) -> list[list[dict[str, Any]]]:
     """For each row and label, the rules that break if only that label is flipped, and the best state with it."""
     explained: list[list[dict[str, Any]]] = [[] for _ in results]
-    states = np.stack([state for state, _, _ in results])
+    states = np.stack([state for state, _ in results])
     for j, label in enumerate(model.labels_):
         flipped = states.copy()
         flipped[:, j] = 1 - flipped[:, j]
@@ -163,8 +185,8 @@ def _explanations(
 
 
 def _told(table: Table, row: int, labels: tuple[str, ...], result: Result, why: list[dict[str, Any]]) -> list[str]:
-    state, _, value = result
-    lines = [f"{table.unit} {table.places[row]}: {', '.join(_ones(state, labels)) or 'no label'} (p = {value:.3f})"]
+    shown = ", ".join(_ones(result[0], labels)) or "no label"
+    lines = [f"{table.unit} {table.places[row]}: {shown} (p = {result[1]['probability']:.3f})"]
     for entry in why:
         label, flipped = next(iter(entry.items()))
         change = f"with {label}" if flipped else f"without {label}"
@@ -180,19 +202,13 @@ def _told(table: Table, row: int, labels: tuple[str, ...], result: Result, why: 
 def _csv(labels: tuple[str, ...], results: list[Result]) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow([*labels, *(f"p({label})" for label in labels), "probability"])
-    for state, mean, value in results:
-        writer.writerow([*state.tolist(), *(f"{part:.6g}" for part in mean.tolist()), f"{value:.6g}"])
+    for row, (state, known) in enumerate(results):
+        columns = {f"p({label})": chance for label, chance in known.get("marginals", {}).items()}
+        columns |= {name: value for name, value in known.items() if name != "marginals"}
+        if row == 0:
+            writer.writerow([*labels, *columns])
+        writer.writerow([*state.tolist(), *(f"{value:.6g}" for value in columns.values())])
     return text.getvalue()
-
-
-def _named(labels: tuple[str, ...], result: Result) -> dict[str, Any]:
-    state, mean, value = result
-    return {
-        "labels": _ones(state, labels),
-        "marginals": dict(zip(labels, mean.tolist(), strict=True)),
-        "probability": value,
-    }
 
 
 def _ones(state: NDArray[np.int64], labels: tuple[str, ...]) -> list[str]:

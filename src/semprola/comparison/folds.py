@@ -17,6 +17,7 @@ from torch import Tensor
 from semprola._files import write_atomically
 from semprola.circuit import Circuit
 from semprola.comparison.methods import METHODS, PENALISED, MethodModel, build_method
+from semprola.distributions import violations
 from semprola.errors import FormatError, IntractableError, SemprolaError
 from semprola.logic import Formula
 from semprola.nn.gate import perceptron
@@ -25,6 +26,7 @@ from semprola.training.metrics import auprc, calibration_error, consistent, exac
 
 _VALIDATION = 0.2
 """Share of a fold's training rows that are used to choose the best epoch."""
+_EXAMPLES = 2
 
 Say = Callable[[str], None]
 
@@ -147,7 +149,21 @@ def _measured(model: MethodModel, task: Task, x: Tensor, y: Tensor) -> dict[str,
         "nll": nll,
         "ece": calibration_error(marginals.numpy(), y.numpy() > 0.5),
         "auprc": None if area != area else area,  # without a positive label there is no area
+        "broken": _broken(task, mode, y),
     }
+
+
+def _broken(task: Task, mode: Tensor, y: Tensor) -> list[dict[str, Any]]:
+    """Some predictions that break the rules: their labels, the true ones, and a rule that they break."""
+    names = task.circuit.labels
+    return [
+        {
+            "predicted": [name for name, on in zip(names, mode[each.row].tolist(), strict=True) if on],
+            "true": [name for name, on in zip(names, y[each.row].tolist(), strict=True) if on],
+            "rule": each.rule,
+        }
+        for each in violations(task.formula, mode, labels=list(names))[:_EXAMPLES]
+    ]
 
 
 def _standardised(x: NDArray[np.float32], train: NDArray[np.int64]) -> NDArray[np.float32]:

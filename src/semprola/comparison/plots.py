@@ -33,7 +33,10 @@ def _panel(comparison: Comparison, metric: str) -> str:
             points.append((row, mean(values), stdev(values) if len(values) > 1 else 0.0))
     if not points:
         return ""
-    ticks = _ticks(min(middle - spread for _, middle, spread in points), max(m + spread for _, m, spread in points))
+    ticks = [0.0, 25.0, 50.0, 75.0, 100.0]
+    if metric not in _PERCENT:
+        low, high = (f(m + sign * spread for _, m, spread in points) for f, sign in ((min, -1), (max, 1)))
+        ticks = _ticks(low, high)
     height = _TOP + _ROW * len(points) + _BOTTOM
     title = METRICS[metric] + (" (%)" if metric in _PERCENT else "")
     lines = [
@@ -47,7 +50,8 @@ def _panel(comparison: Comparison, metric: str) -> str:
     for place, (row, middle, spread) in enumerate(points):
         y = _TOP + _ROW * (place + 0.5)
         kind = "own" if "spl" in row["method"] else "other"
-        left, x, right = (_place(value, ticks) for value in (middle - spread, middle, middle + spread))
+        ends = (max(middle - spread, ticks[0]), middle, min(middle + spread, ticks[-1]))
+        left, x, right = (_place(value, ticks) for value in ends)
         lines.append(f'<text x="{_NAMES - 10}" y="{y + 4:.1f}" text-anchor="end">{html.escape(row["title"])}</text>')
         lines.append(f'<line x1="{left:.1f}" x2="{right:.1f}" y1="{y:.1f}" y2="{y:.1f}" class="{kind}"/>')
         lines.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="4" class="{kind}"/>')

@@ -43,7 +43,6 @@ class Tuning:
             one.
         most_measured: with more literals, even measuring a width takes long.
         stages: the numbers of nodes that every candidate gets, one after the other.
-        tiny: a circuit with so few nodes should not lose its vtree for a smaller one.
         laborious: a search that took more steps per node before it failed gets no second chance: a good one takes about
             one.
         probe: the fewest nodes worth a first, smaller try.
@@ -67,7 +66,6 @@ class Tuning:
     most_variables: int = 1200
     most_measured: int = 200_000
     stages: tuple[int, ...] = (3_000, 30_000, 300_000, 3_000_000)
-    tiny: int = 60
     laborious: float = 1.25
     probe: int = 500
     steps: int = 20
@@ -223,9 +221,7 @@ class _Trial:
 
     def _better(self, name: str, nodes: int) -> Circuit | None:
         """The circuit of another back end if it has at most half as many nodes; None if that is unlikely."""
-        unlikely = (
-            nodes <= TUNING.tiny if name == "topdown" else name == "automata" and self.choice.bits > TUNING.possible
-        )
+        unlikely = name == "automata" and self.choice.bits > TUNING.possible
         narrow = name == "automata" and self.choice.backends[0] == "sdd"
         easy = TUNING.easy_if_narrow if narrow else TUNING.easy.get(name, 0)
         if unlikely or nodes <= easy * self.choice.variables:

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import permutations
 
 from semprola.constraints.graphs import EdgeGraph
 
 FAR = 2**30
 """The distance between nodes that are not connected."""
-
-_MOST_PATHS = 4
-"""The shortest way to join at most this many open paths is found by trying all."""
 
 
 class Distances:
@@ -69,31 +65,18 @@ class Links:
             paths: the two ends of each path: where edges may enter and where they may leave; in an undirected graph,
                 in any order.
         """
-        if not paths:
-            return 0
-        if len(paths) <= _MOST_PATHS:
-            return min(self._round([paths[0], *rest]) for rest in permutations(paths[1:]))
-        # every end must be linked to some end of another path
+        # every end must be linked to some end of another path, or to the other end of the only one
         directed = self._distances.directed
         starts = [(leave, enter) for enter, leave in paths]
         targets = [enter for enter, _ in paths]
         if not directed:
             starts += paths
             targets += [leave for _, leave in paths]
-        total = sum(min(self._row(own)[to] for to in targets if to not in (own, mate)) for own, mate in starts)
+        total = 0
+        for own, mate in starts:
+            row = self._row(own)
+            total += min((row[to] for to in targets if to not in (own, mate)), default=row[mate])
         return total if directed else (total + 1) // 2
-
-    def _round(self, paths: list[tuple[int, int]]) -> int:
-        """The length of the shortest links that join the paths in this order, each in the better direction."""
-        (home, here), *others = paths
-        ahead, back, there = 0, FAR, home  # the length so far if the last path is left at `here`, and at `there`
-        for enter, leave in others:
-            from_here, from_there = self._row(here), self._row(there)
-            in_at_enter = min(ahead + from_here[enter], back + from_there[enter])
-            in_at_leave = min(ahead + from_here[leave], back + from_there[leave])
-            ahead, back = in_at_enter, FAR if self._distances.directed else in_at_leave
-            here, there = leave, enter
-        return min(ahead + self._row(here)[home], back + self._row(there)[home])
 
     def _row(self, node: int) -> list[int]:
         row = self._rows.get(node)

@@ -110,7 +110,8 @@ def _finite(values: Tensor) -> Tensor:
 
 
 def _log_add(a: Tensor, b: Tensor) -> Tensor:
-    """log(exp a + exp b) with derivative zero, not NaN, where both are -inf."""
-    dead = (a == NEGATIVE_INFINITY) & (b == NEGATIVE_INFINITY)
-    total = torch.logaddexp(a.masked_fill(dead, 0.0), b.masked_fill(dead, 0.0))
-    return total.masked_fill(dead, NEGATIVE_INFINITY)
+    """log(exp a + exp b), with finite derivatives of all orders where one is -inf, and zero ones where both are."""
+    no_a, no_b = a == NEGATIVE_INFINITY, b == NEGATIVE_INFINITY
+    total = torch.logaddexp(a.masked_fill(no_a | no_b, 0.0), b.masked_fill(no_a | no_b, 0.0))
+    total = torch.where(no_b, a, torch.where(no_a, b, total))
+    return total.masked_fill(no_a & no_b, NEGATIVE_INFINITY)

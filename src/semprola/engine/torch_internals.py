@@ -26,6 +26,7 @@ _INTERPRETERS = _private("_C._functorch.peek_interpreter_stack")
 _DISPATCH_MODES = _private("_C._len_torch_dispatch_stack")
 _IS_WRAPPED = _private("_C._functorch.is_functorch_wrapped_tensor")
 _IS_BATCHED = _private("_C._functorch.is_batchedtensor")
+_IS_GRADS_BATCHED = _private("_C._functorch.is_legacy_batchedtensor")
 _UNWRAPPED = _private("_C._functorch.get_unwrapped")
 _GLOBAL_HOOKS = _private("nn.modules.module._has_any_global_hook")
 _SAVED_TENSOR_HOOKS = _private("_C._autograd._top_saved_tensors_default_hooks")
@@ -57,6 +58,11 @@ def unwrapped(value: Tensor) -> Tensor | None:
             return None
         value = _UNWRAPPED(value)
     return value
+
+
+def is_one_of_many(cotangent: Tensor) -> bool:
+    """Whether a cotangent stands for a batch of them, as under `torch.autograd.grad(..., is_grads_batched=True)`."""
+    return _IS_GRADS_BATCHED is not None and bool(_IS_GRADS_BATCHED(cotangent))
 
 
 def has_global_hooks() -> bool:

@@ -26,7 +26,7 @@ _APART = 0.5
 
 
 class SPL(GatedLayer):
-    """Semantic probabilistic layer with a single circuit (Def. 3.6 of the paper).
+    """Semantic probabilistic layer with a single circuit (Definition 3.6 of the paper).
 
     Every sum of the constraint's circuit weights its branches by a softmax of the gate's output, so the distribution is
     already normalised. At the start, the layer is close to uniform over the models of the constraint.
@@ -159,7 +159,8 @@ class SPL(GatedLayer):
 
 
 class ProductSPL(GatedLayer):
-    """Semantic probabilistic layer with two circuits (Def. 1 of the paper): q(y | z) times the constraint, over Z.
+    """Semantic probabilistic layer with two circuits (Definition 1 of the paper): q(y | z) times the
+    constraint, over Z.
 
     Args:
         in_features: width of the features z.

@@ -11,7 +11,8 @@ from semprola.rules.learning import Learnt, learn
 from semprola.rules.learnt import LearntRule
 from semprola.rules.listing import Rule
 from semprola.rules.logic_programs import Head, LogicProgram, from_problog
-from semprola.rules.ontologies import Axiom, Ontology, from_obo, from_owl, from_skos, read_ontology
+from semprola.rules.ontologies.ontology import Axiom, Ontology
+from semprola.rules.ontologies.reading import from_obo, from_owl, from_skos, read_ontology
 from semprola.rules.pysat_formulas import from_pysat
 from semprola.rules.reading import read
 from semprola.rules.reviewing import review

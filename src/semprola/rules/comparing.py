@@ -157,7 +157,7 @@ def _witness(asked: Questions, obeyed: Sequence[int], broken: Sequence[int]) -> 
     model = solver.model()
     values = dict(zip(asked.labels, model[: asked.num_plain].astype(int).tolist(), strict=True))
     wrong = [r for r in broken if any(all(model[abs(v) - 1] != (v > 0) for v in c) for c in asked.clauses[r])]
-    return Witness(values, tuple(asked.listed.rules[rule] for rule in wrong))
+    return Witness(values, asked.named(wrong))
 
 
 def _models(asked: Questions, rules: Sequence[int], budget: Budget) -> int | None:

@@ -2,67 +2,55 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from semprola.compiler.budget import Budget
 from semprola.errors import CompilationBudgetError
 from semprola.rules.questions import Questions
 from semprola.rules.solving import new_solver
 
 
-@dataclass(frozen=True)
-class Contradictions:
-    """Contradictions among rules, which are named by their number.
-
-    Attributes:
-        found: the contradictions, the shortest first.
-        are_all: whether there are no others.
-    """
-
-    found: list[list[int]]
-    are_all: bool
-
-
-def contradictions(asked: Questions, budget: Budget, most: int) -> Contradictions:
-    """The contradictions of some rules (the MARCO algorithm, Liffiton and others 2016).
+def contradictions(asked: Questions, most: int) -> tuple[list[list[int]], bool]:
+    """The contradictions of some rules, and whether there are no others (MARCO, Liffiton and others 2016).
 
     A map, which is a set of clauses over the rules, says which sets of rules have not been looked at. One of them is
     taken, as large as possible. If it has no model, it is made smaller until it is a contradiction; all sets that
     contain it are done. If it has one, it is made larger; all sets within it are done.
 
     Args:
-        asked: the rules.
-        budget: what may be used; if it runs out, what was found so far is returned.
+        asked: the rules; if its budget runs out, what was found so far is returned.
         most: stop after so many contradictions.
 
+    Returns:
+        The numbers of the rules in each contradiction, the shortest first; and whether these are all.
+
     Example:
+        >>> from semprola.compiler.budget import Budget
         >>> from semprola.rules.listing import listed
         >>> rules = listed("a\\n~a\\na -> b\\n~b")
-        >>> contradictions(Questions(rules, Budget()), Budget(), most=10).found
-        [[0, 1], [0, 2, 3]]
+        >>> contradictions(Questions(rules, Budget()), most=10)
+        ([[0, 1], [0, 2, 3]], True)
     """
     found: list[list[int]] = []
+    are_all = False
     count = len(asked.everything)
-    chart = new_solver(count, (), budget)
+    chart = new_solver(count, (), asked.budget)
     chart.prefer([rule + 1 for rule in asked.everything])
     try:
         while chart.solve():
-            budget.check("looking for contradictions")
+            asked.budget.check("looking for contradictions")
             if len(found) == most:
-                return Contradictions(_sorted(found), False)
+                break
             seed = [rule for rule, is_in in enumerate(chart.model().tolist()) if is_in]
             if asked.has_model(seed):
                 left_out = _left_out(asked, seed)
-                if not left_out:
-                    return Contradictions(_sorted(found), True)
                 chart.add([rule + 1 for rule in left_out])
             else:
                 core = asked.against(seed)
                 found.append(core)
                 chart.add([-rule - 1 for rule in core])
+        else:
+            are_all = True
     except CompilationBudgetError:
-        return Contradictions(_sorted(found), False)
-    return Contradictions(_sorted(found), True)
+        pass
+    return sorted(found, key=lambda rules: (len(rules), rules)), are_all
 
 
 def _left_out(asked: Questions, seed: list[int]) -> list[int]:
@@ -85,7 +73,3 @@ def _left_out(asked: Questions, seed: list[int]) -> list[int]:
         else:
             left.append(rule)
     return left
-
-
-def _sorted(found: list[list[int]]) -> list[list[int]]:
-    return sorted(found, key=lambda rules: (len(rules), rules))

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from semprola._names import columns_by_name
+from semprola._names import columns_by_name, is_absent
 from semprola._notebook import code, heading, shown, table, text
 from semprola.compiler.budget import Budget
 from semprola.errors import CompilationBudgetError, LabelError, UnsatisfiableError
@@ -107,27 +107,20 @@ def explain(rules: Any, partial: Mapping[str, Any], *, timeout: float | None = 6
     """
     known = listed(rules)
     variables = Variables(known.variables)
-    values = _checked(variables.spelled(partial, _fail) if isinstance(partial, Mapping) else partial, known)
+    values = _checked(partial, known, variables)
     asked = Questions(known, Budget(timeout, progress=False))
     observed = variables.without_others(values)
-    literals = asked.literals(observed)
-    because: tuple[Rule, ...] = ()
-    conflict: dict[str, int] = {}
-    is_possible = asked.has_model(asked.everything, literals)
-    if not is_possible:
-        if not asked.has_model(asked.everything):
-            raise UnsatisfiableError("the rules have no model at all: sp.rules.review names the contradictions")
-        because, conflict = _because(asked, literals)
     found = asked.fewest_changes(asked.everything, observed)
     if found is None:
         raise UnsatisfiableError("the rules have no model at all: sp.rules.review names the contradictions")
     changes, nearest = found
+    because, conflict = asked.conflict(asked.everything, asked.literals(observed)) if changes else ([], {})
     after = {**values, **{label: nearest[label] for name in changes for label in variables.together(name)}}
     follows, is_complete = _follows(asked, after, nearest, variables)
     return Explanation(
         variables.whole(values),
-        is_possible,
-        because,
+        not changes,
+        asked.named(because),
         variables.whole(conflict),
         variables.changed(changes, nearest),
         variables.whole(nearest),
@@ -136,71 +129,57 @@ def explain(rules: Any, partial: Mapping[str, Any], *, timeout: float | None = 6
     )
 
 
-def _fail(message: str, row: int) -> None:
-    raise LabelError(f"the combination: {message}")
-
-
-def _because(asked: Questions, literals: list[int]) -> tuple[tuple[Rule, ...], dict[str, int]]:
-    """Rules and values that cannot hold together, each of which is needed."""
-    rules, values = asked.conflict(asked.everything, literals)
-    return _named(asked, rules), values
-
-
-def _named(asked: Questions, rules: list[int]) -> tuple[Rule, ...]:
-    return tuple(asked.listed.rules[rule] for rule in rules)
-
-
 def _follows(
     asked: Questions, values: dict[str, int], nearest: dict[str, int], variables: Variables
 ) -> tuple[list[Consequence], bool]:
     literals = asked.literals(variables.without_others(values))
-    candidates = [name for name in asked.labels if name not in values]
-    expected = dict(nearest)
+    known = {variables.home.get(label) for label, on in values.items() if on} - {None}
+    open_names = [name for name in asked.labels if name not in values and variables.home.get(name) not in known]
     found: dict[str, Consequence] = {}
+    is_complete = True
     try:
-        asked.solver.prefer([-v for v in asked.literals(nearest)])
-        open_names = dict.fromkeys(candidates)
-        for name in candidates:
-            if name not in open_names:
-                continue
-            value = expected[name]
-            other = [*literals, *asked.literals({name: 1 - value})]
+        asked.solver.prefer(-v for v in asked.literals(nearest))
+        while open_names:
+            name, *open_names = open_names
+            other = [*literals, *asked.literals({name: 1 - nearest[name]})]
             if asked.has_model(asked.everything, other):
                 model = dict(zip(asked.labels, asked.model().astype(int).tolist(), strict=True))
-                open_names = {each: None for each in open_names if model[each] == expected[each]}
+                open_names = [each for each in open_names if model[each] == nearest[each]]
             else:
                 rules, needed = asked.conflict(asked.everything, other)
                 needed.pop(name, None)
-                found[name] = Consequence(name, value, _named(asked, rules), variables.whole(needed))
+                found[name] = Consequence(name, nearest[name], asked.named(rules), variables.whole(needed))
     except CompilationBudgetError:
-        return _merged(found, values, variables), False
-    return _merged(found, values, variables), True
+        is_complete = False
+    return _merged(found, variables), is_complete
 
 
-def _merged(found: Mapping[str, Consequence], values: Mapping[str, int], variables: Variables) -> list[Consequence]:
+def _merged(found: Mapping[str, Consequence], variables: Variables) -> list[Consequence]:
     """Consequences about labels, with the value of a variable in place of what it is not."""
-    chosen = {variables.home[label]: label for label, each in found.items() if each.value and label in variables.home}
-    known = {variables.home.get(label) for label, value in values.items() if value}
+    chosen = {variables.home[label] for label, each in found.items() if each.value and label in variables.home}
     merged = []
     for label, each in found.items():
         home = variables.home.get(label)
-        if home is None:
+        if home not in chosen:
             merged.append(each)
-        elif chosen.get(home) == label:
-            merged.append(replace(each, label=home, value=variables.value(label)))
-        elif home not in chosen and home not in known:
-            merged.append(each)
+        elif each.value:
+            merged.append(replace(each, label=str(home), value=variables.value(label)))
     return merged
 
 
-def _checked(partial: Mapping[str, Any], known: RuleList) -> dict[str, int]:
+def _checked(partial: Any, known: RuleList, variables: Variables) -> dict[str, int]:
+    """Values of labels."""
     if not isinstance(partial, Mapping):
         raise TypeError(f"the combination must be a mapping from labels to 0 or 1, not {brief(partial)}")
-    values = {}
-    for name, value in columns_by_name(dict(partial), "the combination").items():
-        if value is None or value != value:
+
+    def fail(message: str, row: int) -> None:
+        raise LabelError(f"the combination: {message}")
+
+    values, labels = {}, set(known.labels)
+    for name, value in columns_by_name(variables.spelled(partial, fail), "the combination").items():
+        if is_absent(value):
             continue
-        if name not in set(known.labels):
+        if name not in labels:
             raise LabelError(f"{brief(name)} is not a label of the rules")
         if value not in (0, 1):
             raise ValueError(f"label {name!r} must be 0 or 1, not {brief(value)}")

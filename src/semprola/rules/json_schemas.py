@@ -9,16 +9,16 @@ from typing import Any
 
 from semprola.constraints.variables import Categorical
 from semprola.errors import FormatError
-from semprola.logic import FALSE, TRUE, And, Bool, Formula, Not, Or, at_most, exactly
+from semprola.logic import FALSE, TRUE, And, Bool, Formula, Not, Or, at_most
 from semprola.rules.json_values import (
     ANNOTATIONS,
     accepts,
     candidates,
+    combined,
     equal,
     listed_schemas,
     refuse,
     resolved,
-    same_place,
 )
 from semprola.rules.reading import text_of
 
@@ -93,7 +93,7 @@ class _Property:
         if self.is_required:
             return FALSE
         if self.values is None:
-            return _no(self.label)
+            return ~self.label
         return self.absence
 
     def of(self, schema: Any, root: Any, place: str) -> Formula:
@@ -106,13 +106,13 @@ class _Property:
         states = [self._is(at) for at, value in enumerate(self.values) if accepts(schema, value, root, place)]
         if len(states) == len(self.values) and (self.variable is not None or len(states) == 2):
             return TRUE
-        return _any([self.absent, *states])
+        return Or([self.absent, *states])
 
     def is_value(self, value: Any) -> Formula:
         """The property is present with this value."""
         if self.values is None:
             raise FormatError(f"from_json_schema: property {self.name!r} has values without end, but one is compared")
-        return _any([self._is(at) for at, own in enumerate(self.values) if equal(own, value)])
+        return Or([self._is(at) for at, own in enumerate(self.values) if equal(own, value)])
 
     def rule(self) -> Formula:
         """The property has at most one state. A label that is free is in it, too: it would be lost otherwise."""
@@ -126,7 +126,7 @@ class _Property:
         assert self.values is not None
         if self.variable is not None:
             return Bool(self.variable.labels[at])
-        return self.label if self.values[at] else _all([_no(self.label), _no(self.absent)])
+        return self.label if self.values[at] else ~self.label & ~self.absent
 
 
 class _Reader:
@@ -147,7 +147,9 @@ class _Reader:
             self.properties[name] = _Property(name, values, name in required)
 
     def whole(self) -> Formula:
-        return _all([*(each.rule() for each in self.properties.values()), self._formula(self.root, "#")])
+        """Everything that the schema says."""
+        said = [*(each.rule() for each in self.properties.values()), self._formula(self.root, "#").simplify()]
+        return And([part for part in said if part is not TRUE])
 
     def _name(self, schema: Any, place: str, named: dict[str, None]) -> None:
         """The properties that a schema names, in order."""
@@ -174,7 +176,7 @@ class _Reader:
             return TRUE if schema else FALSE
         schema = resolved(schema, self.root, place)
         refuse(schema, _MINE, place)
-        return _all([*self._about_properties(schema, place), *self._about_schemas(schema, place)])
+        return And([*self._about_properties(schema, place), *combined(schema, place, self._formula)])
 
     def _about_properties(self, schema: Mapping[str, Any], place: str) -> Iterable[Formula]:
         mine = self.properties
@@ -183,17 +185,17 @@ class _Reader:
             yield TRUE if "object" in ([kinds] if isinstance(kinds, str) else kinds) else FALSE
         for name, part in schema.get("properties", {}).items():
             yield mine[name].of(part, self.root, f"{place}/properties/{name}")
-        yield from (_no(mine[name].absent) for name in schema.get("required", ()))
+        yield from (Not(mine[name].absent) for name in schema.get("required", ()))
         if schema.get("additionalProperties", True) not in (True, False, {}):
             raise FormatError(f"from_json_schema: additionalProperties at {place} must be true or false")
         if schema.get("additionalProperties") is False:
             yield from (each.absent for name, each in mine.items() if name not in schema.get("properties", {}))
         for name, others in schema.get("dependentRequired", {}).items():
-            yield from (_any([mine[name].absent, _no(mine[other].absent)]) for other in others)
+            yield from (Or([mine[name].absent, Not(mine[other].absent)]) for other in others)
         for name, part in schema.get("dependentSchemas", {}).items():
-            yield _any([mine[name].absent, self._formula(part, f"{place}/dependentSchemas/{name}")])
+            yield Or([mine[name].absent, self._formula(part, f"{place}/dependentSchemas/{name}")])
         if "enum" in schema:
-            yield _any([self._equals(value) for value in schema["enum"]])
+            yield Or([self._equals(value) for value in schema["enum"]])
         if "const" in schema:
             yield self._equals(schema["const"])
 
@@ -202,41 +204,4 @@ class _Reader:
         if not isinstance(value, Mapping):
             return FALSE
         states = (p.is_value(value[name]) if name in value else p.absent for name, p in self.properties.items())
-        return _all(states)
-
-    def _about_schemas(self, schema: Mapping[str, Any], place: str) -> Iterable[Formula]:
-        made = {at: self._formula(part, at) for at, part in listed_schemas(schema, place)}
-
-        def of(keyword: str) -> list[Formula]:
-            return [formula for at, formula in made.items() if same_place(at, f"{place}/{keyword}")]
-
-        yield from of("allOf")
-        if "anyOf" in schema:
-            yield _any(of("anyOf"))
-        if "oneOf" in schema:
-            yield exactly(1, of("oneOf"))
-        if "not" in schema:
-            yield _no(of("not")[0])
-        if "if" in schema:
-            yield from (_any([_no(of("if")[0]), part]) for part in of("then"))
-            yield from (_any([of("if")[0], part]) for part in of("else"))
-
-
-def _any(parts: Iterable[Formula]) -> Formula:
-    said = [part for part in parts if part is not FALSE]
-    if any(part is TRUE for part in said):
-        return TRUE
-    return said[0] if len(said) == 1 else Or(said) if said else FALSE
-
-
-def _all(parts: Iterable[Formula]) -> Formula:
-    said = [part for part in parts if part is not TRUE]
-    if any(part is FALSE for part in said):
-        return FALSE
-    return said[0] if len(said) == 1 else And(said) if said else TRUE
-
-
-def _no(part: Formula) -> Formula:
-    if part is TRUE or part is FALSE:
-        return FALSE if part is TRUE else TRUE
-    return Not(part)
+        return And(list(states))

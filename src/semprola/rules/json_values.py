@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
 from semprola.errors import FormatError
+from semprola.logic import FALSE, TRUE, And, Formula, Not, Or, exactly
 
 _WORDS = ("title", "description", "default", "examples", "deprecated", "readOnly", "writeOnly")
 ANNOTATIONS = frozenset({"$schema", "$id", "$comment", "$defs", "definitions", *_WORDS})
@@ -76,9 +77,21 @@ def listed_schemas(schema: Mapping[str, Any], place: str) -> list[tuple[str, Any
     return found + [(f"{place}/dependentSchemas/{key}", part) for key, part in depending.items()]
 
 
-def same_place(place: str, keyword: str) -> bool:
-    """Whether a place is that of a keyword, or of one entry of its list."""
-    return place == keyword or place.rpartition("/")[0] == keyword
+def combined(schema: Mapping[str, Any], place: str, of: Callable[[Any, str], Formula]) -> list[Formula]:
+    """What a schema says by combining others; `of` is what a schema at a place says."""
+
+    def each(key: str) -> list[Formula]:
+        return [of(part, f"{place}/{key}/{i}") for i, part in enumerate(schema.get(key, ()))]
+
+    said = each("allOf")
+    said += [Or(each("anyOf"))] if "anyOf" in schema else []
+    said += [exactly(1, each("oneOf"))] if "oneOf" in schema else []
+    said += [Not(of(schema["not"], f"{place}/not"))] if "not" in schema else []
+    if "if" in schema:
+        holds = of(schema["if"], f"{place}/if")
+        said += [Or(Not(holds), of(schema["then"], f"{place}/then"))] if "then" in schema else []
+        said += [Or(holds, of(schema["else"], f"{place}/else"))] if "else" in schema else []
+    return said
 
 
 def accepts(schema: Any, value: Any, root: Any, place: str) -> bool:
@@ -89,22 +102,12 @@ def accepts(schema: Any, value: Any, root: Any, place: str) -> bool:
     """
     schema = resolved(schema, root, place)
     refuse(schema, _MINE, place)
-    inner = {at: accepts(part, value, root, at) for at, part in listed_schemas(schema, place)}
-
-    def of(keyword: str) -> list[bool]:
-        return [answer for at, answer in inner.items() if same_place(at, f"{place}/{keyword}")]
-
     said = [_is_kind(value, schema["type"], place)] if "type" in schema else []
     said += [any(equal(value, each) for each in schema["enum"])] if "enum" in schema else []
     said += [equal(value, schema["const"])] if "const" in schema else []
     said += [_in_bound(value, keyword, schema[keyword]) for keyword in _BOUNDS if keyword in schema]
-    said += of("allOf")
-    said += [any(of("anyOf"))] if "anyOf" in schema else []
-    said += [sum(of("oneOf")) == 1] if "oneOf" in schema else []
-    said += [not answer for answer in of("not")]
-    if "if" in schema:
-        said += of("then") if of("if")[0] else of("else")
-    return all(said)
+    parts = combined(schema, place, lambda part, at: TRUE if accepts(part, value, root, at) else FALSE)
+    return all(said) and And(parts).simplify() is TRUE
 
 
 def candidates(schema: Any, root: Any, place: str) -> list[Any] | None:

@@ -17,11 +17,11 @@ from semprola.logic import And, Formula
 from semprola.rules.chance import q_values
 from semprola.rules.learnt import LearntRule, worded
 from semprola.rules.listing import listed
-from semprola.rules.mining import Evidence, Pattern, candidates, evidence, literals_of
+from semprola.rules.mining import Pattern, candidates, evidence, literals_of
 from semprola.rules.questions import Questions
 from semprola.rules.reading import is_frame
-from semprola.rules.rows import as_rows
 from semprola.rules.solving import Solver
+from semprola.rules.tables import as_rows
 
 _LISTED = 40
 
@@ -138,7 +138,8 @@ def learn(
     q = q_values(tests.log_p)
     whole = evidence(proposed, held, budget)
     passed = (q <= fdr) & tests.holds(exceptions) & whole.holds(exceptions)
-    places = _cover([p for p in _by_exclusion(whole) if passed[p]], proposed, names, known, budget)
+    order = np.argsort(-whole.expected, kind="stable")
+    places = _cover(order[passed[order]].tolist(), proposed, names, known, budget)
     rules = worded({proposed[place]: float(q[place]) for place in places}, names, held)
     return Learnt(tuple(sorted(rules, key=lambda rule: -rule.excludes)), constant, len(held), len(proposed))
 
@@ -161,11 +162,6 @@ def _names(data: Any, labels: Sequence[str] | None) -> list[str]:
 def _constant(names: Sequence[str], held: NDArray[np.bool_]) -> dict[str, int]:
     ones, zeros = (np.asarray(held[:, start::2].any(0)).tolist() for start in (0, 1))
     return {name: int(one) for name, one, zero in zip(names, ones, zeros, strict=True) if one != zero}
-
-
-def _by_exclusion(found: Evidence) -> list[int]:
-    order: list[int] = np.argsort(-found.expected, kind="stable").tolist()
-    return order
 
 
 def _cover(places: list[int], patterns: list[Pattern], names: Sequence[str], known: Any, budget: Budget) -> list[int]:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from semprola.compiler.backends.topdown.backend import assertions
 from semprola.compiler.budget import Budget
-from semprola.rules.listing import RuleList
+from semprola.rules.listing import Rule, RuleList
 from semprola.rules.solving import Solver, cheapest, minimal, new_solver
 
 Clause = tuple[int, ...]
@@ -40,8 +40,8 @@ class Questions:
 
     def __init__(self, listed: RuleList, budget: Budget) -> None:
         self.listed, self.budget = listed, budget
-        formulas = [rule.formula for rule in (*listed.rules, *listed.background)]
-        encoding, asserted = assertions(formulas, budget)
+        self._all = (*listed.rules, *listed.background)
+        encoding, asserted = assertions([rule.formula for rule in self._all], budget)
         count = len(listed.rules)
         self.labels = encoding.names
         self.index = {name: v for v, name in enumerate(self.labels, start=1)}
@@ -59,6 +59,10 @@ class Questions:
     def everything(self) -> range:
         """The numbers of all rules."""
         return range(len(self.switches))
+
+    def named(self, rules: Iterable[int]) -> tuple[Rule, ...]:
+        """The rules with these numbers; after those that a user wrote come those that variables bring along."""
+        return tuple(self._all[rule] for rule in rules)
 
     def literals(self, values: Mapping[str, int]) -> list[int]:
         """Values of labels as literals; labels that no rule mentions are left out."""

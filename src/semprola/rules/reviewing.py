@@ -16,16 +16,18 @@ from semprola.compiler.models import model_count
 from semprola.errors import CompilationBudgetError, LabelError
 from semprola.logic.messages import brief
 from semprola.rules.consequences import Consequences
-from semprola.rules.contradictions import Contradictions, contradictions
-from semprola.rules.findings import Redundant, Review
+from semprola.rules.contradictions import contradictions
+from semprola.rules.findings import Redundant, Review, Why
 from semprola.rules.likelihood import likelihoods_without
 from semprola.rules.listing import listed
 from semprola.rules.questions import Questions
-from semprola.rules.rows import Facts, RowReview, as_rows, facts, review_rows
+from semprola.rules.rows import Facts, RowReview, facts, review_rows
 from semprola.rules.spelling import similar_names
+from semprola.rules.tables import as_rows
 from semprola.rules.variables import Variables
 
 Found = TypeVar("Found")
+Other = TypeVar("Other")
 
 _SHARE, _LIKELIHOOD_SECONDS, _COUNT_SECONDS = 0.5, 5.0, 15.0
 """The most that one part may use of the time that is left, and the most seconds for two parts that may take long."""
@@ -106,37 +108,36 @@ class _Reviewer:
         self.variables = Variables(self.listed.variables)
 
     def report(self, data: Any, labels: Sequence[str] | None, weights: Mapping[str, int] | None) -> Review:
-        rules, asked = self.listed.rules, self.asked
+        asked = self.asked
         costs = self._costs(weights)
         # the data is looked at first, so that mistakes in it are reported at once
         known = None if data is None else facts(asked, as_rows(data, asked.labels, labels, self.variables))
-        satisfiable = self._perhaps("whether all rules can hold together", lambda: asked.has_model(asked.everything))
-        bad = Contradictions([], satisfiable is True)
+        satisfiable = self._try("whether all rules can hold together", lambda: asked.has_model(asked.everything), None)
+        bad, are_all = list[list[int]](), satisfiable is True
         left_out: list[int] | None = []
         if satisfiable is False:
-            bad = self._try("all contradictions", bad, lambda: contradictions(asked, asked.budget, self.most))
-            left_out = self._perhaps("the fewest rules to remove", lambda: self._fewest(known))
+            search = functools.partial(contradictions, asked, self.most)
+            bad, are_all = self._try("all contradictions", search, (bad, False))
+            left_out = self._try("the fewest rules to remove", lambda: self._fewest(known), None)
         possible = [rule for rule in asked.everything if left_out is not None and rule not in {*left_out}]
-        consequences = None
+        forced, equal, redundant = dict[str, int](), list[list[str]](), list[Redundant]()
         if satisfiable is not None and left_out is not None:
-            consequences = self._perhaps("what follows", lambda: Consequences(asked, possible))
-        forced, equal, redundant = self._consequences(consequences, possible)
-        names: list[tuple[str, str]] = self._try("similar labels", [], lambda: similar_names(asked.labels))
-        models = 0 if satisfiable is False else self._models()
-        rows = None if known is None else self._rows(known, possible, costs)
+            consequences = self._try("what follows", lambda: Consequences(asked, possible), None)
+            if consequences is not None:
+                forced, equal, redundant = self._consequences(consequences, possible)
         return Review(
-            rules=rules,
+            rules=self.listed.rules,
             labels=tuple(asked.labels),
             satisfiable=satisfiable,
-            models=models,
-            contradictions=tuple(tuple(rules[rule] for rule in each) for each in bad.found),
-            all_contradictions=bad.are_all,
-            left_out=tuple(rules[rule] for rule in left_out or ()),
+            contradictions=tuple(map(asked.named, bad)),
+            all_contradictions=are_all,
+            left_out=asked.named(left_out or ()),
             forced=self.variables.whole(forced),
             equal=tuple(map(tuple, equal)),
             redundant=tuple(redundant),
-            similar_labels=tuple(names),
-            data=rows,
+            similar_labels=tuple(self._try("similar labels", lambda: similar_names(asked.labels), [])),
+            models=0 if satisfiable is False else self._models(),
+            data=None if known is None else self._rows(known, possible, costs),
             not_known=tuple(self.not_known),
             seconds=0.0,
         )
@@ -156,40 +157,35 @@ class _Reviewer:
         return found
 
     def _consequences(
-        self, found: Consequences | None, possible: list[int]
+        self, found: Consequences, possible: list[int]
     ) -> tuple[dict[str, int], list[list[str]], list[Redundant]]:
-        if found is None:
-            return {}, [], []
-        forced: dict[str, int] = self._try("labels with only one value", {}, found.forced)
-        equal: list[list[str]] = self._try("labels that are always equal", [], found.equal)
+        forced: dict[str, int] = self._try("labels with only one value", found.forced, {})
+        equal: list[list[str]] = self._try("labels that are always equal", found.equal, [])
         # of a variable with two values, one is always the opposite of the other
-        homes = [{self.variables.home.get(name.removeprefix("~"), name) for name in group} for group in equal]
-        equal = [group for group, home in zip(equal, homes, strict=True) if len(home) > 1]
-        gone = self._perhaps("rules that follow from others", lambda: (found.vacuous(), found.redundant()))
-        redundant: list[Redundant] = []
-        if gone is not None:
-            vacuous, others = gone
-            kept = [rule for rule in possible if rule not in {*others}]
-            for rule in others:
-                why = functools.partial(self._why, found, rule, kept, vacuous)
-                follows = Redundant(self.listed.rules[rule], "follows")
-                redundant.append(self._try("through which rules others follow", follows, why))
+        home = self.variables.home
+        equal = [group for group in equal if len({home.get(name.removeprefix("~"), name) for name in group}) > 1]
+        none: tuple[list[int], list[int]] = ([], [])
+        part = "rules that follow from others"
+        vacuous, others = self._try(part, lambda: (found.vacuous(), found.redundant()), none)
+        kept = [rule for rule in possible if rule not in {*others}]
+        redundant = []
+        for rule in others:
+            why = functools.partial(self._why, found, rule, kept, vacuous)
+            follows: tuple[Why, list[int]] = ("follows", [])
+            reason, by = self._try("through which rules others follow", why, follows)
+            redundant.append(Redundant(self.listed.rules[rule], reason, self.asked.named(by)))
         return forced, equal, redundant
 
-    def _why(self, found: Consequences, rule: int, kept: list[int], vacuous: list[int]) -> Redundant:
-        rules = self.listed.rules
+    def _why(self, found: Consequences, rule: int, kept: list[int], vacuous: list[int]) -> tuple[Why, list[int]]:
         if rule in vacuous:
-            return Redundant(rules[rule], "always true")
+            return "always true", []
         single = found.single(rule, kept)
         if single is not None and self.asked.about([single, rule]).follows(0, [1]):
-            return Redundant(rules[rule], "same", (rules[single],))
+            return "same", [single]
         premise = found.premise(rule)
         if premise is not None and not self.asked.has_model(kept, premise):
-            by = self.asked.against(kept, premise)
-            return Redundant(rules[rule], "never applies", tuple(rules[other] for other in by))
-        if single is not None:
-            return Redundant(rules[rule], "stricter", (rules[single],))
-        return Redundant(rules[rule], "follows", tuple(rules[other] for other in self.asked.through(rule, kept)))
+            return "never applies", self.asked.against(kept, premise)
+        return ("follows", self.asked.through(rule, kept)) if single is None else ("stricter", [single])
 
     def _models(self) -> int | None:
         left = self.budget.seconds_left
@@ -198,7 +194,7 @@ class _Reviewer:
             self.not_known.append("the number of models")
             return None
         whole = self.listed.whole
-        return self._perhaps("the number of models", lambda: model_count(whole, timeout=seconds, progress=False))
+        return self._try("the number of models", lambda: model_count(whole, timeout=seconds, progress=False), None)
 
     def _fewest(self, known: Facts | None) -> list[int]:
         """The fewest rules to remove: rules that many rows break go first, then those that fix most labels."""
@@ -209,7 +205,7 @@ class _Reviewer:
 
     def _rows(self, known: Facts, possible: list[int], weights: Mapping[str, int]) -> RowReview | None:
         asked, table = self.asked, known.table
-        found = self._perhaps("the rows", lambda: review_rows(asked, known, possible, weights, asked.budget))
+        found = self._try("the rows", lambda: review_rows(asked, known, possible, weights), None)
         if found is None:
             return None
         if any(row.changes is None for row in found.broken):
@@ -233,11 +229,7 @@ class _Reviewer:
         uses = [replace(use, log_likelihood=changes.get(number)) for number, use in enumerate(found.uses)]
         return replace(found, uses=tuple(uses))
 
-    def _perhaps(self, what: str, compute: Callable[[], Found]) -> Found | None:
-        """A part of the review, or None if it takes more than its share of the time."""
-        return self._try(what, None, compute)
-
-    def _try(self, what: str, otherwise: Found, compute: Callable[[], Found]) -> Found:
+    def _try(self, what: str, compute: Callable[[], Found], otherwise: Other) -> Found | Other:
         """A part of the review, unless it takes more than its share of the time."""
         left = self.budget.seconds_left
         own = self.budget if left is None else self.budget.within(_SHARE * left)

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from semprola._names import is_absent, named_rows, row_names
-from semprola.compiler.budget import Budget
-from semprola.errors import CompilationBudgetError, LabelError
+from semprola.errors import CompilationBudgetError
 from semprola.logic import And, Formula, Kind
 from semprola.logic.evaluate import evaluate_columns
-from semprola.logic.messages import brief
 from semprola.rules.listing import Rule
 from semprola.rules.questions import Questions
-from semprola.rules.reading import is_frame
 from semprola.rules.solving import cheapest, new_solver
-from semprola.rules.variables import Variables, told
+from semprola.rules.tables import Rows, Table
+from semprola.rules.variables import told
 
-Table = NDArray[np.float32]
-"""0, 1, and NaN where not observed [rows, labels]."""
 _MOST_CELLS = 8
 
 
@@ -107,97 +102,6 @@ class RowReview:
         return None if None in counts else sum(count for count in counts if count is not None)
 
 
-@dataclass
-class Rows:
-    """A table of labels.
-
-    Attributes:
-        names: the labels.
-        values: 0, 1, and NaN where not observed [rows, labels].
-        index: what names each row.
-        places: what messages call each row.
-        whole: the variables with several values that are one column each.
-    """
-
-    names: Sequence[str]
-    values: Table
-    index: Sequence[Any]
-    places: Sequence[str] = field(default_factory=list)
-    whole: Variables = field(default_factory=lambda: Variables(()))
-
-    def __post_init__(self) -> None:
-        self.places = self.places or [f"row {name}" for name in self.index]
-
-
-def as_rows(data: Any, names: Sequence[str], labels: Sequence[str] | None, variables: Variables | None = None) -> Rows:
-    """Data in any form as a table with these labels.
-
-    Args:
-        data: a data frame or a mapping of columns, or an array or a tensor [rows, labels]; values are 0, 1, and NaN,
-            None or NA where not observed. Or `Rows`.
-        names: the labels of the rules.
-        labels: names of the columns of an array; by default `names`.
-        variables: variables with several values, which may be one column each, with their values.
-
-    Raises:
-        LabelError: a column is missing, a variable does not have a value, or the number of columns is wrong.
-        ValueError: a value is something else.
-    """
-    if isinstance(data, Rows):
-        return data
-    if isinstance(data, str) or hasattr(data, "__fspath__"):
-        raise TypeError(
-            f"data must be a data frame or an array, not {data!r:.60}: read the file, or use semprola check"
-        )
-    index = row_names(data)
-    whole = Variables(())
-    own: Sequence[str] = names
-    if is_frame(data) or isinstance(data, Mapping):
-        columns = {name: data[name] for name in getattr(data, "columns", data)}
-        if len({len(column) for column in columns.values() if np.ndim(column)}) > 1:
-            raise LabelError("the columns of data differ in length")
-        whole = (variables or whole).given(columns)
-        data = whole.spelled(columns, _failing(index)) if whole.labels else data
-        extra = {name for name in getattr(data, "columns", data) if name not in set(names)}
-        kept = data if not extra else {name: data[name] for name in names if name in data}
-        values = np.asarray(named_rows(kept, names, "data"))
-    else:
-        own = tuple(labels) if labels is not None else names
-        values = _numbers(data)
-    if values.ndim != 2 or values.shape[1] != len(own):
-        raise LabelError(f"data has shape {values.shape}, expected [rows, {len(own)}], one column per label")
-    missing = [name for name in names if name not in set(own)]
-    if missing:
-        raise LabelError(f"data has no column for {missing[0]!r}, which the rules mention")
-    wrong = np.argwhere(~((values == 0) | (values == 1) | (np.isnan(values) if values.dtype.kind == "f" else False)))
-    if len(wrong):
-        row, column = wrong[0].tolist()
-        place = row if index is None else index[row]
-        found = f"data: row {place}, label {own[column]!r} is {values[row, column]}"
-        raise ValueError(f"{found}, expected 0, 1, or NaN where not observed")
-    column_of = {name: i for i, name in enumerate(own)}
-    at = [column_of[name] for name in names]
-    places = range(len(values)) if index is None else index
-    return Rows(names, values[:, at].astype(np.float32), places, whole=whole)
-
-
-def _numbers(data: Any) -> NDArray[Any]:
-    try:
-        values = np.asarray(data.detach().cpu() if hasattr(data, "detach") else data)
-        if values.dtype == object:
-            values = np.array([np.nan if is_absent(v) else v for v in values.flat], np.float64).reshape(values.shape)
-    except (TypeError, ValueError):
-        raise TypeError(f"data must be a data frame, a mapping of columns or an array, not {brief(data)}") from None
-    return values
-
-
-def _failing(index: Sequence[Any] | None) -> Callable[[str, int], None]:
-    def fail(message: str, row: int) -> None:
-        raise LabelError(f"data: row {row if index is None else index[row]}, {message}")
-
-    return fail
-
-
 @dataclass(frozen=True)
 class Facts:
     """Which rows break which rules.
@@ -240,48 +144,41 @@ def facts(asked: Questions, table: Rows) -> Facts:
     return Facts(table, values, breaks, exercised, first[inverse.reshape(-1)])
 
 
-def review_rows(
-    asked: Questions, known: Facts, possible: Sequence[int], weights: Mapping[str, int] | None, budget: Budget
-) -> RowReview:
+def review_rows(asked: Questions, known: Facts, possible: Sequence[int], weights: Mapping[str, int]) -> RowReview:
     """What rows and rules say about each other.
 
     Args:
-        asked: the rules.
+        asked: the rules; its budget is for the changes, and for the rules to drop.
         known: which rows break which rules.
         possible: the numbers of rules that can hold together; changes lead to rows that obey these.
         weights: what the change of a label costs.
-        budget: what may be used for the changes, and for the rules to drop.
     """
-    breaks, count = known.breaks, len(asked.everything)
+    breaks, table = known.breaks, known.table
     cores = _joint(asked, known, possible)
-    changes = _changes(asked, known, cores, possible, weights, budget)
-    rules = (*asked.listed.rules, *asked.listed.background)
+    changes = _changes(asked, known, cores, possible, weights)
     broken = []
     for row, at in enumerate(known.first.tolist()):
-        found = np.flatnonzero(breaks[:, at]).tolist() or cores.get(at)
+        found = asked.named(np.flatnonzero(breaks[:, at]).tolist() or cores.get(at, ()))
         if found:
-            mentioned = (name for rule in found for name in rules[rule].formula.labels)
-            names = dict.fromkeys(label for name in mentioned for label in known.table.whole.together(name))
+            mentioned = (name for rule in found for name in rule.formula.labels)
+            names = dict.fromkeys(label for name in mentioned for label in table.whole.together(name))
             seen = {name: known.values[row, asked.index[name] - 1] for name in names}
-            table = known.table
-            observed = table.whole.whole({name: int(value) for name, value in seen.items() if not np.isnan(value)})
-            chosen = tuple(rules[rule] for rule in found)
-            broken.append(BrokenRow(table.index[row], table.places[row], chosen, observed, changes.get(at)))
+            observed = table.whole.whole({name: int(value) for name, value in seen.items() if value == value})
+            broken.append(BrokenRow(table.index[row], table.places[row], found, observed, changes.get(at)))
     alone = breaks.sum(0) == 1
     uses = tuple(
         RuleUse(rule, int(breaks[r].sum()), int((breaks[r] & alone).sum()), int(known.exercised[r].sum()))
         for r, rule in enumerate(asked.listed.rules)
     )
-    dropped = None if breaks[count:].any() else _to_drop(asked, known, budget)
-    to_drop = None if dropped is None else tuple(asked.listed.rules[rule] for rule in dropped)
-    return RowReview(len(known.values), tuple(broken), uses, to_drop)
+    dropped = None if breaks[len(uses) :].any() else _to_drop(asked, known)
+    return RowReview(len(known.values), tuple(broken), uses, None if dropped is None else asked.named(dropped))
 
 
 def _matrices(asked: Questions, values: Table) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Which rule each row breaks, and which it is about [rules and background, rows]."""
-    listed = asked.listed
-    rules = [rule.formula for rule in (*listed.rules, *listed.background)]
-    group_of = {label: group.formula for group in listed.background for label in group.formula.labels}
+    background = asked.listed.background
+    rules = [rule.formula for rule in (*asked.listed.rules, *background)]
+    group_of = {label: group.formula for group in background for label in group.formula.labels}
     breaks = np.zeros((len(rules), len(values)), dtype=bool)
     exercised = np.zeros_like(breaks)
     is_one, unknown = values == 1, np.isnan(values)
@@ -337,8 +234,7 @@ def _changes(
     known: Facts,
     cores: Mapping[int, list[int]],
     possible: Sequence[int],
-    weights: Mapping[str, int] | None,
-    budget: Budget,
+    weights: Mapping[str, int],
 ) -> dict[int, dict[str, Any]]:
     """For each broken row, the cheapest change after which it obeys; as far as time allows."""
     found: dict[int, dict[str, Any]] = {}
@@ -347,7 +243,7 @@ def _changes(
         for row in known.distinct:
             if row not in cores and not known.breaks[:, row].any():
                 continue
-            budget.check(f"looking for the nearest rows that obey ({len(found):,} found)")
+            asked.budget.check(f"looking for the nearest rows that obey ({len(found):,} found)")
             values = zip(asked.labels, known.values[row].tolist(), strict=True)
             observed = whole.without_others({name: int(v) for name, v in values if v == v})
             change = asked.fewest_changes(possible, observed, weights)
@@ -358,7 +254,7 @@ def _changes(
     return found
 
 
-def _to_drop(asked: Questions, known: Facts, budget: Budget) -> list[int] | None:
+def _to_drop(asked: Questions, known: Facts) -> list[int] | None:
     """The fewest rules without which all rows pass.
 
     A rule that a row breaks on its own must go. The others are chosen so that of each set of rules that leaves no
@@ -366,7 +262,7 @@ def _to_drop(asked: Questions, known: Facts, budget: Budget) -> list[int] | None
     """
     gone = set(np.flatnonzero(known.breaks[: len(asked.everything)].any(1)).tolist())
     rest = [rule for rule in asked.everything if rule not in gone]
-    chart = new_solver(len(asked.everything), (), budget)
+    chart = new_solver(len(asked.everything), (), asked.budget)
     also: list[int] = []
     rows = [known.literals(row) for row in known.distinct if known.is_partial(row)]
     try:

@@ -7,8 +7,9 @@ under some assumptions, which one, and if there is none, which assumptions are t
 from __future__ import annotations
 
 import importlib.util
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,19 +25,27 @@ _CONFLICTS = 2_000
 _SUM = 2
 
 
-class Solver(Protocol):
-    """Clauses that grow, and questions about them. Literals are those of DIMACS."""
+class Solver(ABC):
+    """Clauses that grow, and questions about them. Literals are those of DIMACS.
 
-    num_vars: int
-    budget: Budget
-    """What a question may use; it may be replaced between two questions."""
+    Args:
+        num_vars: the number of variables to begin with.
+        budget: what a question may use; it may be replaced between two questions.
+    """
+
+    def __init__(self, num_vars: int, budget: Budget) -> None:
+        self.num_vars, self.budget = num_vars, budget
 
     def new(self) -> int:
         """A new variable."""
+        self.num_vars += 1
+        return self.num_vars
 
+    @abstractmethod
     def add(self, clause: Sequence[int]) -> None:
         """Add a clause over variables that exist."""
 
+    @abstractmethod
     def solve(self, assumptions: Sequence[int] = ()) -> bool:
         """Whether there is a model in which the assumptions hold.
 
@@ -44,16 +53,20 @@ class Solver(Protocol):
             CompilationBudgetError: time is up.
         """
 
+    @abstractmethod
     def model(self) -> NDArray[np.bool_]:
         """The model that the last question found: one value per variable, variable v at place v - 1."""
 
+    @abstractmethod
     def core(self) -> list[int]:
         """Some of the last assumptions that no model has together; all others can be left out."""
 
     def obvious(self, assumptions: Sequence[int]) -> list[int]:
         """Literals that hold in every model with these assumptions and are found without a search; maybe none."""
+        return []
 
-    def prefer(self, literals: Sequence[int]) -> None:
+    @abstractmethod
+    def prefer(self, literals: Iterable[int]) -> None:
         """Try these literals first where the clauses leave a choice."""
 
 
@@ -70,33 +83,26 @@ def new_solver(num_vars: int, clauses: Iterable[Sequence[int]], budget: Budget) 
         >>> solver.solve([-2]), solver.model().tolist(), solver.solve([-2, -3]), sorted(solver.core())
         (True, [True, False, True], False, [-3, -2])
     """
-    kind = PySatSolver if importlib.util.find_spec("pysat") else CompilerSolver
-    solver: Solver = kind(num_vars, budget)
+    kind: Callable[[int, Budget], Solver] = PySatSolver if importlib.util.find_spec("pysat") else CompilerSolver
+    solver = kind(num_vars, budget)
     for clause in clauses:
         solver.add(clause)
     return solver
 
 
-class PySatSolver:
+class PySatSolver(Solver):
     """A solver of python-sat, which keeps what it has learnt from one question to the next."""
 
     def __init__(self, num_vars: int, budget: Budget) -> None:
         from pysat.solvers import Minisat22
 
-        self.num_vars, self.budget = num_vars, budget
+        super().__init__(num_vars, budget)
         self._solver: Any = Minisat22()
 
-    def new(self) -> int:
-        """See :class:`Solver`."""
-        self.num_vars += 1
-        return self.num_vars
-
     def add(self, clause: Sequence[int]) -> None:
-        """See :class:`Solver`."""
         self._solver.add_clause(list(clause))
 
     def solve(self, assumptions: Sequence[int] = ()) -> bool:
-        """See :class:`Solver`."""
         while True:
             self.budget.check("asking the solver")
             self._solver.conf_budget(_CONFLICTS)
@@ -105,51 +111,39 @@ class PySatSolver:
                 return bool(answer)
 
     def model(self) -> NDArray[np.bool_]:
-        """See :class:`Solver`."""
         values = np.zeros(self.num_vars, dtype=bool)
         known = np.array(self._solver.get_model() or (), dtype=np.int64)
         values[: len(known)] = known > 0
         return values
 
     def core(self) -> list[int]:
-        """See :class:`Solver`."""
         return list(self._solver.get_core() or ())
 
     def obvious(self, assumptions: Sequence[int]) -> list[int]:
-        """See :class:`Solver`."""
         return list(self._solver.propagate(assumptions=list(assumptions))[1])
 
-    def prefer(self, literals: Sequence[int]) -> None:
-        """See :class:`Solver`."""
+    def prefer(self, literals: Iterable[int]) -> None:
         self._solver.set_phases(list(literals))
 
 
-class CompilerSolver:
+class CompilerSolver(Solver):
     """The compiler of clauses as a solver: every question is compiled anew."""
 
     def __init__(self, num_vars: int, budget: Budget) -> None:
-        self.num_vars, self.budget = num_vars, budget
+        super().__init__(num_vars, budget)
         self._clauses: list[Sequence[int]] = []
         self._made: Ddnnf | None = None
         self._asked: list[int] = []
 
-    def new(self) -> int:
-        """See :class:`Solver`."""
-        self.num_vars += 1
-        return self.num_vars
-
     def add(self, clause: Sequence[int]) -> None:
-        """See :class:`Solver`."""
         self._clauses.append(tuple(clause))
 
     def solve(self, assumptions: Sequence[int] = ()) -> bool:
-        """See :class:`Solver`."""
         self._asked = list(assumptions)
         self._made = self._compiled(assumptions)
         return self._made is not None
 
     def model(self) -> NDArray[np.bool_]:
-        """See :class:`Solver`."""
         values = np.zeros(self.num_vars, dtype=bool)
         if self._made is None:
             return values
@@ -165,15 +159,10 @@ class CompilerSolver:
         return values
 
     def core(self) -> list[int]:
-        """See :class:`Solver`."""
         return minimal(self._asked, lambda kept: self._compiled(kept) is None)
 
-    def obvious(self, assumptions: Sequence[int]) -> list[int]:
-        """See :class:`Solver`; nothing is found here."""
-        return []
-
-    def prefer(self, literals: Sequence[int]) -> None:
-        """See :class:`Solver`; there is nothing to choose here."""
+    def prefer(self, literals: Iterable[int]) -> None:
+        """Nothing to do: the compiler makes no choices."""
 
     def _compiled(self, assumptions: Sequence[int]) -> Ddnnf | None:
         self.budget.check("asking the compiler")

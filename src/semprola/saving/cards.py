@@ -31,7 +31,7 @@ def model_card(
 
     Example:
         >>> import semprola as sp
-        >>> print(model_card(sp.SPL(4, "cat -> animal"), "me/pets", license="apache-2.0")[:120])
+        >>> print(model_card(sp.SPL(4, "cat -> animal"), "me/pets", license="apache-2.0").partition("Every")[0].strip())
         ---
         library_name: semprola
         license: apache-2.0

@@ -229,12 +229,12 @@ class Backend:
         """The largest Euclidean norm of a row [rows, numbers]; infinite or NaN if a number is, or may be."""
         return float(torch.linalg.vector_norm(rows.detach(), dim=1).max()) if rows.numel() else 0.0
 
-    def scale_possible(self, slopes: Tensor, factors: Tensor, values: Tensor) -> Tensor:
+    def scale_possible(self, slopes: Tensor, factors: Tensor, values: Tensor | None) -> Tensor:
         """Multiply gradients [variables, columns] by factors [columns], but not where values [columns] are -inf.
 
         The tensor of gradients is one that `independent` returned, and may be overwritten.
         """
-        return slopes * factors.masked_fill(values == NEGATIVE_INFINITY, 0.0)
+        return slopes * (factors if values is None else factors.masked_fill(values == NEGATIVE_INFINITY, 0.0))
 
     def gate(
         self, plan: Plan, matrix: Tensor, bias: Tensor, features: Tensor, codes: Tensor, components: int

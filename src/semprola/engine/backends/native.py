@@ -244,14 +244,13 @@ class NativeBackend(Backend):
         norm: float = _function("largest_norm", rows.dtype)(rows.data_ptr(), *rows.shape)
         return norm
 
-    def scale_possible(self, slopes: Tensor, factors: Tensor, values: Tensor) -> Tensor:
+    def scale_possible(self, slopes: Tensor, factors: Tensor, values: Tensor | None) -> Tensor:
         rows = slopes.T
-        if not (rows.is_contiguous() and values.is_contiguous() and factors.dtype == rows.dtype == values.dtype):
+        if not (rows.is_contiguous() and (values is None or values.is_contiguous())):
             return super().scale_possible(slopes, factors, values)
         (stride,) = factors.stride()
-        _function("scale_rows", rows.dtype)(
-            *(rows.data_ptr(), *rows.shape, factors.data_ptr(), stride, values.data_ptr())
-        )
+        numbers = rows.data_ptr(), *rows.shape, factors.data_ptr(), stride
+        _function("scale_rows", rows.dtype)(*numbers, None if values is None else values.data_ptr())
         return slopes
 
     def gate(

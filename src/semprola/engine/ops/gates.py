@@ -15,7 +15,7 @@ from torch import Tensor
 
 from semprola.engine.backends import select
 from semprola.engine.ops.likelihoods import likelihood
-from semprola.engine.ops.registration import alias, apply_of
+from semprola.engine.ops.registration import alias, apply_of, mapped
 from semprola.engine.plan import Plan
 
 _LEAST_LOGITS = 1024
@@ -71,7 +71,8 @@ class _Gate(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, *cotangents: Tensor) -> Any:
         *inputs, codes = ctx.saved_tensors
-        if torch.is_grad_enabled():  # the gradient will be differentiated again
+        # the gradient will be differentiated again, or is one of a batch
+        if torch.is_grad_enabled() or any(map(mapped, cotangents)):
             return *_through_all(ctx.plan, inputs, codes, ctx.components, cotangents), None, None, None
         matrix, bias, features = inputs
         of_values, of_others = cotangents

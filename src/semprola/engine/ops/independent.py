@@ -11,13 +11,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from semprola.engine.backends import select
-from semprola.engine.backends.base import Backend
+from semprola.engine.backends import BACKENDS, select
 from semprola.engine.backends.torch_independent import with_states
 from semprola.engine.literals import Literals
-from semprola.engine.ops.registration import alias, apply_of
+from semprola.engine.ops.registration import alias, apply_of, mapped
 from semprola.engine.ops.values import log_value, supported
 from semprola.engine.plan import Plan
+from semprola.engine.torch_internals import has_saved_tensor_hooks
 
 
 def log_partition(plan: Plan, odds: Tensor) -> Tensor:
@@ -71,9 +71,12 @@ class _Value(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, odds: Tensor, states: Tensor | None, plan: Plan, referee: Plan) -> Tensor:
-        ctx.backend = backend = select(odds, states)
-        value, ctx.slopes = backend.independent(plan, referee, odds, states, gradient=True)
-        ctx.save_for_backward(odds, states, value)
+        # hooks, such as those of checkpoints, have to see all that is kept, so the gradient is then computed afterwards
+        now = not has_saved_tensor_hooks()
+        value, ctx.slopes = select(odds, states).independent(plan, referee, odds, states, gradient=now)
+        # copies: callers may change states and values in place
+        kept = (None, None) if states is None else (states.clone(), value.clone())
+        ctx.save_for_backward(odds, *kept)
         ctx.plans = plan, referee
         return value
 
@@ -86,11 +89,11 @@ class _Value(torch.autograd.Function):
             (own,) = alias(odds)
             again = _plain(plan, referee, own, states)
             return *torch.autograd.grad(again, own, cotangent, create_graph=True), None, None, None
-        backend: Backend = ctx.backend
         # scaled in place and handed over; a second backward pass computes them again
         slopes, ctx.slopes = ctx.slopes, None
         if slopes is None:
-            _, slopes = backend.independent(plan, referee, odds, states, gradient=True)
+            _, slopes = select(odds, states).independent(plan, referee, odds, states, gradient=True)
+        backend = BACKENDS[-1] if mapped(cotangent) else select(slopes)
         return backend.scale_possible(slopes, cotangent, value), None, None, None
 
 

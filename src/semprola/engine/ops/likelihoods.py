@@ -14,7 +14,16 @@ from torch import Tensor
 from semprola.engine.backends import BACKENDS, select
 from semprola.engine.backends.base import Backend
 from semprola.engine.backends.torch_likelihood import dense, dense_gradient
-from semprola.engine.ops.registration import alias, apply_of, define, register_meta, transforming, watched
+from semprola.engine.ops.registration import (
+    alias,
+    apply_of,
+    define,
+    mapped,
+    register_meta,
+    scaled,
+    transforming,
+    watched,
+)
 from semprola.engine.ops.values import support
 from semprola.engine.plan import Plan
 
@@ -115,14 +124,15 @@ class _Direct(torch.autograd.Function):
         (cotangent,) = cotangents
         slopes, labels, plan = ctx.kept
         logits, rows, codes = ctx.saved_tensors
-        if torch.is_grad_enabled():  # the gradient will be differentiated again
+        # the gradient will be differentiated again, or is one of a batch
+        if torch.is_grad_enabled() or (slopes is None and mapped(cotangent)):
             codes = rows.new_empty((*rows.shape[1:], 0), dtype=torch.int32) if codes is None else codes
             return _gradient(logits, rows, codes, cotangent, labels, plan.handle), None, None, None, None
         if slopes is None:
             return _slopes(plan, logits, rows, codes, labels, cotangent), None, None, None, None
         # scaled in place and handed over; a second backward pass computes it again
         ctx.kept = None, labels, plan
-        return select(slopes).scale(slopes, cotangent), None, None, None, None
+        return scaled(select(slopes), slopes, cotangent), None, None, None, None
 
 
 _direct = apply_of(_Direct)

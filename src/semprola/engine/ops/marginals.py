@@ -9,7 +9,7 @@ from torch import Tensor
 
 from semprola.engine.backends import select
 from semprola.engine.literals import Literals
-from semprola.engine.ops.registration import alias, apply_of, watched
+from semprola.engine.ops.registration import alias, apply_of, scaled, watched
 from semprola.engine.ops.values import log_value
 from semprola.engine.plan import Plan
 from semprola.engine.softmax import log_softmax
@@ -57,7 +57,7 @@ class _Marginal(torch.autograd.Function):
         slopes, ctx.slopes = ctx.slopes, None
         if slopes is None:
             _, slopes = backend.marginal(ctx.plan, logits, observed, gradient=True)
-        return backend.scale(slopes, cotangent), None, None
+        return scaled(backend, slopes, cotangent), None, None
 
 
 _marginal = apply_of(_Marginal)

@@ -8,7 +8,8 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor
 
-from semprola.engine.torch_internals import is_dispatched, is_traced, is_transformed
+from semprola.engine.backends.base import Backend
+from semprola.engine.torch_internals import is_dispatched, is_one_of_many, is_traced, is_transformed
 from semprola.errors import SemprolaError
 
 _PLAIN = (Tensor, torch.nn.Parameter)
@@ -85,6 +86,16 @@ def watched(*tensors: Tensor | None) -> bool:
         if t is not None and type(t) not in _PLAIN:
             return True
     return (is_traced() and traced()) or is_transformed() or is_dispatched()
+
+
+def scaled(backend: Backend, numbers: Tensor, factors: Tensor) -> Tensor:
+    """The product of numbers [rows, *columns], which may be overwritten, with a cotangent [*columns]."""
+    return numbers * factors if mapped(factors) else backend.scale(numbers, factors)
+
+
+def mapped(cotangent: Tensor) -> bool:
+    """Whether a backward pass has to use torch operators: its cotangent is watched, or stands for a batch of them."""
+    return watched(cotangent) or is_one_of_many(cotangent)
 
 
 def traced() -> bool:

@@ -21,6 +21,7 @@ from semprola.engine.ops.registration import (
     fold_batch,
     register_meta,
     register_vmap,
+    scaled,
     traced,
     transforming,
     watched,
@@ -134,7 +135,7 @@ class _LogValue(torch.autograd.Function):
         if flows is None:
             _, *flows = backend.evaluate(ctx.plan, weights, leaves, flows=True)
         edges, literals = flows
-        return None if edges is None else backend.scale(edges, cotangent), backend.scale(literals, cotangent), None
+        return None if edges is None else scaled(backend, edges, cotangent), scaled(backend, literals, cotangent), None
 
 
 _with_derivative = apply_of(_LogValue)

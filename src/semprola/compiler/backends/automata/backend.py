@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 
-import numpy as np
-
 from semprola.circuit import Circuit
 from semprola.compiler.backends import Components
-from semprola.compiler.backends.automata.machine import Levels, Machine, Product, TooWideError, conjoined, growing
+from semprola.compiler.backends.automata.machine import Machine, Product, TooWideError, conjoined, growing
 from semprola.compiler.backends.automata.order import candidate_orders, scope_of
 from semprola.compiler.backends.automata.rules import Machines
 from semprola.compiler.budget import Budget
-from semprola.compiler.diagram import Levels as DiagramLevels
 from semprola.compiler.diagram import smallest_diagram
 from semprola.compiler.join import join_circuits
 from semprola.errors import UnsatisfiableError
@@ -109,7 +106,7 @@ class Joint:
         except UnsatisfiableError:
             return True
 
-    def _expanded(self, most: int) -> Levels:
+    def _expanded(self, most: int) -> Product:
         """The joint states of all rules along the best of a few orders."""
         least = self.orders[0][0]
         limit = most
@@ -134,18 +131,17 @@ class Joint:
                 break
         if best is None:
             raise TooWideError
-        return best.levels()
+        return best
 
-    def _circuit(self, levels: Levels) -> Circuit:
+    def _circuit(self, product: Product) -> Circuit:
         """The reduced diagram of joint states as a circuit over the variables that matter."""
-        if not levels.variables:
+        if not product.variables:
             return join_circuits([], {}, ())
-        rows = len(levels.low[-1])
-        ends = DiagramLevels(levels.low, levels.high, np.ones(1, bool))
-        if not rows:
+        levels = product.levels()
+        if not len(levels.low[-1]):
             raise UnsatisfiableError("the constraint has no model")
-        names = [self.names[v] for v in levels.variables]
-        return smallest_diagram(ends, names, self.budget.part("the diagram of all rules", most=None), self.given)
+        names = [self.names[v] for v in product.variables]
+        return smallest_diagram(levels, names, self.budget.part("the diagram of all rules", most=None), self.given)
 
     def _reader(self, order: list[int]) -> Machines:
         place = [0] * len(order)

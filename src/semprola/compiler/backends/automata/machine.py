@@ -13,6 +13,8 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
+from semprola.compiler.diagram import Levels
+
 Table = npt.NDArray[np.int32]
 State = TypeVar("State", bound=Hashable)
 
@@ -167,20 +169,6 @@ def complement(machine: Machine | None) -> Machine | None:
     return minimal(machine.variables, lows, highs)
 
 
-@dataclass(frozen=True)
-class Levels:
-    """The reachable joint states of several machines, one entry per variable: like a machine, but not minimal."""
-
-    variables: list[int]
-    low: list[Table]
-    high: list[Table]
-
-    @property
-    def size(self) -> int:
-        """The number of joint states."""
-        return sum(map(len, self.low))
-
-
 class Product:
     """All machines side by side, along one order of the variables; it grows by one variable at a time.
 
@@ -251,10 +239,8 @@ class Product:
         self._rows = len(first)
 
     def levels(self) -> Levels:
-        """All levels, after reading the remaining variables."""
-        while not self.finished:
-            self.advance()
-        return Levels(self.variables, self._low, self._high)
+        """The joint states, after all variables are read: like a machine, but not minimal."""
+        return Levels(self._low, self._high, np.ones(self._rows, bool))
 
 
 def _joined(columns: Sequence[tuple[Table, int]], rows: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -283,7 +269,7 @@ def conjoined(machines: Sequence[Machine], place: Sequence[int], most: int) -> M
     for _ in growing(product, most):
         pass
     levels = product.levels()
-    return minimal(levels.variables, levels.low, levels.high) if levels.variables else TRUE
+    return minimal(product.variables, levels.low, levels.high) if product.variables else TRUE
 
 
 def growing(product: Product, most: int) -> Iterator[int]:

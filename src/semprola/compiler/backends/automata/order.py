@@ -2,8 +2,8 @@
 
 Candidates are the order in which the constraint is written, an elimination order, orders that move every variable to
 the middle of its rules, and blocks: variables that stay connected without the longest rules are read in one go.
-Variables of a one-hot group stay together. The search knows a rule only by the number of states it can have after some
-of its variables; an order is judged by the sum of their logarithms over all open rules.
+The search knows a rule only by the number of states it can have after some of its variables; an order is judged by the
+sum of their logarithms over all open rules.
 """
 
 from __future__ import annotations
@@ -36,12 +36,10 @@ class Scope:
     Attributes:
         variables: the variables that it mentions.
         bits: the logarithm of the number of states after reading 0, 1, … of them.
-        group: whether at most one of the variables is on.
     """
 
     variables: tuple[int, ...]
     bits: tuple[float, ...]
-    group: bool = False
 
 
 def scope_of(rule: Formula, variables: Sequence[int]) -> Scope:
@@ -55,7 +53,7 @@ def scope_of(rule: Formula, variables: Sequence[int]) -> Scope:
             max(1, min(read, last, hi) - max(0, lo - (count - read)) + 1) if 0 < read < count else 1
             for read in range(count + 1)
         ]
-        return Scope(tuple(variables), tuple(np.log2(states).tolist()), hi == 1 and all(counted[1]))
+        return Scope(tuple(variables), tuple(np.log2(states).tolist()))
     most = 1.0 if rule.kind in (Kind.OR, Kind.XOR, Kind.IMPLIES) else _MOST_BITS
     return Scope(tuple(variables), tuple(min(read, count - read, most) for read in map(float, range(count + 1))))
 
@@ -74,19 +72,13 @@ def candidate_orders(
     """
     rules = _Rules(num_vars, scopes)
     written = list(range(num_vars))
-    groups = _disjoint_groups(num_vars, scopes)
-    found = [written, _together(written, groups)]
-    starts = [written]
+    found = [written]
     if num_vars <= _MOST_ELIMINATED:
         order = narrow_order(num_vars, _cliques(scopes), _WIDEST, check)
-        if order is not None:
-            starts.append(order[::-1])
-            found.append(starts[1])
-    for start in starts:
-        centred = rules.centred(start, check)
-        found += [centred, _together(centred, groups)]
+        found += [] if order is None else [order[::-1]]
+    found += [rules.centred(start, check) for start in list(found)]
     for blocks in _blocks(num_vars, scopes, check):
-        found += _block_orders(blocks, scopes, groups, check)
+        found += _block_orders(blocks, scopes, check)
     judged: dict[tuple[int, ...], float] = {}
     for order in found:
         check()
@@ -153,28 +145,6 @@ def _cliques(scopes: Iterable[Scope]) -> list[tuple[int, ...]]:
     return list(cliques)
 
 
-def _disjoint_groups(num_vars: int, scopes: Iterable[Scope]) -> list[int]:
-    """The number of each variable's one-hot group, or -1; among overlapping groups, the largest counts."""
-    group = [-1] * num_vars
-    chosen = sorted((scope for scope in scopes if scope.group), key=lambda scope: -len(scope.variables))
-    for number, scope in enumerate(chosen):
-        if all(group[v] < 0 for v in scope.variables):
-            for v in scope.variables:
-                group[v] = number
-    return group
-
-
-def _together(order: Sequence[int], groups: Sequence[int]) -> list[int]:
-    """The order with the members of each group side by side, at their average position."""
-    places: dict[int, list[int]] = {}
-    for position, v in enumerate(order):
-        if groups[v] >= 0:
-            places.setdefault(groups[v], []).append(position)
-    middle = {group: sum(found) / len(found) for group, found in places.items()}
-    keyed = [(middle.get(groups[v], float(i)), groups[v], i, v) for i, v in enumerate(order)]
-    return [v for *_, v in sorted(keyed)]
-
-
 def _blocks(num_vars: int, scopes: Sequence[Scope], check: Callable[[], None]) -> list[list[list[int]]]:
     """Partitions into blocks that rules of bounded length connect: from a few large blocks to many small ones."""
     found: list[list[list[int]]] = []
@@ -202,7 +172,7 @@ def _blocks(num_vars: int, scopes: Sequence[Scope], check: Callable[[], None]) -
 
 
 def _block_orders(
-    blocks: Sequence[Sequence[int]], scopes: Sequence[Scope], groups: Sequence[int], check: Callable[[], None]
+    blocks: Sequence[Sequence[int]], scopes: Sequence[Scope], check: Callable[[], None]
 ) -> list[list[int]]:
     """The blocks one after another, each in its own best order: as written, and in an order that suits the rules."""
     number = {v: i for i, block in enumerate(blocks) for v in block}
@@ -219,8 +189,6 @@ def _block_orders(
     for block, own in zip(blocks, inside, strict=True):
         rules = _Rules(len(block), own)
         choices = [list(range(len(block))), rules.centred(range(len(block)), check)]
-        within = [groups[v] for v in block]
-        choices += [_together(choice, within) for choice in choices]
         inner.append([block[i] for i in min(choices, key=rules.cost)])
     arrangements = [list(range(len(blocks))), _Rules(len(blocks), outside).centred(range(len(blocks)), check)]
     return [[v for b in arrangement for v in inner[b]] for arrangement in arrangements]
