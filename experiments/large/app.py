@@ -28,6 +28,8 @@ from experiments.large.solver import Solver
 from experiments.mnist_add.images import load_mnist
 from experiments.provenance import provenance, read_json, write_json
 from semprola.compiler.splitting import Split
+from semprola.distributions.pool import PoolDistribution
+from semprola.errors import SemprolaError
 
 PAGE = Path("docs/large.md")
 STRENGTHS = {"clear": 2.0, "noisy": 1.0}
@@ -83,7 +85,7 @@ def measure(name: str, case: Case, strengths: Sequence[str], rows: int, seconds:
     """
     began = time.perf_counter()
     split = sp.split(case.formula(), labels=case.labels, max_nodes=case.max_nodes, timeout=_SPLIT_SECONDS)
-    sp.constrain(torch.zeros(case.size), split).within(rounds=0, nodes=0, seconds=0).try_mode()  # makes the plans
+    _independent(torch.zeros(case.size), split).within(rounds=0, nodes=0, seconds=0).try_mode()  # makes the plans
     made = time.perf_counter() - began
     solver = Solver(case)
     truth = _hidden(case, solver, rows)
@@ -145,7 +147,7 @@ def _pool(split: Split, odds: Tensor, truth: Tensor, seconds: float, finisher: s
     """The mode of one row."""
     with on_processor_time():
         began = time.process_time()
-        p = sp.constrain(odds, split).within(seconds=seconds, nodes=_NODES, solver=finisher)
+        p = _independent(odds, split).within(seconds=seconds, nodes=_NODES, solver=finisher)
         state = p.try_mode()
         spent = time.process_time() - began
     if bool(state.isnan().any()):
@@ -153,6 +155,13 @@ def _pool(split: Split, odds: Tensor, truth: Tensor, seconds: float, finisher: s
     lower, upper = p.log_partition_bounds
     right = bool((state == truth).all())
     return Row(spent, True, bool(p.mode_is_exact), bool(split.satisfied(state)), right, float(upper - lower))
+
+
+def _independent(odds: Tensor, split: Split) -> PoolDistribution:
+    p = sp.constrain(odds, split)
+    if not isinstance(p, PoolDistribution):
+        raise SemprolaError("one circuit suffices for this constraint: it is not a large one")
+    return p
 
 
 def _solve(solver: Solver, odds: Tensor, truth: Tensor, seconds: float) -> Row:
