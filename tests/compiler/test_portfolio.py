@@ -19,6 +19,7 @@ import semprola as sp
 from semprola.compiler import portfolio
 from semprola.compiler.backends.topdown.native import native_library
 from semprola.compiler.budget import Budget
+from semprola.compiler.restructure import restructure
 from semprola.logic import And, Bool, Cnf, Or, exactly, one_hot
 
 BACKENDS = [*portfolio.BACKENDS, "auto"]
@@ -151,6 +152,15 @@ class TestChoice:
         import torch
 
         assert torch.isfinite(layer(torch.zeros(2, 3)).log_prob(torch.tensor(circuit.enumerate()[:2])).sum())
+
+    def test_a_rebuilt_circuit_follows_its_rules(self) -> None:
+        """In the order in which its literals appear, this one would have more than a million nodes."""
+        edges = [(f"x{i}", f"x{i // 3}") for i in range(1, 100)] + [(f"x{i}", f"x{i % 17}") for i in range(60, 70)]
+        circuit = sp.compile(sp.constraints.hierarchy(edges, edges="child-parent"), cache=False)
+        assert not circuit.is_structured
+        rebuilt = restructure(circuit, linear=False, budget=Budget(max_nodes=20_000))
+        assert rebuilt.is_structured
+        assert rebuilt.model_count() == circuit.model_count()
 
     @pytest.mark.parametrize("name", ["d9", "d4", "d4:", "cudd:/x", ""])
     def test_unknown(self, name: str) -> None:

@@ -222,3 +222,29 @@ def test_files_that_are_something_else(name: str, text: str, message: str, tmp_p
         sp.rules.read_ontology(tmp_path / name)
     with pytest.raises(FormatError, match="no such file"):
         sp.rules.read_ontology(tmp_path / f"no{name}")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[ owl:unionOf _:l ] . _:l rdf:first :A ; rdf:rest _:l", "is not a list of classes"),
+        ("[ owl:unionOf :B ]", "z#B is not a list of classes"),
+        ("_:u . _:u owl:unionOf ( :A _:u )", "contains itself"),
+        ("_:u . _:u owl:complementOf _:u", "contains itself"),
+    ],
+)
+def test_broken_class_expressions_are_refused(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / "a.ttl"
+    rdf = "@prefix rdf: <http://www.w3.org/1999/02/22-rdf-syntax-ns#> .\n"
+    path.write_text(f"{OWL.splitlines()[0]}\n{OWL.splitlines()[1]}\n{rdf}:A a owl:Class ; rdfs:subClassOf {text} .")
+    with pytest.raises(FormatError, match=message):
+        sp.rules.read_ontology(path)
+
+
+def test_what_is_no_class_is_no_term(tmp_path: Path) -> None:
+    path = tmp_path / "a.ttl"
+    more = ':X owl:unionOf ( :A :B ) . :D a rdfs:Datatype ; owl:oneOf ( "a" ) . :A rdfs:subClassOf "text" .'
+    path.write_text(f"{OWL.splitlines()[0]}\n{OWL.splitlines()[1]}\n:A a owl:Class . {more}")
+    found = sp.rules.read_ontology(path)
+    assert [*found.terms] == ["A"]
+    assert found.left_out == {"unionOf": 1, "oneOf": 1, "class expression": 1}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from semprola.circuit import Circuit, Vtree
@@ -9,7 +11,10 @@ from semprola.compiler.backends.sdd.diagrams import run
 from semprola.compiler.backends.sdd.program import Program
 from semprola.compiler.budget import Budget
 from semprola.compiler.join import join_circuits
+from semprola.compiler.vtree_choice import choose_vtree
 from semprola.errors import CompilationBudgetError, PropertyError
+from semprola.logic import Formula, Leaf
+from semprola.logic.rules import conjuncts, unstated
 
 _SECONDS, _NODES = 300.0, 2_000_000
 REBUILT_FROM = "rebuilt_from"
@@ -26,20 +31,21 @@ def restructure(circuit: Circuit, *, linear: bool, budget: Budget | None = None)
             must not take forever.
 
     Returns:
-        A circuit with the same labels and given variables, in the same order. Its variable order is that of the
-        circuit's own vtree if it has one, otherwise the order in which its literals first appear.
+        A circuit with the same labels and given variables, in the same order, over the circuit's own vtree (or the
+        order of that), if it has one. Otherwise the vtree is chosen for its rules, if these are known, or else it is
+        the order in which literals first appear.
 
     Raises:
         PropertyError: the budget runs out.
     """
+    budget = budget or Budget(_SECONDS, _NODES)
     program = Program()
-    identity = np.arange(circuit.num_variables)
-    root = program.add_circuit(circuit, identity)
-    order = circuit.vtree.order if circuit.vtree is not None else circuit.order_of_appearance()
-    vtree = Vtree.right_linear(order) if linear else (circuit.vtree or Vtree.right_linear(order))
+    root = program.add_circuit(circuit, np.arange(circuit.num_variables))
     shape = "a variable order" if linear else "a vtree"
     try:
-        rebuilt = run(program, [root], vtree, circuit.variables, budget or Budget(_SECONDS, _NODES))
+        vtree = circuit.vtree or _vtree_of(circuit, budget.checker("choosing a variable order"))
+        vtree = Vtree.right_linear(vtree.order) if linear else vtree
+        rebuilt = run(program, [root], vtree, circuit.variables, budget)
     except CompilationBudgetError as exceeded:
         raise PropertyError(
             f"the circuit does not respect {shape}, and rebuilding it along one ran out of {exceeded.resource}: "
@@ -51,6 +57,17 @@ def restructure(circuit: Circuit, *, linear: bool, budget: Budget | None = None)
         REBUILT_FROM: circuit.info.get(REBUILT_FROM, circuit.digest),
     }
     return join_circuits([rebuilt], {}, circuit.labels, circuit.given, info).with_source(circuit.source)
+
+
+def _vtree_of(circuit: Circuit, check: Callable[[], None]) -> Vtree:
+    """A vtree for the rules of a circuit, if they are known and mention no other variables."""
+    rules: list[Formula] = []
+    for rule in conjuncts(unstated(circuit.source)) if isinstance(circuit.source, Formula) else ():
+        spelled = rule.as_rules() if isinstance(rule, Leaf) else None
+        rules += (rule,) if spelled is None else spelled
+    if not rules or not {name for rule in rules for name in rule.labels} <= {*circuit.variables}:
+        return Vtree.right_linear(circuit.order_of_appearance())
+    return choose_vtree(rules, circuit.variables, check=check)
 
 
 def are_equivalent(a: Circuit, b: Circuit) -> bool:

@@ -90,8 +90,8 @@ def review_text(text: str, rows: Any, seconds: float) -> dict[str, Any]:
             for line in lines
         ],
         "sections": [
-            {"title": title, "items": items[:_MOST_ITEMS], "hidden": max(0, len(items) - _MOST_ITEMS)}
-            for title, items in found.sections
+            {"title": each.title, "items": each.items[:_MOST_ITEMS], "hidden": max(0, len(each.items) - _MOST_ITEMS)}
+            for each in found.sections
         ],
     }
 

@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from semprola.logic import Formula, Kind
+from semprola.logic import Kind
+from semprola.logic.rules import conjuncts, literal_of
 from semprola.rules.questions import Questions
 
 _SAMPLES = 48
@@ -115,9 +116,12 @@ class Consequences:
 
     def premise(self, rule: int) -> list[int] | None:
         """The premise of an implication, if it is a conjunction of literals; None otherwise."""
-        formula: Formula = self.asked.listed.rules[rule].formula
-        values = _literals(formula.args[0]) if formula.kind is Kind.IMPLIES else None
-        return None if values is None else self.asked.literals(values)
+        formula = self.asked.listed.rules[rule].formula
+        if formula.kind is not Kind.IMPLIES:
+            return None
+        found = [literal_of(part) for part in conjuncts(formula.args[0])]
+        values = dict(literal for literal in found if literal is not None)
+        return self.asked.literals(values) if None not in found else None
 
     def single(self, rule: int, kept: Sequence[int]) -> int | None:
         """A rule that alone implies this one, if there is one among those kept."""
@@ -208,20 +212,3 @@ def _refined(group: NDArray[np.int64], differences: NDArray[np.bool_]) -> NDArra
         _, first, inverse = np.unique(group * 2 + bits, return_index=True, return_inverse=True)
         group = first[inverse]
     return group
-
-
-def _literals(formula: Formula) -> dict[str, int] | None:
-    """A conjunction of literals as values; None if it is something else."""
-    values: dict[str, int] = {}
-    pending = [formula]
-    while pending:
-        node = pending.pop()
-        if node.kind is Kind.AND:
-            pending += node.args
-        elif node.kind is Kind.ATOM:
-            values[node.name] = 1
-        elif node.kind is Kind.NOT and node.args[0].kind is Kind.ATOM:
-            values[node.args[0].name] = 0
-        else:
-            return None
-    return values

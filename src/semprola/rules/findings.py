@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from semprola._html import html_page
-from semprola._words import count, size
-from semprola.rules import showing
+from semprola._words import size
 from semprola.rules.listing import Rule
-from semprola.rules.rows import BrokenRow, RowReview
-from semprola.rules.variables import quoted
-
-_SHOWN = 20
-_ROWS, _BY_RULE = "break the rules", "rules by the rows that break them"
+from semprola.rules.rows import RowReview
+from semprola.rules.showing import Section, sections
 
 Why = Literal["always true", "never applies", "same", "stricter", "follows"]
 _WORDS: dict[Why, str] = {
@@ -98,18 +94,13 @@ class Review:
         return [each for each in self.redundant if each.why in ("same", "stricter")]
 
     @property
-    def sections(self) -> list[tuple[str, list[str]]]:
-        """The titles of the report, and the items below each; what has nothing to say is left out."""
-        return [*_sections(self)]
+    def sections(self) -> list[Section]:
+        """The parts of the report; what has nothing to say is left out."""
+        return [*sections(self)]
 
-    def text(self, most: int | None = _SHOWN) -> str:
+    def text(self, most: int | None = 20) -> str:
         """The report as text, with at most so many items of each kind (None: all)."""
-        blocks = []
-        for title, items in self.sections:
-            shown = items if most is None else items[:most]
-            more = [f"… and {len(items) - len(shown):,} more"] if len(shown) < len(items) else []
-            blocks.append("\n".join([title, *(f"  {item}" for item in (*shown, *more))]))
-        return "\n".join(blocks)
+        return "\n".join(section.text(most) for section in sections(self))
 
     def __str__(self) -> str:
         return self.text()
@@ -119,15 +110,7 @@ class Review:
         return html_page("Review of rules", self._repr_html_())
 
     def _repr_html_(self) -> str:
-        parts = []
-        for title, items in self.sections:
-            if self.data is not None and items and title.endswith(_ROWS):
-                parts.append(showing.broken_rows(title, self.data))
-            elif self.data is not None and title == _BY_RULE:
-                parts.append(showing.rules_by_rows(title, self.data))
-            else:
-                parts.append(showing.section(title, items))
-        return f"<div>{''.join(parts)}</div>"
+        return f"<div>{''.join(section.html() for section in sections(self))}</div>"
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as lists, dicts, texts and numbers, for JSON. Rules are named by their position in "rules"."""
@@ -191,62 +174,3 @@ def _data_dict(data: RowReview, numbers: Any) -> dict[str, Any]:
         "rules to drop": None if data.to_drop is None else numbers(data.to_drop),
         "cells to change": data.cells_to_change,
     }
-
-
-def _sections(review: Review) -> Iterator[tuple[str, list[str]]]:
-    """The titles of the report and their items; what has nothing to say is left out."""
-    rules, labels = len(review.rules), len(review.labels)
-    models = "an unknown number of label vectors" if review.models is None else count(review.models, "label vector")
-    obey = "obeys" if review.models == 1 else "obey"
-    yield f"{count(rules, 'rule')} over {count(labels, 'label')}, {models} {obey} them all", []
-    if review.contradictions:
-        number = len(review.contradictions)
-        more = "" if review.all_contradictions else "at least "
-        yield (
-            f"{more}{count(number, 'contradiction')}: these rules cannot hold together",
-            ["; ".join(map(str, rules)) for rules in review.contradictions],
-        )
-    if review.left_out:
-        yield "the fewest rules to remove; the rest of this report is about the others", [*map(str, review.left_out)]
-    if review.forced:
-        yield "labels with only one value", [f"{quoted(name)} = {value}" for name, value in review.forced.items()]
-    if review.equal:
-        yield "labels that are always equal (~: opposite)", [" = ".join(group) for group in review.equal]
-    for title, chosen in (
-        ("rules that say nothing", review.vacuous),
-        ("rules that another rule hides", review.hidden),
-        ("rules that follow from others", [each for each in review.redundant if each.why == "follows"]),
-    ):
-        if chosen:
-            yield title, [*map(str, chosen)]
-    if review.similar_labels:
-        yield "labels with similar names: one label?", [f"{one}, {other}" for one, other in review.similar_labels]
-    if review.data is not None:
-        yield from _data_sections(review.data)
-    if review.not_known:
-        yield "not known, for want of time", [*review.not_known]
-
-
-def _data_sections(data: RowReview) -> Iterator[tuple[str, list[str]]]:
-    yield f"{len(data.broken):,} of {count(data.rows, 'row')} {_ROWS}", [*map(_row_text, data.broken)]
-    broken = [use for use in data.uses if use.broken_by]
-    if broken:
-        yield (
-            _BY_RULE,
-            [
-                f"{use.rule}: {count(use.broken_by, 'row')}, {use.only_by_it:,} of them break no other rule"
-                + ("" if use.log_likelihood is None else f"; without it {use.log_likelihood:+.2f} nats per row")
-                for use in sorted(broken, key=lambda use: -use.broken_by)
-            ],
-        )
-    if data.broken and data.cells_to_change is not None:
-        yield f"all rows pass after a change of {count(data.cells_to_change, 'cell')}", []
-    if data.broken and data.to_drop is not None:
-        yield f"all rows pass without {count(len(data.to_drop), 'rule')}", [*map(str, data.to_drop)]
-    if data.never_exercised:
-        yield "rules that no row is about", [*map(str, data.never_exercised)]
-
-
-def _row_text(row: BrokenRow) -> str:
-    change = "" if row.changes is None else f"; nearest row that obeys: {row.nearest}"
-    return f"{row.place}: {' and '.join(map(str, row.rules))} ({row.observed}){change}"

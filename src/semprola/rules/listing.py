@@ -134,9 +134,4 @@ def _rule(part: Formula) -> Rule | None:
     written = getattr(place, "text", "") if stated(part) is not part else ""  # labels of variables hide what was meant
     text = " ".join(written.split())
     text = text if len(text) <= _WIDTH else f"{text[: _WIDTH - 3]}..."
-    return Rule(text or brief_text(part), str(place), unstated(plain(part)))
-
-
-def brief_text(rule: Formula) -> str:
-    """The text of a rule; of a long one, its beginning and end."""
-    return brief(rule, _WIDTH)
+    return Rule(text or brief(part, _WIDTH), str(place), unstated(plain(part)))

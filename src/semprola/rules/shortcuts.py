@@ -99,16 +99,12 @@ def shortcuts(
     }
     explained = [_explanations(circuit, concepts, row, names, reads) for row in seen]
     possible = compile(And([variable.rule for variable in reads.values()] + explained))
-    readings: dict[str, dict[Any, tuple[Any, ...]]] = {}
-    for (reader, value), variable in sorted(
-        reads.items(), key=lambda item: (item[0][0], _rank(concepts, names, *item[0]))
-    ):
-        others = tuple(v for v, label in zip(variable.values, variable.labels, strict=True) if _can_be(possible, label))
-        readings.setdefault(reader, {})[value] = others
-    unseen = {
-        reader: tuple(v for v in values if v not in readings[reader])
-        for reader, values in {names[name]: concepts[name] for name in concepts}.items()
+    domains = {names[name]: values for name, values in concepts.items()}
+    readings: dict[str, dict[Any, tuple[Any, ...]]] = {
+        reader: {v: _readings(possible, reads[reader, v]) for v in domains[reader] if (reader, v) in reads}
+        for reader in sorted(domains)
     }
+    unseen = {reader: tuple(v for v in values if (reader, v) not in reads) for reader, values in domains.items()}
     return Shortcuts(possible.model_count() - 1, readings, {name: values for name, values in unseen.items() if values})
 
 
@@ -216,14 +212,13 @@ def _values(table: Any, column: Mapping[str, int], name: str, values: Sequence[A
     return [values[place] for place in np.asarray(table)[:, places].argmax(axis=1)]
 
 
-def _can_be(circuit: Circuit, label: str) -> bool:
-    try:
-        circuit.condition({label: 1})
-    except UnsatisfiableError:
-        return False
-    return True
-
-
-def _rank(concepts: Mapping[str, tuple[Any, ...]], names: Mapping[str, str], reader: str, value: Any) -> int:
-    """The place of a value among those of a reader."""
-    return next(values for name, values in concepts.items() if names[name] == reader).index(value)
+def _readings(possible: Circuit, variable: Categorical) -> tuple[Any, ...]:
+    """The values that a variable can have."""
+    found = []
+    for value, label in zip(variable.values, variable.labels, strict=True):
+        try:
+            possible.condition({label: 1})
+            found.append(value)
+        except UnsatisfiableError:
+            continue
+    return tuple(found)

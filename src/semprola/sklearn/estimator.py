@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,12 +11,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from semprola._names import row_names
 from semprola.circuit import Circuit
 from semprola.compiler.splitting import Split
-from semprola.distributions.conflicts import impossible_in
-from semprola.errors import IntractableError, LabelError, SemprolaError
+from semprola.errors import IntractableError, LabelError
 from semprola.sklearn.output import as_output, check_kind
+from semprola.sklearn.parameters import check_device, check_parameters, layer_name
 from semprola.sklearn.state import restored, state_of
 from semprola.training import FitSettings
 from semprola.training import fit as fit_network
@@ -30,11 +28,8 @@ try:
     from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 except ImportError:
     raise ImportError("semprola.sklearn needs scikit-learn 1.6 or later: pip install 'semprola[sklearn]'") from None
-from semprola.sklearn.targets import Targets, broken_text, new_targets
+from semprola.sklearn.targets import Targets, new_targets
 
-_LAYERS = ("spl", "product-spl")
-_OLD_LAYERS = {"single": "spl", "product": "product-spl"}
-"""Names of version 0.1, which go with the next release."""
 _CHUNK = 2048
 """Number of rows that are predicted at once."""
 _FEWEST = 20
@@ -169,7 +164,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             SemprolaError: if rows of y violate the constraint, however their NaN are filled in; the message names the
                 first few, counted from 0 or by the index of a pandas data frame, and the rules that they break.
         """
-        self._check_parameters()
+        check_parameters(self)
         x, table, weight = self._rows(X, y, sample_weight, reset=True)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         with torch.random.fork_rng(devices=[]):
@@ -202,7 +197,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             sample_weight: one weight per row [rows].
         """
         first = not hasattr(self, "network_")
-        self._check_parameters()
+        check_parameters(self)
         x, table, weight = self._rows(X, y, sample_weight, reset=first, classes=classes)
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         if first:
@@ -284,7 +279,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         check_is_fitted(self, "network_")
         if not self.is_multilabel_:
             return float(super().score(X, y, sample_weight))
-        truth = self._table(y)
+        truth = self._targets.table(y)
         seen = ~np.isnan(truth)
         told = seen.any(1)
         if not told.any():
@@ -320,7 +315,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             y: labels without NaN [rows, labels], or one class per row.
         """
         x = self._inputs(X)
-        truth = torch.from_numpy(self._table(y)).to(x)
+        truth = torch.from_numpy(self._targets.table(y)).to(x)
         if bool(truth.isnan().any()):
             raise LabelError("calibrate_sets needs rows whose labels are all observed, but y has NaN")
         parts = [p.log_prob(truth[i * _CHUNK : (i + 1) * _CHUNK]) for i, p in enumerate(self._distributions(X))]
@@ -392,32 +387,9 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     # inside ---------------------------------------------------------------------------------------------------------
 
-    def _check_parameters(self) -> None:
-        layer = self._layer()
-        if layer not in _LAYERS:
-            raise ValueError(f"layer must be {' or '.join(map(repr, _LAYERS))}, not {self.layer!r}")
-        if not 0 <= self.validation_fraction < 1:
-            raise ValueError(f"validation_fraction must be from 0 to below 1, not {self.validation_fraction!r}")
-        if layer == "product-spl" and self.units != 1:
-            raise ValueError("units= is for layer='spl': use components= instead")
-        _check_device(self.device)
-        if isinstance(self.constraint, Split) and not self.constraint.is_exact:
-            if self.decode != "mode":
-                raise ValueError(f"decode={self.decode!r} needs marginals, which a split has not: use decode='mode'")
-            if self.label_weight is not None:
-                raise ValueError("label_weight needs marginals, which a split has not: leave it out")
-
     @property
     def _constraint(self) -> Circuit | Split:
         return self.split_ or self.circuit_
-
-    def _layer(self) -> str:
-        if self.layer not in _OLD_LAYERS:
-            return self.layer
-        new = _OLD_LAYERS[self.layer]
-        text = f"layer={self.layer!r} is now {new!r}; the old name goes with the next release"
-        warnings.warn(text, DeprecationWarning, stacklevel=3)
-        return new
 
     def _rows(
         self, X: Any, y: Any, sample_weight: Any, *, reset: bool, classes: Any = None
@@ -432,37 +404,16 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.labels_, self.classes_, self.is_multilabel_ = new.labels, new.classes, new.is_multilabel
             self.split_ = None if isinstance(new.circuit, Circuit) else new.circuit
             self.circuit_ = new.circuit if isinstance(new.circuit, Circuit) else new.circuit.circuits[0]
-        table = self._table(y)
-        if len(table) != len(X):
-            raise ValueError(f"X has {len(X)} rows, but y has {len(table)}")
         weight = None if sample_weight is None else _check_sample_weight(sample_weight, X, dtype=np.float32)
-        if weight is not None and weight.min() < 0:
-            raise ValueError("sample_weight must not be negative")
-        counted = np.full(len(X), True) if weight is None else weight > 0
-        if not counted.any():
-            raise ValueError("every row has sample_weight 0")
-        rows = torch.from_numpy(table)
-        wrong = impossible_in(self._constraint, table) & counted
-        if wrong.any():
-            raise SemprolaError(broken_text(self._constraint, table, wrong, row_names(y)) + self._assumed_order(y))
-        if weight is not None:
-            weight = torch.from_numpy(weight[counted])
-        return torch.from_numpy(X[counted].astype(np.float32)), rows[torch.from_numpy(counted)], weight
+        return self._targets.rows(X, y, weight, are_named=self.labels is not None or hasattr(y, "columns"))
 
-    def _assumed_order(self, y: Any) -> str:
-        """A hint for rows that seem wrong because columns without names are in another order than the constraint's."""
-        if self.labels is not None or hasattr(y, "columns"):
-            return ""
-        shown = ", ".join(self.labels_[:6]) + (", …" if len(self.labels_) > 6 else "")
-        return f"; the columns of y are taken as {shown}: if they are others, pass labels="
-
-    def _table(self, y: Any) -> NDArray[np.float32]:
-        """y as a table of 0, 1 and NaN [rows, labels]."""
-        return Targets(self.labels_, self.classes_, self._constraint, self.is_multilabel_).table(y)
+    @property
+    def _targets(self) -> Targets:
+        return Targets(self.labels_, self.classes_, self._constraint, self.is_multilabel_)
 
     def _new_network(self, x: Tensor, y: Tensor, weight: Tensor | None) -> nn.Sequential:
         return tabular_network(
-            x, y, weight, self._constraint, hidden=self.hidden, dropout=self.dropout, layer=self._layer(),
+            x, y, weight, self._constraint, hidden=self.hidden, dropout=self.dropout, layer=layer_name(self.layer),
             components=self.components, units=self.units,
         ).to(self.device)  # fmt: skip
 
@@ -489,7 +440,7 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def _inputs(self, X: Any) -> Tensor:
         check_is_fitted(self, "network_")
         X = validate_data(self, X, dtype=np.float64, reset=False)
-        _check_device(self.device)
+        check_device(self.device)
         return torch.tensor(X, device=self.device)
 
     def _distributions(self, X: Any) -> Iterator[Any]:
@@ -522,16 +473,6 @@ class SPLClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
                 "model.distribution(X).within(seconds=, nodes=).mode, or split with larger circuits"
             )
         return states.astype(np.int64)
-
-
-def _check_device(device: Any) -> None:
-    if device is None:
-        return
-    try:
-        torch.zeros(1, device=device).item()
-    except Exception as error:  # torch raises many kinds of errors, one per device
-        reason = (str(error).splitlines() or [type(error).__name__])[0].partition(". ")[0].rstrip(".")
-        raise ValueError(f"device {device!r} cannot be used here: {reason[:240]}: try device 'cpu'") from None
 
 
 def _take(rows: tuple[Tensor | None, ...], which: Tensor) -> Any:

@@ -7,17 +7,21 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from sklearn.utils import assert_all_finite, column_or_1d
 from sklearn.utils.multiclass import check_classification_targets
+from torch import Tensor
 
+from semprola._names import row_names
 from semprola.circuit import Circuit
 from semprola.compiler import compile
 from semprola.compiler.sources import as_constraint
 from semprola.compiler.splitting import Split
 from semprola.constraints import hierarchy
 from semprola.distributions import violations
-from semprola.errors import LabelError
+from semprola.distributions.conflicts import impossible_in
+from semprola.errors import LabelError, SemprolaError
 from semprola.logic import TRUE, Formula, one_hot
 from semprola.training.targets import label_table
 
@@ -59,6 +63,37 @@ class Targets:
             raise ValueError(f"y has the class {unknown[0]!r}, which is not one of the known classes")
         table: NDArray[np.float32] = (y[:, None] == self.classes[None, :]).astype(np.float32)
         return table
+
+    def rows(
+        self, X: NDArray[np.float64], y: Any, weight: NDArray[np.float32] | None, *, are_named: bool
+    ) -> tuple[Tensor, Tensor, Tensor | None]:
+        """Inputs, labels and weights of the rows whose weight is not zero, as tensors.
+
+        Args:
+            X: inputs [rows, features].
+            y: as for `table`.
+            weight: weights of the rows [rows].
+            are_named: whether the user has said which columns y has.
+
+        Raises:
+            ValueError: the numbers of rows differ, or weights are negative or all zero.
+            SemprolaError: rows of y violate the constraint; the message names the first few.
+        """
+        table = self.table(y)
+        if len(table) != len(X):
+            raise ValueError(f"X has {len(X)} rows, but y has {len(table)}")
+        if weight is not None and weight.min() < 0:
+            raise ValueError("sample_weight must not be negative")
+        counted = np.full(len(X), True) if weight is None else weight > 0
+        if not counted.any():
+            raise ValueError("every row has sample_weight 0")
+        wrong = impossible_in(self.circuit, table) & counted
+        if wrong.any():
+            shown = ", ".join(self.labels[:6]) + (", …" if len(self.labels) > 6 else "")
+            hint = "" if are_named else f"; the columns of y are taken as {shown}: if they are others, pass labels="
+            raise SemprolaError(_broken_text(self.circuit, table, wrong, row_names(y)) + hint)
+        x = torch.from_numpy(X[counted].astype(np.float32))
+        return x, torch.from_numpy(table[counted]), None if weight is None else torch.from_numpy(weight[counted])
 
 
 def new_targets(y: Any, constraint: Any, labels: Any, classes: Any, budget: Mapping[str, Any]) -> Targets:
@@ -132,7 +167,7 @@ def constraint_of(source: Any) -> Formula | Circuit:
     return as_constraint(source)
 
 
-def broken_text(
+def _broken_text(
     circuit: Circuit | Split, y: NDArray[np.float32], wrong: NDArray[np.bool_], index: list[Any] | None
 ) -> str:
     """Says which rows violate the constraint, and how the first few of them do.

@@ -14,72 +14,45 @@ from semprola.logic import FALSE, TRUE, And, Bool, Formula, Iff, Kind, Or, at_mo
 from semprola.rules.ontologies.graphs import name_of, read_graph, short_ids
 from semprola.rules.ontologies.ontology import Axiom, Ontology
 
-_OWL, _RDFS, _RDF = (
-    "http://www.w3.org/2002/07/owl#",
-    "http://www.w3.org/2000/01/rdf-schema#",
-    "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
-)
+_OWL, _RDFS = "http://www.w3.org/2002/07/owl#", "http://www.w3.org/2000/01/rdf-schema#"
+_RDF = "http://www.w3.org/1999/02/22-rdf-syntax-ns#"
 _RESTRICTIONS = (
-    "someValuesFrom",
-    "allValuesFrom",
-    "hasValue",
-    "hasSelf",
-    "minCardinality",
-    "maxCardinality",
-    "cardinality",
-    "minQualifiedCardinality",
-    "maxQualifiedCardinality",
-    "qualifiedCardinality",
-    "oneOf",
-    "onDatatype",
-)
-_OTHER_AXIOMS = {
-    "owl": (
-        "inverseOf",
-        "propertyChainAxiom",
-        "equivalentProperty",
-        "propertyDisjointWith",
-        "hasKey",
-        "sameAs",
-        "differentFrom",
-    ),
-    "rdfs": ("subPropertyOf", "domain", "range"),
-}
+    "someValuesFrom", "allValuesFrom", "hasValue", "hasSelf", "minCardinality", "maxCardinality", "cardinality",
+    "minQualifiedCardinality", "maxQualifiedCardinality", "qualifiedCardinality", "oneOf", "onDatatype",
+)  # fmt: skip
+_OTHER_AXIOMS = (
+    "inverseOf", "propertyChainAxiom", "equivalentProperty", "propertyDisjointWith", "hasKey", "sameAs",
+    "differentFrom",
+)  # fmt: skip
 _OTHER_TYPES = (
-    "TransitiveProperty",
-    "SymmetricProperty",
-    "AsymmetricProperty",
-    "ReflexiveProperty",
-    "IrreflexiveProperty",
-    "FunctionalProperty",
-    "InverseFunctionalProperty",
-    "AllDifferent",
-    "AllDisjointProperties",
-    "NegativePropertyAssertion",
-    "NamedIndividual",
-)
+    "TransitiveProperty", "SymmetricProperty", "AsymmetricProperty", "ReflexiveProperty", "IrreflexiveProperty",
+    "FunctionalProperty", "InverseFunctionalProperty", "AllDifferent", "AllDisjointProperties",
+    "NegativePropertyAssertion", "NamedIndividual",
+)  # fmt: skip
 
 
 def read_owl(path: str | os.PathLike[str]) -> Ontology:
     """The classes and axioms of an OWL file, see :func:`semprola.rules.from_owl`.
 
     Raises:
-        FormatError: the file cannot be read as RDF, or has no classes.
+        FormatError: the file cannot be read as RDF, has no classes, or a class expression is broken.
     """
-    return _Reader(Path(path), read_graph(path)).read()
+    try:
+        return _Reader(Path(path), read_graph(path)).read()
+    except RecursionError:
+        raise FormatError(f"{path}: a class expression contains itself, or is nested too deeply") from None
 
 
 class _Reader:
     def __init__(self, path: Path, graph: Any) -> None:
-        from rdflib import BNode, URIRef
-        from rdflib.collection import Collection
+        from rdflib import URIRef
 
         self.path, self.graph = path, graph
         self.owl: Callable[[str], Any] = lambda name: URIRef(_OWL + name)
         self.rdfs: Callable[[str], Any] = lambda name: URIRef(_RDFS + name)
         self.type = URIRef(_RDF + "type")
-        self.is_blank: Callable[[Any], bool] = lambda node: isinstance(node, BNode)
-        self.items: Callable[[Any], list[Any]] = lambda node: list(Collection(graph, node))
+        self.is_named: Callable[[Any], bool] = lambda node: isinstance(node, URIRef)
+        self.nil = URIRef(_RDF + "nil")
         self.left_out: Counter[str] = Counter()
         self.unknown: dict[Any, str] = {}
         declared = set(graph.subjects(self.type, self.owl("Class")))
@@ -87,7 +60,7 @@ class _Reader:
         for predicate in (self.rdfs("subClassOf"), *map(self.owl, between)):
             declared.update(node for pair in graph.subject_objects(predicate) for node in pair)
         declared -= {self.owl("Thing"), self.owl("Nothing"), *graph.subjects(self.type, self.rdfs("Datatype"))}
-        declared = {node for node in declared if not self.is_blank(node)}
+        declared = set(filter(self.is_named, declared))
         old = {n for n in declared if str(graph.value(n, self.owl("deprecated"))).lower() in ("true", "1")}
         self.ids = short_ids(declared)
         self.classes, self.old = declared - old, old
@@ -103,20 +76,20 @@ class _Reader:
         for first, second in sorted(self.graph.subject_objects(self.owl("disjointWith")), key=str):
             axioms += self._placed(first, self._apart([first, second]))
         for node, members in sorted(self.graph.subject_objects(self.owl("disjointUnionOf")), key=str):
-            parts = self.items(members)
+            parts = self._items(members)
             low, high = Or([self._lower(part) for part in parts]), Or([self._upper(part) for part in parts])
             union = self._meaning(self._lower(node), self._upper(node), low, high)
             axioms += self._placed(node, [*union, *self._apart(parts)])
         for node in sorted(self.graph.subjects(self.type, self.owl("AllDisjointClasses")), key=str):
             members = self.graph.value(node, self.owl("members"))
-            axioms += self._placed(node, self._apart(self.items(members)))
+            axioms += self._placed(node, self._apart(self._items(members)))
         for name in ("unionOf", "intersectionOf", "complementOf", "oneOf"):  # directly at a named class, as in OWL 1
             for node in sorted(self.graph.subjects(self.owl(name), None), key=str):
-                if not self.is_blank(node):
-                    lower, upper = self._expression(node, low=True), self._expression(node, low=False)
-                    axioms += self._placed(
-                        node, self._meaning(Bool(self.ids[node]), Bool(self.ids[node]), lower, upper)
-                    )
+                if node in self.ids:
+                    own, low, high = Bool(self.ids[node]), self._expression(node, True), self._expression(node, False)
+                    axioms += self._placed(node, self._meaning(own, own, low, high))
+                elif self.is_named(node):
+                    self.left_out[name] += 1
         self._count_others()
         terms = {self.ids[n]: name_of(self.graph, n, self.rdfs("label"), self.ids[n]) for n in sorted(self.classes)}
         obsolete = {self.ids[node]: "" for node in self.old}
@@ -124,6 +97,18 @@ class _Reader:
         if len(known) < len(axioms):
             self.left_out["axioms about deprecated classes"] += len(axioms) - len(known)
         return Ontology(self.path.name, terms, known, self.left_out, obsolete)
+
+    def _items(self, node: Any) -> list[Any]:
+        """The members of an RDF list."""
+        from rdflib.collection import Collection
+
+        try:
+            found = list(Collection(self.graph, node))
+        except ValueError:
+            found = []
+        if not found and node not in (None, self.nil):
+            raise FormatError(f"{self.path}: {node} is not a list of classes, but is used as one")
+        return found
 
     def _below(self, first: Any, second: Any) -> list[Formula]:
         return [self._lower(first) >> self._upper(second)]
@@ -165,7 +150,7 @@ class _Reader:
         for name, join in (("unionOf", Or), ("intersectionOf", And)):
             members = self.graph.value(node, self.owl(name))
             if members is not None:
-                return join([bound(part) for part in self.items(members)])
+                return join([bound(part) for part in self._items(members)])
         other = self.graph.value(node, self.owl("complementOf"))
         if other is not None:
             return ~(self._upper(other) if low else self._lower(other))
@@ -180,10 +165,10 @@ class _Reader:
 
     def _count_others(self) -> None:
         self.left_out.update(self.unknown.values())
-        for prefix, names in _OTHER_AXIOMS.items():
-            for name in names:
-                predicate = (self.owl if prefix == "owl" else self.rdfs)(name)
-                self.left_out[name] += len(list(self.graph.subject_objects(predicate)))
+        predicates = {name: self.owl(name) for name in _OTHER_AXIOMS}
+        predicates |= {name: self.rdfs(name) for name in ("subPropertyOf", "domain", "range")}
+        for name, predicate in predicates.items():
+            self.left_out[name] += len(list(self.graph.subject_objects(predicate)))
         for name in _OTHER_TYPES:
             self.left_out[name] += len(list(self.graph.subjects(self.type, self.owl(name))))
         kinds = self.graph.objects(None, self.type)
