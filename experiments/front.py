@@ -38,7 +38,7 @@ def step_sentence(results: Path) -> str:
     trees, as_sdd, others = step_factors(read_json(results / "bench.json"))
     return (
         f"With `SPL`, a training step takes {trees} times as long as with independent labels on two hierarchies\n"
-        f"({as_sdd} times if one of them is compiled as an SDD), and {others} times on five other circuits "
+        f"({as_sdd} times on one of them with a less compact circuit), and {others} times on five other circuits "
         "([all\ntimings](docs/speed.md))."
     )
 

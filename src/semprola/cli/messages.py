@@ -10,7 +10,7 @@ from pathlib import Path
 
 _ADVICE = {
     "split": re.compile(r"split the constraint: sp\.split\(rules\), or "),
-    "backend": re.compile(r" try backend=[^,]*,"),
+    "backend": re.compile(r", or try backend='auto'"),
 }
 """What only commands with this option can follow."""
 _PYTHON = {

@@ -61,6 +61,7 @@ class Budget:
         max_decisions: steps that a search may take, or None; running out of them counts as running out of nodes.
         what: what is being compiled, for error messages.
         tried: the back ends that have been started, for error messages.
+        is_chosen: whether the caller chose the back end, and "auto" may do better.
 
     Raises:
         ValueError: an argument has the wrong form.
@@ -89,6 +90,7 @@ class Budget:
         self.max_decisions: int | None = None
         self.what = "the compilation"
         self.tried: list[str] = []
+        self.is_chosen = False
         self._advice = ""
         self._is_part = False
         self._by_memory = False
@@ -228,10 +230,8 @@ class Budget:
             return f", or {self._advice}"
         if self._is_part:
             return ""
-        others = [name for name in ("automata", "topdown", "sdd") if not any(name in used for used in self.tried)]
-        backends = " or ".join(f"backend={name!r}" for name in others)
         tried = f" (tried: {', '.join(dict.fromkeys(self.tried))})" if self.tried else ""
-        return f", try {backends}{tried}, or list labels that share rules side by side" if backends else tried
+        return f", or try backend='auto'{tried}" if self.is_chosen else tried
 
 
 class _Reporter:

@@ -42,6 +42,24 @@ def elimination_order(
     return [] if found is None else found[0]
 
 
+def narrow_order(
+    num_vars: int, cliques: Iterable[Sequence[int]], most: int, check: Callable[[], None] | None = None
+) -> list[int] | None:
+    """The order of `elimination_order` by "min-fill", or None as soon as a bag has more than `most` neighbours.
+
+    Finding an order takes long where bags are large, and such an order is of no use.
+
+    Example:
+        >>> cycle = [(0, 1), (1, 2), (2, 3), (3, 0)]
+        >>> narrow_order(4, cycle, 2), narrow_order(4, cycle, 1)
+        ([3, 2, 1, 0], None)
+    """
+    look = check or (lambda: None)
+    graph = primal_graph(num_vars, _checked(num_vars, cliques, look), look)
+    found = _greedy(graph, "min-fill", range(num_vars, 0, -1), most + 1, look)
+    return None if found is None else found[0]
+
+
 def narrow_width(
     num_vars: int, cliques: Iterable[Sequence[int]], most: int, check: Callable[[], None] | None = None
 ) -> int | None:

@@ -82,6 +82,7 @@ def compile(
     constraint = as_constraint(constraint)
     if backend != "auto":
         backend = checked_backend(backend)
+        budget.is_chosen = backend != "auto"
     names = _resolve(constraint, labels, given)
     if isinstance(constraint, Formula):
         constraint = stated_in_place(constraint)

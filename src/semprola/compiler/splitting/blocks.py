@@ -37,6 +37,8 @@ _PER_LABEL = 1000
 """By default, a block that a family chose may have so many nodes per label."""
 _MERGED_NODES, _MOST_ATTEMPTS = 20_000, 60
 """By default, the most nodes of merged circuits; and how often merging is tried."""
+_MOST_CIRCUITS = 100
+"""With more circuits, rounds take longer than the rules of all further ones are worth; the search obeys these."""
 _MOST_COVERED = 3
 """A piece joins at most so many blocks."""
 
@@ -73,7 +75,17 @@ class Blocks:
         alone, hard = self._alone()
         sparse = packed(alone, self.budget.max_nodes)
         dense = self._dense([block.pieces[0] for block in alone], len(sparse))
-        return dense if dense is not None else self._merged(sparse), hard
+        groups = dense if dense is not None else self._merged(sparse)
+        # rules with the most variables bound the least
+        groups = sorted(groups, key=lambda group: min(self._width(block) for block in group))
+        kept = groups[:_MOST_CIRCUITS]
+        covered = {number for group in kept for block in group for number in block.pieces}
+        dropped = {number for group in groups for block in group for number in block.pieces} - covered
+        return kept, sorted({*hard, *dropped})
+
+    def _width(self, block: Block) -> float:
+        """The variables per rule of a block."""
+        return len(block.circuit.variables) / len(block.pieces)
 
     def _alone(self) -> tuple[list[Block], list[int]]:
         """Every piece as a block, and the pieces that do not compile alone or for which there was no time."""

@@ -64,7 +64,7 @@ def dive(
         if attempt and int(row[attempt]) == int(row[attempt - 1]):
             noise[:, attempt] = _fresh(noise[:, attempt], generator)
     while len(row) and time.monotonic() < until:
-        made = run_rounds(oracles.select(row, fixed), own, _ROUNDS, size, hot=_WARM)
+        made = run_rounds(oracles.select(row, fixed), own, _ROUNDS, size, hot=_WARM, until=until)
         fixed = torch.where(made.agreed, torch.where(fixed.isnan(), made.states, fixed), fixed)
         fixed = _with_surest(fixed, made.leaning + noise, share)
         fixed, dead = propagation.extend(fixed)

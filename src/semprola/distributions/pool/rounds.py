@@ -12,6 +12,7 @@ tenth of the rounds of a subgradient method.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import torch
@@ -52,7 +53,14 @@ class Rounds:
 
 @torch.no_grad()
 def run_rounds(
-    oracles: Oracles, bonus: Tensor, count: int, size: Tensor, floor: Tensor | None = None, *, hot: float = _HOT
+    oracles: Oracles,
+    bonus: Tensor,
+    count: int,
+    size: Tensor,
+    floor: Tensor | None = None,
+    *,
+    hot: float = _HOT,
+    until: float = float("inf"),
 ) -> Rounds:
     """Run rounds until the circuits agree or the bound falls below a floor, at most `count` for each row.
 
@@ -63,6 +71,7 @@ def run_rounds(
         size: the size of the scores, see `Oracles.size_of_scores` [batch].
         floor: the score of a known state [batch]; a bound below it settles the row.
         hot: the temperature at the beginning, relative to the size.
+        until: when to stop before that, by `time.monotonic`.
     """
     said = oracles.mentions.to(bonus.device)[:, :, None].double()
     sharing = said.sum(0)
@@ -76,7 +85,8 @@ def run_rounds(
     point, last, speed = bonus, bonus, blank + 1.0
     soft: Tensor | None = None
     for number in range(count + 1):
-        if number % _EVERY == 0 or number == count:
+        late = time.monotonic() > until
+        if number % _EVERY == 0 or number == count or late:
             states, value = own.best(last)
             mean = (said * states).sum(0) / sharing
             doubt = (said * (states - mean)).abs().sum(0)
@@ -88,7 +98,7 @@ def run_rounds(
             result.leaning[:, rows] = mean if soft is None else soft
             done = agreed if floor is None else agreed | (result.bound[rows] < floor[rows])
             keep = torch.nonzero(~done)[:, 0]
-            if not len(keep) or number == count:
+            if not len(keep) or number == count or late:
                 break
             if len(keep) < len(rows):
                 own, rows, speed = own.select(keep), rows[keep], speed[keep]

@@ -148,14 +148,14 @@ class Search:
     @torch.no_grad()
     def run(self) -> Found:
         """Search until every row is settled or its budget is used up."""
-        began = time.monotonic()
+        seconds = self.limits.seconds * max(1, self.oracles.batch)
+        end = time.monotonic() + seconds
+        self.until = end - (0.0 if self.finisher is None else (1 - _OWN_SHARE) * seconds)
         index = torch.arange(self.oracles.batch, device=self.fixed.device)
         # the circuits alone settle most rows, without any propagation
         self._visit(index, self.fixed, self.oracles.starting_bonus(), torch.zeros_like(index), root=True)
         self._dive(self.bonus)
-        seconds = self.limits.seconds * max(1, self.oracles.batch)
-        allowed = seconds * (1.0 if self.finisher is None else _OWN_SHARE)
-        while time.monotonic() - began < allowed:
+        while time.monotonic() < self.until:
             chosen = self._chosen()
             if not chosen:
                 break
@@ -165,7 +165,7 @@ class Search:
             depth = torch.tensor([node.depth for _, node in chosen], device=self.fixed.device)
             self._visit(row, fixed, bonus, depth, root=False)
         if self.finisher is not None:
-            self._finish(self.finisher, began + seconds)
+            self._finish(self.finisher, end)
         return self._result()
 
     def _finish(self, finisher: Finisher, until: float) -> None:
@@ -195,7 +195,7 @@ class Search:
             return
         each = max(1, min(_MOST_DIVES, _NODES_AT_ONCE // len(rows)))
         row = torch.tensor(rows).repeat_interleave(each)
-        until = time.monotonic() + _DIVE_SHARE * self.limits.seconds * len(rows)
+        until = min(self.until, time.monotonic() + _DIVE_SHARE * self.limits.seconds * len(rows))
         known = self.oracles, self.propagation, row, self.fixed[:, row], bonus[:, :, row], self.size[row]
         dive(*known, until, self._add, lambda r: bool(self.rows[r].best))
 
@@ -210,7 +210,8 @@ class Search:
         floor = torch.tensor([self.rows[r].floor for r in row.tolist()], dtype=torch.float64, device=fixed.device)
         own = self.oracles.select(row, fixed if not root or bool((~fixed.isnan()).any()) else None)
         rounds = self.limits.rounds if root else _ROUNDS_PER_NODE
-        made = run_rounds(own, bonus, rounds, self.size[row], floor, **({} if root else {"hot": _WARM}))
+        heat = {} if root else {"hot": _WARM}
+        made = run_rounds(own, bonus, rounds, self.size[row], floor, **heat, until=self.until)
         if root:
             self.bonus = made.bonus
         whole = made.agreed | ~fixed.isnan().any(0)

@@ -15,15 +15,15 @@ from itertools import pairwise
 import numpy as np
 import numpy.typing as npt
 
-from semprola.compiler.decomposition import elimination_order
+from semprola.compiler.decomposition import narrow_order
 from semprola.compiler.parts import counted_literals
 from semprola.logic import Formula, Kind
 
 _ROUNDS = 30
 _MOST_BITS = 6.0
 """The assumed limit on the states of a rule of no special kind, as a logarithm to base 2."""
-_MOST_ELIMINATED = 800
-"""With more variables, there is no search for an elimination order."""
+_MOST_ELIMINATED, _WIDEST = 800, 64
+"""With more variables, there is no search for an elimination order; and it ends at a bag with more neighbours."""
 _MOST_SPLITS = 4
 _SHORT = 12
 """A longer rule is a path of the primal graph, not a clique."""
@@ -74,7 +74,8 @@ def candidate_orders(
     written = list(range(num_vars))
     found = [written]
     if num_vars <= _MOST_ELIMINATED:
-        found.append(elimination_order(num_vars, _cliques(scopes), "min-fill", check)[::-1])
+        order = narrow_order(num_vars, _cliques(scopes), _WIDEST, check)
+        found += [] if order is None else [order[::-1]]
     found += [rules.centred(start, check) for start in list(found)]
     for blocks in _blocks(num_vars, scopes, check):
         found += _block_orders(blocks, scopes, check)
