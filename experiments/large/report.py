@@ -27,11 +27,11 @@ _AFTER_SPLITS = """
 Rules that are left out are obeyed, too, but only by the search. All but the CNFs of the competition end in a
 `CompilationBudgetError`. The seconds to split are of the clock, with other work on the machine.
 """
-_TOUR = """The tour is stated with its edges: two at every city, and at least one out of every set of cities. CP-SAT has a
-constraint of its own for tours instead.
+_TOUR = """The tour is stated with its edges: two at every city, and at least one out of every set of cities. CP-SAT
+has a constraint of its own for tours instead.
 """
-_COMPETITION = """Of the CNFs of the model-counting competition 2022, `mc2022_track1_002` is the only one of 33 that does not
-compile within 60 s; circuits of the other three have 15 to 51 million edges
+_COMPETITION = """Of the CNFs of the model-counting competition 2022, `mc2022_track1_002` is the only one of 33 that
+does not compile within 60 s; circuits of the other three have 15 to 51 million edges
 ([how they compile](compile.md#competition)). Their weights are not used here.
 """
 _MODES = """
