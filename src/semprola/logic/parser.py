@@ -83,16 +83,7 @@ class Rule(NamedTuple):
 
 
 def parse_lines(text: str, variables: Iterable[Any] = ()) -> list[Rule]:
-    """The rules of a text, one per line, see :func:`parse`; none if there are only comments.
-
-    Raises:
-        ParseError: the text is not a list of rules.
-
-    Example:
-        >>> parse_lines("cats: cat -> animal\\n# a comment\\ndog -> animal")
-        [Rule(formula=cat -> animal, name='cats', line=1, text='cat -> animal'),
-         Rule(formula=dog -> animal, name='', line=3, text='dog -> animal')]
-    """
+    """The rules of a text, one per line, see :func:`parse`; none if there are only comments."""
     listed = list(variables)
     if not listed and "variable" not in text:
         return _Parser(text, {}).run()
