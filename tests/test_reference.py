@@ -12,7 +12,7 @@ import pytest
 
 import semprola as sp
 from semprola import errors
-from semprola.cli import sources, tables
+from semprola.cli import compiling, tables
 from semprola.logic import syntax
 
 DOCS = Path(__file__).resolve().parent.parent / "docs"
@@ -63,7 +63,7 @@ def test_every_error_has_a_cause_and_a_remedy() -> None:
 
 def test_every_kind_of_file_is_listed() -> None:
     text = page("files.md")
-    for code in (sources.__file__, syntax.__file__, tables.__file__):
+    for code in (compiling.__file__, syntax.__file__, tables.__file__):
         for suffix in set(re.findall(r'"(\.[a-z0-9]+)"', Path(code).read_text(encoding="utf-8"))):
             assert f"`{suffix}`" in text, f"docs/files.md does not name {suffix}"
 

@@ -24,12 +24,15 @@ shared.
 |---|---:|---:|---:|---:|---:|---:|
 """
 _AFTER_SPLITS = """
-Rules that are left out are obeyed, too, but only by the search. The sudoku, the queens, the roster and the clauses
-end in a `CompilationBudgetError`; [the roster and the ontology](#the-wall) were tried longest. Of the CNFs of the
-model-counting competition 2022, `mc2022_track1_002` is the only one of 33 that does not compile within 60 s; circuits
-of the other three have 15 to 51 million edges ([how they compile](compile.md#competition)). Their weights are not used
-here. The tour is stated with its edges: two at every city, and at least one out of every set of cities. CP-SAT has a
-constraint of its own for tours instead. The seconds to split are of the clock, with other work on the machine.
+Rules that are left out are obeyed, too, but only by the search. All but the CNFs of the competition end in a
+`CompilationBudgetError`. The seconds to split are of the clock, with other work on the machine.
+"""
+_TOUR = """The tour is stated with its edges: two at every city, and at least one out of every set of cities. CP-SAT
+has a constraint of its own for tours instead.
+"""
+_COMPETITION = """Of the CNFs of the model-counting competition 2022, `mc2022_track1_002` is the only one of 33 that
+does not compile within 60 s; circuits of the other three have 15 to 51 million edges
+([how they compile](compile.md#competition)). Their weights are not used here.
 """
 _MODES = """
 ## Modes
@@ -65,7 +68,7 @@ def page(content: Mapping[str, Any]) -> str:
     limits = sorted({each["limit"] for each in runs})
     rows = sorted({each["rows"] for each in runs})
     return (
-        f"{_HEAD}{_splits(runs)}\n{_AFTER_SPLITS}{_MODES}{table(content)}\n\n{_finding(runs)}\n\n"
+        f"{_HEAD}{_splits(runs)}\n{_AFTER_SPLITS}{_about(runs)}{_MODES}{table(content)}\n\n{_finding(runs)}\n\n"
         f"{' or '.join(map(str, rows))} rows each; the limit per row is {' or '.join(f'{each:g}' for each in limits)} "
         "s of processor time for each way; a row that is not proven within it counts with its full time.\n\n"
         f"```bash\n{commands}\n```\n\n"
@@ -122,6 +125,12 @@ def _splits(runs: list[Mapping[str, Any]]) -> str:
         for each in runs
     }
     return "\n".join(lines.values())
+
+
+def _about(runs: list[Mapping[str, Any]]) -> str:
+    """Notes on those cases that were run."""
+    cases = {each["case"] for each in runs}
+    return (_TOUR if "tour" in cases else "") + (_COMPETITION if any(c.startswith("mc20") for c in cases) else "")
 
 
 def _finding(runs: list[Mapping[str, Any]]) -> str:

@@ -19,8 +19,8 @@ _HEAD = """# Sums of MNIST digits
 
 Two numbers of N digits each, one image per digit; the only label is the sum. LeNet reads all images, and the layer
 gives the exact probability of the sum ([how it works](learn_from_sums.md)). The protocol is the field's: each training
-image is in one row, no digit is labelled, nothing is augmented, and test sums are made from test images. Learning rate,
-weight decay, batch size and epochs were chosen on 10,000 of the training images (`--search`); then all 60,000 train.
+image is in one row, no digit is labelled, nothing is augmented, and test sums are made from test images. All 60,000
+training images train. SEARCHED
 
 A sum counts as right if all its digits are. It is read from the most probable digit of every image.
 
@@ -40,7 +40,7 @@ def page(folder: Path) -> str:
     lines = [_row(digits, content["runs"]) for digits, content in sorted(found.items())]
     many = [read_json(path) for path in folder.glob("sum*.json")]
     commands = sorted({run["provenance"]["command"] for part in (*found.values(), *many) for run in part["runs"]})
-    text = _HEAD + "\n".join(lines) + "\n" + _NOTE
+    text = _HEAD.replace("SEARCHED", _searched(folder)) + "\n".join(lines) + "\n" + _NOTE
     for digits, content in sorted(found.items()):
         if digits <= 2:
             likely = [run["test"]["most_probable_sum"] for run in content["runs"]]
@@ -48,6 +48,18 @@ def page(folder: Path) -> str:
     shown = "\n".join(commands)
     text += _many(folder)
     return f"{text}\nThe commands, which resume after interruptions:\n\n```bash\n{shown}\n```\n\n{_settings(found)}"
+
+
+def _searched(folder: Path) -> str:
+    """For which N settings were compared, and on what."""
+    tried = {int(path.stem[8:]): len(read_json(path)["tried"]) for path in folder.glob("search-n*.json")}
+    if not tried:
+        return "Nothing was tuned."
+    sizes = " and ".join(f"N = {digits} ({tried[digits]} candidates)" for digits in sorted(tried))
+    return (
+        "Learning rate, weight decay and batch size were compared on sums of 10,000 images that were left out of the "
+        f"training images, for {sizes}; the settings of the others were fixed beforehand."
+    )
 
 
 def _many(folder: Path) -> str:

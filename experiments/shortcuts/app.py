@@ -33,8 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     train, test = load_mnist(options.data)
     for seed in range(options.seeds):
         for task in PAIRS:
-            for kind, entropy in METHODS:
-                settings = Settings(task, kind, entropy)
+            for kind, entropy, usage in METHODS:
+                settings = Settings(task, kind, entropy, usage)
                 if any(each["seed"] == seed and each["settings"] == asdict(settings) for each in content["runs"]):
                     continue
                 content["runs"].append(run(settings, seed, train, test))

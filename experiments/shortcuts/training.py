@@ -25,11 +25,13 @@ class Settings:
     Attributes:
         kind: of `PairReader`.
         entropy: factor of the exact entropy of the digits given the sum, which is maximised row by row.
+        usage: factor of the entropy of a batch's mean reading, which is maximised: it says that all digits occur.
     """
 
     task: str
     kind: str
     entropy: float = 0.0
+    usage: float = 0.0
     components: int = 4
     epochs: int = 12
     batch: int = 64
@@ -69,7 +71,7 @@ def _train(model: PairReader, settings: Settings, images: Images, rows: Tensor, 
         for batch in torch.randperm(len(rows), generator=generator).split(settings.batch):
             places = rows[batch]
             p = model(images.x[places])
-            loss = _loss(p, images.digits[places].sum(1), settings.entropy)
+            loss = _loss(p, images.digits[places].sum(1), settings)
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
@@ -79,11 +81,14 @@ def _train(model: PairReader, settings: Settings, images: Images, rows: Tensor, 
     return losses
 
 
-def _loss(p: Any, sums: Tensor, entropy: float) -> Tensor:
-    """The negative log-likelihood of the sums, less a reward for leaving open what the sums leave open."""
+def _loss(p: Any, sums: Tensor, settings: Settings) -> Tensor:
+    """The negative log-likelihood of the sums, less rewards for what the settings ask for."""
     loss: Tensor = -p.log_prob_of({"sum": sums}).mean()
-    if entropy:
-        loss = loss - entropy * p.condition({"sum": sums}).entropy().mean()
+    if settings.entropy:
+        loss = loss - settings.entropy * p.condition({"sum": sums}).entropy().mean()
+    if settings.usage:
+        used = digit_chances(p.condition({"sum": sums}), VALUES[settings.task]).mean((0, 1))
+        loss = loss + settings.usage * torch.special.xlogy(used, used).sum()
     return loss
 
 

@@ -16,12 +16,13 @@ from semprola.compiler import compile as compile_constraint
 from semprola.errors import CompilationBudgetError
 from semprola.logic import Bool, Kind
 
-UNSTRUCTURED = [case.formula for case in zoo.CASES if not case.structured]
 RING = nx.cycle_graph(5)
+CROSSED = C.hierarchy([("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")])
+UNSTRUCTURED = [*(case.formula for case in zoo.CASES if not case.structured), CROSSED]
 FAMILIES = [
     *(case.formula for case in zoo.FAMILIES if isinstance(case.formula, C.Family)),
     C.hierarchy([("a", "b"), ("c", "b")]),
-    C.hierarchy([("a", "b"), ("a", "c"), ("b", "d"), ("c", "d")]),
+    CROSSED,
     C.simple_paths(RING, 0, 2),
     C.simple_paths(RING, endpoints="given", given_edges=False),
     C.simple_paths(nx.path_graph(3).to_directed(), endpoints="labels"),

@@ -6,12 +6,15 @@ import inspect
 import itertools
 import random
 import re
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import worlds
 import zoo
 from selection import spread
@@ -20,9 +23,11 @@ import semprola as sp
 from semprola.circuit import Circuit
 from semprola.compiler import contradiction, pipeline
 from semprola.constraints.hierarchy import emission
+from semprola.distributions import PoolDistribution
 from semprola.distributions.evaluator import Evaluator
+from semprola.distributions.pool.rejection import Drawn
 from semprola.engine.backends import torch_passes
-from tests.fuzz import cases, sequences
+from tests.fuzz import cases, sequences, splits
 from tests.fuzz.campaign import campaign, case_of, program, run, still_fails
 from tests.fuzz.drawing import FAMILIES, PLAIN, Draw
 from tests.fuzz.shrinking import shrink
@@ -160,3 +165,32 @@ def test_what_rules_of_sequences_mean() -> None:
     assert not sequences.obeys("'!(.* O .* B .*)'", ("O", "I", "B"))
     assert sequences.obeys("(sp.at_most(0, ['B']) | sp.at_least(1, ['O']))", ("B", "O"))
     assert not sequences.obeys("sp.Bool('I') >> (sp.Bool('prev=B') | sp.Bool('last'))", ("I", "O"))
+
+
+def test_splits_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(splits, "_SAVE_EVERY", 3)
+    out = tmp_path / "checks.json"
+    for cases_wanted in ("3", "8"):
+        monkeypatch.setattr(sys, "argv", ["splits", "--cases", cases_wanted, "--out", str(out)])
+        assert splits.main() == 0
+    found = splits.read_json(out)
+    for tally in found["engines"].values():
+        assert tally["cases"] == 8
+        assert tally["modes"] == tally["proven"] == 16
+    assert "| constraints | 8 | 8 |" in splits.said(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "message"),
+    [
+        ("log_prob_gradient", lambda p, y, samples, _: 0.5 * p.log_score(y), "biased"),
+        ("draw", lambda p, shape, **_: Drawn(p.mode.expand(*shape, *p.mode.shape), torch.ones(2)), "samples"),
+        ("log_prob_bounds", lambda p, y: (p.log_score(y) + 0.1, p.log_score(y)), ""),
+    ],
+)
+def test_wrong_pools_are_found(name: str, wrong: Callable[..., Any], message: str, monkeypatch: Any) -> None:
+    monkeypatch.setattr(PoolDistribution, name, wrong)
+    tally = splits.empty()
+    for number in range(12):
+        splits._add(tally, number, "torch")
+    assert any(message in fault["error"] for fault in tally["faults"])

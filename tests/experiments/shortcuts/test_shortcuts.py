@@ -1,5 +1,7 @@
 """Reasoning shortcuts on generated images: rows, layers, scores and the page."""
 
+import math
+
 import pytest
 import torch
 
@@ -38,7 +40,7 @@ def test_rows():
     assert [wrong_readings(name) for name in PAIRS] == [2, 6 * 6 - 1]
 
 
-@pytest.mark.parametrize("kind", sorted({kind for kind, _ in METHODS}))
+@pytest.mark.parametrize("kind", sorted({kind for kind, *_ in METHODS}))
 def test_each_reader_knows_sums(kind):
     torch.manual_seed(0)
     model, images = PairReader(5, kind), torch.rand(3, 2, 1, 28, 28)
@@ -62,10 +64,12 @@ def test_calibration_error():
 
 
 def test_a_run_and_its_page(tmp_path, monkeypatch):
-    found = run(Settings("half", "independent", 1.0, epochs=1, batch=512), 0, _images(30, 0), _images(10, 1))
+    made = _images(30, 0), _images(10, 1)
+    found = run(Settings("half", "independent", 1.0, epochs=1, batch=512), 0, *made)
     assert set(found["seen"]) == {"sums", "digits", "calibration_error", "nats"}
     other = found | {"seed": 1, "seen": {"sums": 99.0, "digits": 40.0, "calibration_error": 5.0, "nats": 0.1}}
     runs = [each | {"settings": each["settings"] | {"task": task}} for each in (found, other) for task in PAIRS]
+    assert math.isfinite(run(Settings("half", "independent", usage=1.0, epochs=1, batch=512), 0, *made)["losses"][0])
     content = {"wrong_readings": {"half": 2, "even-odd": 35}, "runs": runs}
     text = page(content)
     assert "counts 35 wrong readings" in text
