@@ -28,15 +28,7 @@ _ENOUGH = 4096
 
 
 def read_text(path: str | Path) -> str:
-    """The contents of a UTF-8 text file, with or without a byte-order mark.
-
-    Args:
-        path: the file.
-
-    Raises:
-        FormatError: the file is empty or not text; the message says what it seems to be.
-        OSError: the file cannot be read.
-    """
+    """The contents of a UTF-8 text file, with or without a byte-order mark."""
     content = Path(path).read_bytes()
     if not content.strip():
         raise FormatError(f"{path}: the file is empty")
@@ -51,11 +43,7 @@ def read_text(path: str | Path) -> str:
 
 
 def read_beginning(path: Path) -> bytes:
-    """The first bytes of a file, which tell what it is.
-
-    Raises:
-        OSError: the file cannot be read.
-    """
+    """The first bytes of a file, which tell what it is."""
     with open(path, "rb") as file:
         return file.read(_ENOUGH)
 

@@ -17,15 +17,7 @@ _OLD_SECONDS = 3600
 
 
 def write_atomically(path: str | os.PathLike[str], content: bytes | Callable[[IO[bytes]], object]) -> None:
-    """Write a file atomically: readers see the old contents or the new, never a mix, and no temporary file remains.
-
-    Args:
-        path: the file to write; its folder must exist.
-        content: the bytes, or a function that writes them to an open file.
-
-    Raises:
-        OSError: if the folder is missing, the path is a folder, or writing fails.
-    """
+    """Write a file atomically: readers see the old contents or the new, never a mix, and no temporary file remains."""
     target = Path(path)
     if not target.parent.is_dir():
         raise FileNotFoundError(errno.ENOENT, "No such folder", str(target.parent))

@@ -55,13 +55,7 @@ def html_page(title: str, *parts: str) -> str:
     """A whole page that loads nothing else.
 
     Args:
-        title: plain text; also the first heading.
         parts: HTML, in order. Put a wide table into ``<div class="wide">``, so that it scrolls on a narrow screen.
-
-    Example:
-        >>> text = html_page("Cats & dogs", "<p>Both are animals.</p>")
-        >>> "<h1>Cats &amp; dogs</h1>" in text
-        True
     """
     name = html.escape(title)
     head = (

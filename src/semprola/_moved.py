@@ -9,18 +9,7 @@ from typing import Any
 
 
 def moved(module: str, places: Mapping[str, str]) -> Callable[[str], Any]:
-    """The `__getattr__` of a module whose names have moved.
-
-    Args:
-        module: the module's name.
-        places: for each old name, the full new one.
-
-    Example:
-        >>> find = moved("semprola", {"LIMIT": "semprola.logic.LIMIT"})
-        >>> find("nonsense")
-        Traceback (most recent call last):
-        AttributeError: module 'semprola' has no attribute 'nonsense'
-    """
+    """The `__getattr__` of a module whose names have moved."""
 
     def find(name: str) -> Any:
         if name not in places:

@@ -49,15 +49,10 @@ def named_columns(value: Any, names: Sequence[str], what: str, *, missing: float
     Args:
         value: a mapping from names to numbers or arrays, a data frame with one column per name, or a series with one
             entry per name.
-        names: the order wanted.
-        what: what errors call the value, such as "evidence".
         missing: the value for names that are left out; None if every name is required.
 
     Returns:
         One number, array or tensor per name. Missing entries of data frames (None, NA) are NaN.
-
-    Raises:
-        LabelError: if a name is unknown, appears twice, or is missing; the message says which.
 
     Example:
         >>> named_columns({"dog": 0, "cat": 1}, ["cat", "dog"], "y")
@@ -89,10 +84,6 @@ def named_rows(value: Any, names: Sequence[str], what: str, *, missing: float | 
 
 def binary_rows(values: Any, names: Sequence[str], what: str, *, partial: bool = False) -> NDArray[np.float32]:
     """0 and 1, and NaN if they may be partial [*batch, names], from an array, a tensor, nested lists or named values.
-
-    Raises:
-        LabelError: if a column is unknown or missing, or the number of columns is wrong.
-        ValueError: if a value is something else; the message names the row and the label.
 
     Example:
         >>> binary_rows({"dog": [0, 1], "cat": [1, 1]}, ["cat", "dog"], "y").tolist()
@@ -131,11 +122,7 @@ def binary_rows(values: Any, names: Sequence[str], what: str, *, partial: bool =
 
 
 def columns_by_name(value: Any, what: str) -> dict[Any, Any]:
-    """All columns of named values, see :func:`named_columns`.
-
-    Raises:
-        LabelError: if a name appears twice.
-    """
+    """All columns of named values, see :func:`named_columns`."""
     if isinstance(value, Mapping):
         return {_text(name): _plain(column, name, what) for name, column in value.items()}
     labels = value.columns if _is_frame(value) else value.index

@@ -22,12 +22,7 @@ _QUIET = "opacity:.65;font-weight:normal"
 
 
 def shown(make: Callable[[Owner], str | None]) -> Callable[[Owner], str | None]:
-    """A method that returns HTML, or None where it fails or has nothing to show; notebooks then show the text.
-
-    Example:
-        >>> shown(lambda thing: "<b>" + 1)("any thing") is None
-        True
-    """
+    """A method that returns HTML, or None where it fails or has nothing to show; notebooks then show the text."""
 
     @functools.wraps(make)
     def quietly(owner: Owner) -> str | None:
@@ -40,12 +35,7 @@ def shown(make: Callable[[Owner], str | None]) -> Callable[[Owner], str | None]:
 
 
 def text(words: object, most: int = 400) -> str:
-    """Any text, safe in HTML and not too long.
-
-    Example:
-        >>> text("a <-> b"), text("abcdef", most=3)
-        ('a &lt;-&gt; b', 'abc…')
-    """
+    """Any text, safe in HTML and not too long."""
     words = str(words)
     return html.escape(words[:most] + "…" * (len(words) > most))
 
@@ -56,13 +46,7 @@ def heading(words: str) -> str:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: Iterable[int] = ()) -> str:
-    """A table of cells that are HTML already.
-
-    Args:
-        header: the names of the columns, as text.
-        rows: the cells.
-        numbers: which columns are numbers, and stand on the right.
-    """
+    """A table of cells that are HTML already."""
     right = {*numbers}
     style = [_NUMBER if place in right else _CELL for place in range(len(header))]
     head = "".join(f'<th style="{s};{_QUIET}">{html.escape(name)}</th>' for s, name in zip(style, header, strict=True))
@@ -102,15 +86,7 @@ def more(left: int, what: str) -> str:
 
 
 def curve(title: str, xs: Sequence[float], ys: Sequence[float], mark: float | None = None, colour: str = BLUE) -> str:
-    """A line chart as inline SVG.
-
-    Args:
-        title: what the curve shows, as text.
-        xs: places, not decreasing.
-        ys: finite heights, one per place.
-        mark: a place to mark by a vertical line.
-        colour: of the line.
-    """
+    """A line chart as inline SVG."""
     low, high = min(ys), max(ys)
     span, width = (high - low) or 1.0, (xs[-1] - xs[0]) or 1.0
 

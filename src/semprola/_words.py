@@ -6,12 +6,7 @@ import math
 
 
 def count(number: int, what: str) -> str:
-    """A number and what it counts; of a very large one, a few digits.
-
-    Example:
-        >>> count(1, "model"), count(12_000, "model"), count(3 * 10**40, "model")
-        ('1 model', '12,000 models', 'about 3.00e+40 models')
-    """
+    """A number and what it counts; of a very large one, a few digits."""
     return f"{size(number)} {what}{'' if number == 1 else 's'}"
 
 

@@ -14,6 +14,7 @@ from experiments import evidence
 from experiments.hmlc import hierarchy_only
 from experiments.hmlc import published as hmlc_published
 from experiments.hmlc.collecting import EXACT, EXACT_MODE_PROVEN, Campaign
+from experiments.hmlc.settings import METHODS
 from experiments.like_for_like import PREFERENCES, SCALED_START, TASKS, exact_in
 from experiments.provenance import read_json
 from experiments.published import PUBLISHED
@@ -55,11 +56,25 @@ def test_simple_paths() -> None:
     assert min(unseen[layer][0] for layer in ("spl", "product-spl")) > max(
         unseen[method][0] for method in unseen if "spl" not in method
     )
-    released = evidence.figures(RESULTS, ("simple-path-paper-published-scaled-released-search",))
-    says("docs/paths.md", f"give {released['spl'][0]:.1f} % for one circuit with the scaled start")
     best = evidence.figures(RESULTS, evidence.PATHS["wider, rows also mirrored"])
     two, alone = best["product-spl"][0], best["fil"][0]
     says("docs/evidence.md", f"two circuits reach {two:.0f} % and independent labels {alone:.0f} %")
+
+
+def test_a_mixture_whose_mode_is_seldom_proven() -> None:
+    """docs/paths.md and the record: the released m, with the scaled start."""
+    file = "simple-path-paper-published-scaled-released-search"
+    exact, greedy = (spread(exact_in(RESULTS, file, decoder=d)["spl"]) for d in (None, "greedy_decoder"))
+    runs = runs_of(file)
+    assert {run["model"]["replicas"] for run in runs} == {2}
+    proven = [run["test"]["mode_proven"] for run in runs]
+    share = f"{min(proven):.0f} to {max(proven):.0f} % of the test rows of a seed"
+    says("docs/paths.md", f"give {exact} % for one circuit with the scaled start")
+    says("docs/paths.md", f"is proven for only {share}; decoded greedily it is {greedy} %")
+    says("docs/record_paths.md", f"reaches {exact} with the published grid")
+    says("docs/record_paths.md", f"the mode is proven for {share}; decoded greedily {greedy})")
+    shown = [run for files in evidence.PATHS.values() for file in files for run in runs_of(file)]
+    assert {run["test"]["mode_proven"] for run in shown} == {100.0}  # "in the tables of this page, found exactly"
 
 
 def test_the_start_of_simple_paths() -> None:
@@ -83,6 +98,12 @@ def test_the_start_of_simple_paths() -> None:
         "docs/paths.md",
         f"({two} beside {loss} for the semantic loss) and one circuit is not told apart from it ({one})",
     )
+    says(
+        "docs/record_paths.md",
+        f"not told apart from the semantic loss in exact match ({one} and {loss}) and is a point",
+    )
+    steps = [run["history"]["best_step"] for run in first if run["method"] == "spl"]
+    says("docs/record_paths.md", f"are found between steps {min(steps):,} and {max(steps):,}")
     lead = sum(exact["product-spl"]) / 5 - sum(exact["semantic-loss"]) / 5
     says(
         "docs/evidence.md",
@@ -131,9 +152,8 @@ def test_warcraft() -> None:
     page = "docs/warcraft.md"
     grid = {name: mean(f"grid-{name}", "test", "exact") for name in ("fil", "semantic-loss", "nesy-entropy")}
     two = mean("grid-product-spl", "test", "exact")
-    says(
-        page, f"finds the labelled path on {two:.1f} % of the maps, the best of the others on {max(grid.values()):.1f}"
-    )
+    best = max(grid.values())
+    says(page, f"finds the labelled path on {two:.1f} % of the maps, the best without the layer on {best:.1f}")
     says("docs/evidence.md", f"two circuits find {two:.1f} %, independent edges {grid['fil']:.1f} % (five seeds)")
     several = [mean(f"grid-product-spl{components}", "test", "exact") for components in (2, 4, 8)]
     says(page, "with 2, 4 and 8 of them, the two-circuit layer finds {:.1f}, {:.1f} and {:.1f} %".format(*several))
@@ -247,9 +267,22 @@ def test_comparisons() -> None:
     assert sp.compile(digits.about["rules"]).model_count() == 10
     exact = {row["method"]: digits.mean(row["method"], "exact") for row in digits.rows if "folds" in row}
     assert sorted(exact, key=exact.__getitem__)[-3:] == ["spl", "product-spl", "multiplexnet"]
-    assert exact["dl2"] < exact["fil"]
-    for figure in ("hamming", "auprc"):
-        assert digits.mean("spl", figure) < digits.mean("fil", figure)
+    folds = {row["method"]: row["folds"] for row in digits.rows if "folds" in row}
+    for figure, behind in (("hamming", 3), ("auprc", 2)):  # "in all three folds", "the folds disagree"
+        pairs = zip(folds["spl"], folds["fil"], strict=True)
+        assert sum(one[figure] < other[figure] for one, other in pairs) == behind
+    apart = [one["exact"] - other["exact"] for one, other in zip(folds["dl2"], folds["fil"], strict=True)]
+    assert min(apart) < 0 < max(apart)  # "DL2 has no clear effect"
+
+
+def test_the_tutorial() -> None:
+    """What is said beside its outputs, which the tests of the pages check."""
+    page = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    layer, added = (
+        float(re.findall(rf"^{title}: all labels right in (.*) % of the test rows$", page, re.MULTILINE)[0])
+        for title in ("layer", "plain network, with rules added")
+    )
+    says("docs/tutorial.md", f"Training with the layer adds {layer - added:.1f} points here")
 
 
 def test_table_one() -> None:
@@ -258,7 +291,12 @@ def test_table_one() -> None:
     assert marks.pop("spl") == marks.pop("product-spl") == 6
     assert max(marks.values()) == 4  # "no other system has more than four"
     assert "46 of the 48 published marks are confirmed" in evidence.marks_sentence(RESULTS)
-    says("docs/table_one.md", "By criteria of our own, 46 of the 48 published marks are confirmed.")
+    says(
+        "docs/table_one.md",
+        "By criteria of our own, 46 of the 48 published marks are confirmed, and 43 with the first,",
+    )
+    says("docs/table_one.md", "By that rule the three losses would have lost the mark")  # of D4: 46 - 3
+    assert all(results[system]["D4"]["mark"] for system in ("dl2", "semantic-loss", "nesy-entropy"))
     assert results["multiplexnet"]["D4"]["taken"] == 7
 
 
@@ -295,7 +333,7 @@ def test_the_record() -> None:
             searched = [entry["valid"] for entry in read_json(path).get("search", ())]
             seen = [*means, *([valid[name] for name in ("exact", "hamming", "consistent")] for valid in searched)]
             known |= {tuple(round(figure, 1) for figure in figures) for figures in seen}
-    prose = page[: page.index("## Where a layer starts")]
+    prose = " ".join(page[: page.index("## Where a layer starts")].split())
     triples = re.findall(r"(\d+\.\d) / (\d+\.\d) / (\d+\.\d)", prose)
     assert len(triples) > 10
     missing = [triple for triple in triples if tuple(map(float, triple)) not in known]
@@ -315,6 +353,11 @@ def test_hierarchies() -> None:
         entry["changes"].get("components", 4) for key, seen in tried.items() if key.endswith("/spl") for entry in seen
     ]
     assert set(sizes) == {1, 4, 8}
+    valid = [e["exact"]["value"] for k, seen in tried.items() if k.startswith("enron/") for e in seen if "exact" in e]
+    runs = [EXACT.of(campaign.of("enron", method), column) for method in METHODS for column in hierarchy_only.COLUMNS]
+    test = [sum(values) / len(values) for values in runs if values]
+    says("docs/hmlc.md", f"on Enron, mean exact match is {min(valid):.0f} to {max(valid):.0f} % on validation rows")
+    says("docs/hmlc.md", f"and {min(test):.0f} to {max(test):.0f} % on test rows, over methods and settings")
     for name in hierarchy_only.complete(campaign):
         plain, ruled = campaign.variant(name, "spl", hierarchy_only.VARIANT), campaign.of(name, "spl")
         assert min(EXACT_MODE_PROVEN.of(plain, "train_only") + EXACT_MODE_PROVEN.of(plain, "retrained")) == 100

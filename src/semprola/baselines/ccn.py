@@ -198,17 +198,7 @@ def normal_rules(source: Formula | str | Iterable[Formula | str], *, taker: str 
     a label on its own (it is always on), and a clause with exactly one label that is not negated.
 
     Args:
-        source: the rules.
         taker: the beginning of the error: which method takes rules, and of which form.
-
-    Raises:
-        PropertyError: if a rule has another form; the message names it.
-
-    Example:
-        >>> for rule in normal_rules("(a & !b -> c) & (!c | d)"):
-        ...     print(rule.positive, rule.negative, rule.head)
-        ('a',) ('b',) c
-        ('c',) () d
     """
     parts: list[Any] = [source] if isinstance(source, Formula | str | os.PathLike) else list(source)
     rules: list[Rule] = []
@@ -223,9 +213,6 @@ def strata(rules: Sequence[Rule], labels: Sequence[str]) -> list[list[Rule]]:
 
     The rules of a group depend only on each other and on earlier groups. A group whose labels imply each other in a
     cycle has to be repeated until nothing changes.
-
-    Raises:
-        PropertyError: if a label depends on its own negation; the message names a rule of the cycle.
     """
     import networkx as nx
 

@@ -99,11 +99,7 @@ def upcast(values: Tensor) -> Tensor:
 
 
 def binary(y: Tensor, shape: Sequence[int]) -> Tensor:
-    """Label vectors as bools.
-
-    Raises:
-        ValueError: if y does not end in this shape, or holds values other than 0 and 1.
-    """
+    """Label vectors as bools."""
     if y.dim() < len(shape) or tuple(y.shape[y.dim() - len(shape) :]) != tuple(shape):
         raise ValueError(f"expected y of shape {tuple(shape)}, got {tuple(y.shape)}")
     on = y > 0.5

@@ -203,17 +203,7 @@ Term = frozenset[tuple[str, bool]]
 
 
 def terms_of(formula: Formula, most: int) -> list[Term]:
-    """The terms of a disjunctive normal form, sorted, without those that another term subsumes.
-
-    Raises:
-        CompilationBudgetError: if the expanded formula has more than `most` terms; the message says how many.
-        UnsatisfiableError: if there is no term.
-
-    Example:
-        >>> from semprola.logic import parse
-        >>> [sorted(term) for term in terms_of(parse("a -> b & c"), 10)]
-        [[('a', False)], [('b', True), ('c', True)]]
-    """
+    """The terms of a disjunctive normal form, sorted, without those that another term subsumes."""
     families, counting, writing = FamilyReader(), _Counting(), _Writing(most)
     try:
         terms = read(formula, writing, families.through(writing))

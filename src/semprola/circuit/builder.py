@@ -22,12 +22,7 @@ Item = TypeVar("Item")
 
 
 def watched(items: Iterable[Item], check: Callable[[], None] | None) -> Iterator[Item]:
-    """The items one by one; `check` is called once per thousand items and may raise an exception to stop.
-
-    Example:
-        >>> list(watched("ab", lambda: print("a thousand items")))
-        ['a', 'b']
-    """
+    """The items one by one; `check` is called once per thousand items and may raise an exception to stop."""
     for number, item in enumerate(items, start=1):
         if number % _CHECK_EVERY == 0 and check is not None:
             check()

@@ -58,24 +58,6 @@ def draw(circuit: Circuit, path: str | Path) -> None:
     ``.svg`` and ``.png`` show sums as ⊕, products as ⊗ and literals in boxes at the bottom; above 200 nodes, they show
     how many of each lie on each layer. A line at the bottom says what it means if a branch leaves a label out. ``.dot``
     has every node, for Graphviz and similar tools.
-
-    Args:
-        circuit: what to draw.
-        path: a file name that ends in .svg, .png or .dot.
-
-    Raises:
-        ValueError: the path has another suffix.
-        ImportError: a .png needs matplotlib, which comes with ``pip install semprola[plot]``.
-
-    Example:
-        >>> import tempfile
-        >>> from semprola.circuit import CircuitBuilder
-        >>> b = CircuitBuilder(["rain", "wet"])
-        >>> circuit = b.build(b.decision(0, b.true(), b.literal(1, True)))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     draw(circuit, Path(folder) / "rain.dot")
-        ...     print((Path(folder) / "rain.dot").read_text().splitlines()[0])
-        digraph circuit {
     """
     suffix = Path(path).suffix.lower()
     if suffix == ".dot":

@@ -37,18 +37,7 @@ def fold(
     """The value of the root, computed from those of the literals; values that no later node needs are dropped.
 
     Args:
-        circuit: any circuit.
-        literal: the value of a signed literal, ``+(v + 1)`` or ``-(v + 1)``.
         product: the value of a product, from its number and its children's values; without children it is "true".
-        sum_: the value of a sum, likewise.
-        check: called from time to time; may raise an exception to stop.
-
-    Example:
-        >>> from semprola.circuit import CircuitBuilder
-        >>> b = CircuitBuilder(["a", "b"])
-        >>> circuit = b.build(b.decision(0, b.literal(1, True), b.literal(1, False)))
-        >>> fold(circuit, str, lambda _, parts: "(" + " & ".join(parts) + ")", lambda _, parts: " | ".join(parts))
-        '(-1 & 2) | (1 & -2)'
     """
     start, children = circuit.child_start.tolist(), circuit.children.tolist()
     uses = np.bincount(circuit.children, minlength=circuit.num_nodes).tolist()
@@ -81,12 +70,8 @@ def fold_arrays(
     """Fill in the values of all nodes with children, level by level.
 
     Args:
-        circuit: any circuit.
         values: [nodes, …] with the rows of literals and empty products set; the other rows are overwritten.
-        product: the reduction over the children of a product.
-        sum_: the reduction over the children of a sum.
         least: a lower bound for results, so that sums of "impossible" values do not overflow the number type.
-        listed: the levels of the circuit, if the caller already has them.
 
     Returns:
         `values`, for convenience.

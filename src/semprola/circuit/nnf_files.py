@@ -72,20 +72,6 @@ def write_nnf(circuit: Circuit, path: str | Path, dialect: str = "c2d") -> None:
     """Write a circuit in negation normal form; the labels, then the given variables, become 1, 2, …
 
     Names are not kept. Absent variables are free in such a file, so zero-suppressed ones are spelled out first.
-
-    Args:
-        circuit: what to write.
-        path: where.
-        dialect: "c2d" or "d4".
-
-    Example:
-        >>> import tempfile
-        >>> b = CircuitBuilder(["rain", "wet"])
-        >>> circuit = b.build(b.decision(0, b.true(), b.literal(1, True)))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_nnf(circuit, Path(folder) / "rain.nnf", dialect="d4")
-        ...     read_nnf(Path(folder) / "rain.nnf", labels=circuit.labels).model_count()
-        3
     """
     writers = {"c2d": _c2d_lines, "d4": _d4_lines}
     if dialect not in writers:

@@ -24,10 +24,6 @@ def leaf_name(circuit: Circuit, node: int) -> str | None:
 class Layout:
     """A layered layout: each node is above its children, and a long edge bends at a slot on every layer it crosses.
 
-    Args:
-        circuit: what to place; small enough for a picture.
-        widths: the width of every node.
-
     Attributes:
         layers: the slots of each layer from left to right; slots below `num_nodes` are nodes, the others bends.
         layer_of, x, widths: the layer, position and width of every slot.

@@ -80,10 +80,6 @@ def is_deterministic(circuit: Circuit, decided: bool | None = None) -> bool:
     Most sums are decisions: one child has a literal v directly below it and the other has -v, or, if v is
     zero-suppressed, does not mention v at all. Any other pair (such as primes of a sentential decision diagram) goes
     to a search for a contradiction. The search is sound: a circuit reported as deterministic is deterministic.
-
-    Args:
-        circuit: any circuit.
-        decided: the second result of `swept`, if the caller already has it.
     """
     if swept(circuit)[1] if decided is None else decided:
         return True

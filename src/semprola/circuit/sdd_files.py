@@ -67,24 +67,12 @@ def read_sdd(
 
 
 def read_vtree(path: str | Path) -> Vtree:
-    """Read a vtree; variable i of the file is number i - 1.
-
-    Raises:
-        FormatError: the file is not a vtree over the variables 1 to n.
-    """
+    """Read a vtree; variable i of the file is number i - 1."""
     return _read_vtree(path)[0]
 
 
 def write_vtree(vtree: Vtree, path: str | Path) -> None:
-    """Write a vtree in the format of the SDD package, nodes numbered from left to right.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     write_vtree(Vtree.balanced([1, 0, 2]), Path(folder) / "v.vtree")
-        ...     read_vtree(Path(folder) / "v.vtree").order.tolist()
-        [1, 0, 2]
-    """
+    """Write a vtree in the format of the SDD package, nodes numbered from left to right."""
     write_atomically(path, vtree_text(vtree).encode())
 
 
@@ -112,15 +100,7 @@ def write_sdd(circuit: Circuit, sdd_path: str | Path, vtree_path: str | Path, vt
 
 
 def vtree_text(vtree: Vtree) -> str:
-    """The text that `write_vtree` writes.
-
-    Example:
-        >>> print(vtree_text(Vtree.right_linear([1, 0])), end="")
-        vtree 3
-        L 0 2
-        L 2 1
-        I 1 0 2
-    """
+    """The text that `write_vtree` writes."""
     first, last = vtree.first.tolist(), vtree.last.tolist()
     left, right, variable = vtree.left.tolist(), vtree.right.tolist(), vtree.variable.tolist()
     # in-order numbers like those of the SDD package: leaves are even, an inner node follows the leaves on its left

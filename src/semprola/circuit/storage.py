@@ -32,32 +32,12 @@ _NPY = re.compile(
 
 
 def save(circuit: Circuit, path: str | Path) -> None:
-    """Write a circuit to a file, completely or not at all.
-
-    Args:
-        circuit: what to write.
-        path: where; the usual suffix is ``.sp``.
-
-    Example:
-        >>> import tempfile
-        >>> from semprola.circuit import CircuitBuilder
-        >>> b = CircuitBuilder(["rain", "wet"])
-        >>> circuit = b.build(b.decision(0, b.true(), b.literal(1, True)))
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     save(circuit, Path(folder) / "rain.sp")
-        ...     load(Path(folder) / "rain.sp") == circuit
-        True
-    """
+    """Write a circuit to a file, completely or not at all."""
     write_atomically(path, dumps(circuit))
 
 
 def load(path: str | Path) -> Circuit:
-    """Read a circuit written by `save`.
-
-    Raises:
-        FormatError: the file is not a circuit, is damaged, or has a newer version.
-        FileNotFoundError: there is no such file.
-    """
+    """Read a circuit written by `save`."""
     return loads(Path(path).read_bytes(), str(path))
 
 
@@ -89,11 +69,7 @@ def loads(data: bytes, name: str = "circuit") -> Circuit:
     """The circuit in bytes made by `dumps`.
 
     Args:
-        data: the bytes.
         name: what error messages call them, such as the path they came from.
-
-    Raises:
-        FormatError: the bytes are not a circuit, are damaged, or have a newer version.
     """
     try:
         members = _members(data)
@@ -111,12 +87,7 @@ def loads(data: bytes, name: str = "circuit") -> Circuit:
 
 
 class TextFile:
-    """The lines of a text file, split into words, without comments and blank lines; its errors name the line.
-
-    Args:
-        path: the file.
-        comment: lines that start with this are skipped.
-    """
+    """The lines of a text file, split into words, without comments and blank lines; its errors name the line."""
 
     def __init__(self, path: str | Path, comment: str = "c") -> None:
         self.path, self.comment, self.line = path, comment, 0

@@ -21,7 +21,6 @@ def smooth(circuit: Circuit, variables: npt.NDArray[np.bool_] | None = None) -> 
     ``not v``. The smoothed variables are no longer zero-suppressed.
 
     Args:
-        circuit: any circuit.
         variables: one bool per variable, whether to smooth it; by default all labels are smoothed.
     """
     chosen = np.arange(circuit.num_variables) < circuit.num_labels if variables is None else variables

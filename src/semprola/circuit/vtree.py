@@ -206,16 +206,7 @@ class Vtree:
 
 
 class VtreeBuilder:
-    """A vtree under construction, from the leaves up.
-
-    Args:
-        leaves: the variables of the first nodes.
-
-    Example:
-        >>> tree = VtreeBuilder(range(3))
-        >>> tree.build(tree.pair(1, tree.pair(0, 2))).order.tolist()
-        [1, 0, 2]
-    """
+    """A vtree under construction, from the leaves up."""
 
     def __init__(self, leaves: Iterable[int] = ()) -> None:
         self._variable = [int(v) for v in leaves]

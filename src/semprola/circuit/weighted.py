@@ -24,23 +24,12 @@ def weighted_count(circuit: Circuit, weights: Mapping[str, tuple[Any, Any]], exa
     """The sum over all models of the product of their literals' weights.
 
     Args:
-        circuit: decomposable and deterministic.
         weights: the weights of the negative and the positive literal of each variable; 1 and 1 by default.
         exact: whether to compute with fractions. Otherwise floats are used, each with its own power of two as a scale,
             so that they neither overflow nor vanish.
 
     Returns:
         A Fraction if `exact`; otherwise a float, or a Decimal if the value is too large or too small for a float.
-
-    Raises:
-        LabelError: a name is not a variable of the circuit, or its weights are not two finite numbers.
-
-    Example:
-        >>> from semprola.circuit import CircuitBuilder
-        >>> b = CircuitBuilder(["rain", "wet"])
-        >>> circuit = b.build(b.decision(0, b.true(), b.literal(1, True)))
-        >>> weighted_count(circuit, {"rain": (Fraction(7, 10), Fraction(3, 10))})
-        Fraction(17, 10)
     """
     known = set(circuit.variables)
     for name in weights:

@@ -17,10 +17,6 @@ def read_arff(path: Path) -> tuple[list[str], list[list[str]], list[int]]:
     """The names of the attributes, the rows as words, and the line of each row.
 
     A value that a sparse row (``{0 1.5, 3 red}``) leaves out is 0, or the first value that a nominal attribute lists.
-
-    Raises:
-        FormatError: the file is not ARFF, or a row does not fit the attributes.
-        OSError: the file cannot be read.
     """
     names: list[str] = []
     zeros: list[str] = []

@@ -20,23 +20,13 @@ _MOST_SHOWN = 5
 
 
 def check_rules(source: str, path: Path | None, timeout: float | None) -> Review:
-    """The review of rules, and of the rows in a file.
-
-    Raises:
-        FormatError: the file does not have the format of its suffix, a column is missing, or a label is not 0, 1 or
-            empty.
-        OSError: the file cannot be read.
-    """
+    """The review of rules, and of the rows in a file."""
     rules = listed(source)
     return review(rules, None if path is None else rows_of(path, rules), timeout=timeout, progress=True)
 
 
 def rows_of(path: Path, rules: RuleList) -> Rows:
-    """The labels of a table; a variable with several values may be one column.
-
-    Raises:
-        FormatError: as for :func:`check_rules`.
-    """
+    """The labels of a table; a variable with several values may be one column."""
     variables = Variables(rules.variables)
     whole = Variables(())
     if rules.variables and path.suffix.lower() != ".npy":
@@ -71,13 +61,7 @@ def check_circuit(circuit: Circuit, path: Path | None) -> dict[str, Any]:
 
 
 def row_report(circuit: Circuit, path: Path) -> dict[str, Any]:
-    """How many rows of a table no completion of their empty cells makes valid; where the first are, and why.
-
-    Raises:
-        FormatError: the file does not have the format of its suffix, a column is missing, a label is not 0, 1 or empty,
-            or an input is not 0 or 1.
-        OSError: the file cannot be read.
-    """
+    """How many rows of a table no completion of their empty cells makes valid; where the first are, and why."""
     table, values = read_labels(path, circuit.variables)
     empty = np.argwhere(np.isnan(values))
     unknown = empty[empty[:, 1] >= circuit.num_labels]

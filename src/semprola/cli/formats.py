@@ -17,11 +17,7 @@ from semprola.errors import FormatError
 
 
 def read_csv(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
-    """The names in the first line of a CSV file, and all further lines that are not blank, with their numbers.
-
-    Raises:
-        FormatError: the file is empty, not text or not CSV, or names a column twice.
-    """
+    """The names in the first line of a CSV file, and all further lines that are not blank, with their numbers."""
     reader = csv.reader(io.StringIO(read_text(path), newline=""))
     lines: list[tuple[int, list[str]]] = []
     try:
@@ -41,11 +37,7 @@ def read_csv(path: Path) -> tuple[list[str], list[tuple[int, list[str]]]]:
 
 
 def find_columns(path: Path, header: Sequence[str], names: Sequence[str]) -> list[int]:
-    """The positions of the named columns.
-
-    Raises:
-        FormatError: a column is missing; if another separator seems to be the reason, the message says so.
-    """
+    """The positions of the named columns."""
     place = {name: at for at, name in enumerate(header)}
     missing = [name for name in names if name not in place]
     if not missing:
@@ -61,23 +53,14 @@ def find_columns(path: Path, header: Sequence[str], names: Sequence[str]) -> lis
 
 
 def require_width(path: Path, width: int, lines: Sequence[tuple[int, Sequence[str]]]) -> None:
-    """Refuse lines that have more or fewer values than the first line has names.
-
-    Raises:
-        FormatError: there is such a line; the message names it.
-    """
+    """Refuse lines that have more or fewer values than the first line has names."""
     for number, line in lines:
         if len(line) != width:
             raise FormatError(f"{path}:{number}: has {len(line)} values, but line 1 names {width} columns")
 
 
 def read_array(path: Path, columns: int) -> NDArray[Any]:
-    """A .npy array of numbers [rows, columns].
-
-    Raises:
-        FormatError: the file is damaged or holds something else.
-        OSError: the file cannot be read.
-    """
+    """A .npy array of numbers [rows, columns]."""
     if path.stat().st_size == 0:
         raise FormatError(f"{path}: the file is empty")
     beginning = read_beginning(path)

@@ -32,16 +32,8 @@ def without_broken(
     """The rows that obey the rules; other rows are an error, unless they should be left out.
 
     Args:
-        table: the table.
         y: its labels, 0, 1 or NaN [rows, labels].
         wrong: which rows break the rules [rows].
-        labels: names of the columns of y.
-        rules: what must hold.
-        skip: leave out rows instead of raising an error.
-        quiet: do not say which rows are left out.
-
-    Raises:
-        SemprolaError: rows break the rules; the message names the first few and says how to leave them out.
     """
     if not wrong.any():
         return table, y
@@ -56,13 +48,6 @@ def kept_rows(wrong: NDArray[np.bool_], some: str, every: str, *, skip: bool, qu
 
     Args:
         wrong: which rows are wrong [rows]; at least one.
-        some: says which rows these are.
-        every: says that all rows are wrong.
-        skip: leave out rows instead of raising an error.
-        quiet: do not say which rows are left out.
-
-    Raises:
-        SemprolaError: rows are wrong and should not be left out, or none is left.
     """
     if not skip:
         raise SemprolaError(f"{some} (--skip-inconsistent leaves them out)")
@@ -84,11 +69,7 @@ def reasons(
     """Where each of these rows is, and the first rule that it breaks.
 
     Args:
-        table: the table.
-        rows: positions of rows that break the rules.
         y: the labels of all rows, 0, 1 or NaN [rows, labels].
-        labels: names of the columns of y.
-        rules: what must hold.
         given: the inputs of all rows [rows, given], if the rules have any.
     """
     found = violations(rules, y[rows], labels, None if given is None else given[rows])

@@ -27,11 +27,7 @@ class Features:
 
     @classmethod
     def of(cls, table: Table, names: Sequence[str]) -> Features:
-        """Decide how to read each column, from training rows.
-
-        Raises:
-            FormatError: there are no columns, or one has too many categories.
-        """
+        """Decide how to read each column, from training rows."""
         if not names:
             raise FormatError(f"{table.path}: there is no column left to predict from")
         columns: list[tuple[str, tuple[str, ...] | None]] = []
@@ -50,11 +46,7 @@ class Features:
         return cls(tuple(columns))
 
     def table(self, table: Table) -> NDArray[np.float64]:
-        """The inputs [rows, features] of the rows of a table.
-
-        Raises:
-            FormatError: a column is missing, or a value is missing or not a number; the message names the line.
-        """
+        """The inputs [rows, features] of the rows of a table."""
         table.require([name for name, _ in self.columns])
         parts = [self._inputs(table, name, categories) for name, categories in self.columns]
         return np.concatenate(parts, axis=1)

@@ -20,22 +20,7 @@ _PYTHON = {
 
 
 def in_words(error: BaseException, options: Iterable[str]) -> str:
-    """The message of an error for people who typed a command.
-
-    Args:
-        error: what was raised.
-        options: the names of the command's options, as Python writes them.
-
-    Example:
-        >>> in_words(ValueError("max_nodes must be above 0"), ["max_nodes"])
-        '--max-nodes must be above 0'
-        >>> in_words(ValueError("add it to labels= (an output)"), ["labels"])
-        'add it to --labels (an output)'
-        >>> in_words(ValueError("units= is for layer='spl'"), ["units", "layer"])
-        '--units is for --layer spl'
-        >>> in_words(FileNotFoundError(2, "No such file or directory", "rows.csv"), [])
-        'rows.csv: no such file'
-    """
+    """The message of an error for people who typed a command."""
     if isinstance(error, OSError) and error.filename is not None and error.strerror:
         return _of_file(error)
     first, *rest = str(error).split("\n")  # what follows the first line is the user's own text

@@ -20,10 +20,6 @@ def emit(result: Mapping[str, Any], as_json: bool) -> None:
     """Print a result: one JSON object for machines, or one line per entry.
 
     What is not known (None or NaN) is null in JSON, which has no NaN and no infinity, and "not known" in a line.
-
-    Args:
-        result: names and values.
-        as_json: whether to print JSON.
     """
     if as_json:
         print(json.dumps(_finite(dict(result)), default=str, allow_nan=False))
@@ -38,35 +34,20 @@ def table(result: Mapping[str, Any], indent: str = "") -> list[str]:
 
 
 def painted(text: str, colour: Literal["bold", "red", "green", "quiet"], stream: TextIO | None) -> str:
-    """The text in colour, if the stream is a terminal that has any; see no-color.org.
-
-    Example:
-        >>> import io
-        >>> painted("error", "red", io.StringIO())
-        'error'
-    """
+    """The text in colour, if the stream is a terminal that has any; see no-color.org."""
     plain = stream is None or not stream.isatty() or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb"
     return text if plain else f"\x1b[{_CODES[colour]}m{text}\x1b[0m"
 
 
 def say(text: str, data: Path, *, quiet: bool) -> None:
-    """Say in a terminal what begins now, because loading torch takes seconds; a missing file is reported at once.
-
-    Raises:
-        OSError: there is no such file.
-    """
+    """Say in a terminal what begins now, because loading torch takes seconds; a missing file is reported at once."""
     data.stat()
     if not quiet and sys.stderr.isatty():
         print(text, file=sys.stderr, flush=True)
 
 
 def listed(parts: Iterable[str]) -> str:
-    """Words with commas, and "and" before the last.
-
-    Example:
-        >>> listed(["3 labels", "1 input"]), listed(["a", "b", "c"])
-        ('3 labels and 1 input', 'a, b and c')
-    """
+    """Words with commas, and "and" before the last."""
     *first, last = parts
     return f"{', '.join(first)} and {last}" if first else last
 
@@ -86,11 +67,7 @@ def words(text: str) -> list[str]:
 
 
 def widths(text: str) -> tuple[int, ...]:
-    """The widths of layers in a comma-separated option; "none" for no layers.
-
-    Raises:
-        ValueError: a part is not a positive whole number.
-    """
+    """The widths of layers in a comma-separated option; "none" for no layers."""
     parts = [] if text.strip() == "none" else words(text)
     if not all(word.isdigit() and int(word) > 0 for word in parts):
         raise ValueError(f"--hidden takes widths such as 64 or 128,64, or none; not {text!r}")

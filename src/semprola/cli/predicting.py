@@ -33,11 +33,7 @@ _CHUNK, _NAMED = 1024, 5
 def predict_rows(
     folder: Path, data: Path, out: Path | None, evidence: tuple[str, ...], explain: bool, skip: bool, as_json: bool
 ) -> None:
-    """Predict for the rows of a table and write the results.
-
-    Raises:
-        SemprolaError: the folder holds no model made by `semprola train`, or the table does not fit the model.
-    """
+    """Predict for the rows of a table and write the results."""
     model, features, rules = _model(folder)
     unknown = [name for name in evidence if name not in model.labels_]
     if unknown:
@@ -123,11 +119,7 @@ def _predictions(model: SPLClassifier, X: NDArray[np.float64], known: Tensor | N
 
 
 def _bounded(model: SPLClassifier, table: Table, X: NDArray[np.float64], known: Tensor | None) -> Iterator[Result]:
-    """Predictions of a model over a split, with lower bounds of their probabilities.
-
-    Raises:
-        IntractableError: rows for which no state that obeys all rules was found; names them.
-    """
+    """Predictions of a model over a split, with lower bounds of their probabilities."""
     for first, p in _parts(model, X, known):
         states = p.try_mode()
         missing = [table.place(first + row) for row in states.isnan().any(-1).nonzero().flatten().tolist()]

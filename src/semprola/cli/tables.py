@@ -25,10 +25,8 @@ class Table:
     """A table: columns of numbers or texts, and where its rows are in the file.
 
     Args:
-        path: the file.
         columns: the columns by name, in the order of the file; float64, or objects that are str.
         places: the line of each row in a text file (the first line is 1), or its position in another (the first is 0).
-        unit: what `places` counts: "line" or "row".
     """
 
     path: Path
@@ -44,19 +42,11 @@ class Table:
         return f"{self.path}:{self.places[row]}" if self.unit == "line" else f"{self.path}, row {self.places[row]}"
 
     def require(self, names: Sequence[str]) -> None:
-        """Refuse a file that lacks a column.
-
-        Raises:
-            FormatError: a column is missing; the message says what the file seems to be.
-        """
+        """Refuse a file that lacks a column."""
         find_columns(self.path, list(self.columns), names)
 
     def binary(self, name: str) -> NDArray[np.float32]:
-        """A column of 0 and 1, with NaN for missing values.
-
-        Raises:
-            FormatError: there is another value; the message names the line.
-        """
+        """A column of 0 and 1, with NaN for missing values."""
         numbers, wrong = as_numbers(self.columns[name])
         bad = wrong | ~(np.isnan(numbers) | (numbers == 0) | (numbers == 1))
         if bad.any():
@@ -72,12 +62,7 @@ class Table:
 
 
 def read_table(path: Path) -> Table:
-    """Read a table; the suffix says in which format.
-
-    Raises:
-        FormatError: the file does not have the format of its suffix, is empty, or names a column twice.
-        OSError: the file cannot be read.
-    """
+    """Read a table; the suffix says in which format."""
     suffix = path.suffix.lower()
     readers = {".csv": _read_csv, ".arff": _read_arff, ".parquet": _read_parquet, ".npz": _read_npz}
     if suffix not in readers:
@@ -94,11 +79,6 @@ def read_labels(path: Path, names: Sequence[str]) -> tuple[Table, NDArray[np.flo
     Args:
         path: a table in a format of :func:`read_table`, or a .npy array with one column per name; other suffixes are
             read as CSV.
-        names: the columns to read; the table may have others.
-
-    Raises:
-        FormatError: the file has another format, a column is missing, or a value is not 0, 1 or empty.
-        OSError: the file cannot be read.
     """
     suffix = path.suffix.lower()
     if suffix == ".npy":

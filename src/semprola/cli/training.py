@@ -56,11 +56,7 @@ class TrainRequest:
 
 
 def train_model(request: TrainRequest) -> dict[str, Any]:
-    """Train and save a model; return what to print.
-
-    Raises:
-        SemprolaError: the table, the rules or the options do not fit together.
-    """
+    """Train and save a model; return what to print."""
     if not request.labels:
         raise LabelError("--labels names no column")
     if not 0 <= request.held_out < 1:

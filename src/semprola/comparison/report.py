@@ -20,13 +20,7 @@ _SMALLER = ("nll", "ece", "seconds")
 
 
 def write_report(comparison: Comparison, path: str | Path, command: str = "") -> None:
-    """Write ``path`` (HTML) and, next to it, the same figures as JSON. Each file is self-contained.
-
-    Args:
-        comparison: what to report.
-        path: the HTML file; its folder is created if necessary.
-        command: the command line to record in the JSON file.
-    """
+    """Write ``path`` (HTML) and, next to it, the same figures as JSON. Each file is self-contained."""
     target = Path(path)
     target.parent.mkdir(parents=True, exist_ok=True)
     content = {"command": command, "date": date.today().isoformat(), "about": comparison.about, "rows": comparison.rows}
@@ -84,15 +78,7 @@ def page(comparison: Comparison, command: str = "") -> str:
 
 
 def found_out(comparison: Comparison) -> str:
-    """What was found, in a sentence or two.
-
-    Example:
-        >>> rows = [{"method": "fil", "title": "FIL", "folds": [{"exact": 60.0, "consistent": 90.0}]}]
-        >>> rows += [{"method": "spl", "title": "SPL", "folds": [{"exact": 65.0, "consistent": 100.0}]}]
-        >>> found_out(Comparison(rows, {}))
-        'SPL has the most rows right: 65.0 %, against 60.0 % of FIL (ahead in 1 of 1 folds). FIL breaks rules in
-        10.0 % of its predictions; SPL never does.'
-    """
+    """What was found, in a sentence or two."""
     ran = [row for row in comparison.rows if row.get("folds")]
     if not ran:
         return "No method can handle these rules."

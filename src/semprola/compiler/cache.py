@@ -110,13 +110,7 @@ memory = Memory()
 
 
 class Entry:
-    """One place in the cache on disk.
-
-    Args:
-        digest: the digest of the constraint.
-        labels, given: the variables of the circuit.
-        options: whatever else affects the result.
-    """
+    """One place in the cache on disk."""
 
     def __init__(self, digest: str, labels: tuple[str, ...], given: tuple[str, ...], *options: str) -> None:
         self.labels, self.given = labels, given
@@ -159,9 +153,6 @@ class Entry:
 
         The lock disappears with the process that holds it, however that ends. On systems without such locks both
         processes work, and the last to finish writes the same circuit again.
-
-        Args:
-            waiting: called repeatedly while another process holds the lock; may raise an exception to stop.
         """
         path = self.path.with_suffix(".lock")
         handle = None

@@ -34,13 +34,7 @@ _SHOWN, _WIDTH = 8, 160
 
 
 def explained(constraint: Formula, budget: Budget) -> UnsatisfiableError:
-    """The error for a constraint without a model, which names rules that contradict each other.
-
-    Example:
-        >>> from semprola.logic import parse
-        >>> explained(parse("(a -> b) & c & (b -> ~a) & a"), Budget()).args[0]
-        'the constraint has no model: these 3 of its 4 rules contradict each other: a -> b; b -> ~a; a'
-    """
+    """The error for a constraint without a model, which names rules that contradict each other."""
     rules = written_rules(constraint)
     if len(rules) == 1:
         text = f"the constraint has no model: {brief(constraint, _WIDTH)} cannot hold"
@@ -82,17 +76,8 @@ def written_rules(constraint: Formula) -> list[Formula]:
 def contradiction(rules: Sequence[Formula], budget: Budget) -> tuple[Formula, ...] | None:
     """Rules that contradict each other, and each of which is needed for that, unless time is up before.
 
-    Args:
-        rules: formulas.
-        budget: what may be used.
-
     Returns:
         The rules; None if they have a model, or if it is not known within the time whether they have one.
-
-    Example:
-        >>> from semprola.logic import parse
-        >>> contradiction([parse(text) for text in ("a | b", "~a", "~b", "c -> a")], Budget())
-        (a | b, ~a, ~b)
     """
     own = budget.within(_SECONDS)
     counted = tallies(rules)
@@ -115,14 +100,7 @@ def contradiction(rules: Sequence[Formula], budget: Budget) -> tuple[Formula, ..
 
 
 class _Search:
-    """Whether some of the rules contradict each other.
-
-    Args:
-        rules: formulas.
-        counted: their numbers.
-        budget: what may be used.
-        numbers_only: ask only the flow.
-    """
+    """Whether some of the rules contradict each other."""
 
     def __init__(
         self, rules: Sequence[Formula], counted: Sequence[Tally], budget: Budget, *, numbers_only: bool

@@ -27,14 +27,8 @@ def elimination_order(
     Ties go to the variable with the fewest neighbours left, then to the last one: a path is eliminated from its end.
 
     Args:
-        num_vars: variables are 0 … num_vars - 1.
         cliques: sets of variables that are all neighbours of each other, e.g. the variables of each clause.
         method: which variable is next: the one that adds the fewest edges, or the one with the fewest neighbours.
-        check: called from time to time; may raise an exception to stop.
-
-    Example:
-        >>> elimination_order(4, [(0, 1), (1, 2), (1, 3)], "min-fill")
-        [3, 2, 1, 0]
     """
     look = check or (lambda: None)
     graph = primal_graph(num_vars, _checked(num_vars, cliques, look), look)
@@ -48,11 +42,6 @@ def narrow_order(
     """The order of `elimination_order` by "min-fill", or None as soon as a bag has more than `most` neighbours.
 
     Finding an order takes long where bags are large, and such an order is of no use.
-
-    Example:
-        >>> cycle = [(0, 1), (1, 2), (2, 3), (3, 0)]
-        >>> narrow_order(4, cycle, 2), narrow_order(4, cycle, 1)
-        ([3, 2, 1, 0], None)
     """
     look = check or (lambda: None)
     graph = primal_graph(num_vars, _checked(num_vars, cliques, look), look)
@@ -63,13 +52,7 @@ def narrow_order(
 def narrow_width(
     num_vars: int, cliques: Iterable[Sequence[int]], most: int, check: Callable[[], None] | None = None
 ) -> int | None:
-    """The width of a quickly found order, or None as soon as it exceeds `most`.
-
-    Example:
-        >>> cycle = [(0, 1), (1, 2), (2, 3), (3, 0)]
-        >>> narrow_width(4, cycle, 2), narrow_width(4, cycle, 1)
-        (2, None)
-    """
+    """The width of a quickly found order, or None as soon as it exceeds `most`."""
     look = check or (lambda: None)
     sets = _checked(num_vars, cliques, look)
     if any(len(members) > most + 1 for members in sets):
@@ -85,19 +68,8 @@ def bucket_tree(
 ) -> npt.NDArray[np.int32]:
     """The tree of bags: the parent of a variable is the member of its bag that is eliminated first.
 
-    Args:
-        order: every variable once, in the order of elimination.
-        cliques, check: as for `elimination_order`.
-
     Returns:
         [num_vars] the parent of each variable, -1 for roots.
-
-    Raises:
-        FormatError: the order is not a permutation, or a clique names an unknown variable.
-
-    Example:
-        >>> bucket_tree([0, 1, 2], [(0, 1), (1, 2)]).tolist()
-        [1, 2, -1]
     """
     parent = np.full(len(order), -1, np.int32)
     for variable, bag in _bags(order, cliques, check or (lambda: None)):

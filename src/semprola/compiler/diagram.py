@@ -40,28 +40,15 @@ def decision_diagram(
     """Build the circuit of a state machine that reads the variables in a fixed order.
 
     Args:
-        labels: names of the labels.
         start: the state before the first variable; states are hashable, and equal ones behave the same.
         transition: ``transition(state, position, value)`` is the state after the variable at this position of the order
             has taken the value 0 or 1, or None if no model is left.
         accept: whether a state after the last variable is accepted as a model.
-        given: names of the given variables; they are never zero-suppressed.
         order: the variables (indices into labels, then given) in the order of reading; by default as listed.
         zero_suppressed: whether a label that a branch does not mention is false there (otherwise it is free).
-        budget: limits on nodes and seconds.
 
     Returns:
         A deterministic, decomposable circuit structured by the right-linear vtree of the order.
-
-    Raises:
-        UnsatisfiableError: no state is accepted.
-        CompilationBudgetError: the diagram is too wide.
-
-    Example:
-        >>> def count(ones, position, value):
-        ...     return ones + value if ones + value < 2 else None
-        >>> decision_diagram(["a", "b", "c"], 0, count, lambda ones: True).model_count()
-        4
     """
     names = (*labels, *given)
     chosen = range(len(names)) if order is None else order
@@ -83,8 +70,6 @@ class Expansion(Generic[State]):
     """The reachable states of a state machine, level by level; several expansions can take turns.
 
     Args:
-        start, transition, accept: the state machine (see `decision_diagram`).
-        names: the variables in the order of reading.
         budget: limits; the error names the variable after which there are the most states.
     """
 
@@ -109,11 +94,7 @@ class Expansion(Generic[State]):
         return len(self._low) == len(self.names)
 
     def advance(self) -> None:
-        """Read one more variable.
-
-        Raises:
-            CompilationBudgetError: the diagram is too wide or takes too long.
-        """
+        """Read one more variable."""
         position, transition, current = len(self._low), self.transition, self._current
         successors: dict[State, int] = {}
         place = successors.setdefault
@@ -163,9 +144,6 @@ def smallest_diagram(levels: Levels, names: Sequence[str], budget: Budget, input
     """The circuit of an unreduced diagram, binary or zero-suppressed, whichever is smaller.
 
     Args:
-        levels: the diagram.
-        names: the variables in the order of reading.
-        budget: limits on nodes and seconds.
         inputs: the variables that are given variables of the circuit; they are never zero-suppressed.
     """
     labels = [name for name in names if name not in inputs]
@@ -189,14 +167,7 @@ def _reduced(levels: Levels, diagram: Diagram, order: Sequence[int]) -> tuple[Di
 
 
 class Diagram:
-    """A reduced decision diagram, built from the last variable up; ids 0 and 1 are false and true.
-
-    Args:
-        labels: names of the labels.
-        given: names of the given variables.
-        zero_suppressed: whether labels are zero-suppressed.
-        budget: limits, and the name of the constraint for error messages.
-    """
+    """A reduced decision diagram, built from the last variable up; ids 0 and 1 are false and true."""
 
     def __init__(self, labels: Sequence[str], given: Sequence[str], zero_suppressed: bool, budget: Budget) -> None:
         self.labels, self.given, self.budget = tuple(labels), tuple(given), budget
@@ -209,15 +180,8 @@ class Diagram:
     def add(self, variable: int, low: Ids, high: Ids) -> Ids:
         """Add all nodes of one variable at once, after those of every later variable.
 
-        Args:
-            variable: the variable that the nodes decide.
-            low, high: ids of the successors of each node.
-
         Returns:
             The id of each node: equal nodes get equal ids, and a redundant node gets the id of its successor.
-
-        Raises:
-            CompilationBudgetError: the time is up.
         """
         needless = high == FALSE_ID if self.suppressed[variable] else low == high
         ids = low.astype(np.int64)
@@ -235,11 +199,6 @@ class Diagram:
 
         Args:
             root: an id from the last call of `add`, so that every node lies below it.
-            order: all variables in the order of reading.
-
-        Raises:
-            UnsatisfiableError: the root is false.
-            CompilationBudgetError: the time is up.
         """
         if root == FALSE_ID:
             raise UnsatisfiableError(f"{self.budget.what} has no model")

@@ -24,7 +24,6 @@ class Emitter:
     Args:
         variable, low, high: the variable and the two successors of each node, children first; entries 0 and 1, which
             stand for false and true, are not read.
-        suppressed: whether each variable is zero-suppressed.
 
     Attributes:
         kind, literal, arity, children: the nodes of the circuit, after `run`.
@@ -144,15 +143,6 @@ def distinct(keys: Keys, check: Callable[[], None]) -> tuple[Keys, Keys, Keys]:
     """The distinct keys in ascending order, the index of each key among them, and how often each occurs.
 
     The result equals that of ``numpy.unique``, which cannot be stopped while it sorts millions of keys.
-
-    Args:
-        keys: any integers.
-        check: called between pieces of work; may raise an exception to stop.
-
-    Example:
-        >>> values, place, times = distinct(np.array([7, 3, 7]), lambda: None)
-        >>> values.tolist(), place.tolist(), times.tolist()
-        ([3, 7], [1, 0, 1], [1, 2])
     """
     if len(keys) <= _AT_ONCE:
         return np.unique(keys, return_inverse=True, return_counts=True)

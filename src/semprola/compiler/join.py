@@ -24,9 +24,6 @@ def join_circuits(
 
     Args:
         parts: the circuits; their variables are found by name among labels and given.
-        facts: variables with a fixed value; they occur in none of the parts.
-        labels, given: the variables of the result.
-        info: how the result was made.
 
     Example:
         >>> from semprola.circuit import CircuitBuilder
@@ -54,10 +51,6 @@ def join_circuits(
 
 def join_vtrees(parts: Sequence[tuple[Vtree, npt.NDArray[np.int64]]], others: Sequence[int]) -> Vtree | None:
     """One vtree over all variables, with the parts side by side and the other variables above them.
-
-    Args:
-        parts: vtrees and the new numbers of their variables.
-        others: further variables.
 
     Returns:
         The vtree; None if there is no variable.

@@ -60,8 +60,6 @@ def split(conjuncts: Sequence[Formula], budget: Budget, direct: bool) -> Parts:
     """Group conjuncts that share variables, and build the groups that need no compiler.
 
     Args:
-        conjuncts: formulas that must all hold.
-        budget: what may be used.
         direct: whether to build not only families here, but also other parts that the chosen back end could compile.
     """
     parts = Parts()
@@ -148,16 +146,7 @@ def _direct(formula: Formula, budget: Budget, direct: bool) -> Circuit | None:
 
 
 def leaf_circuit(leaf: Leaf, budget: Budget) -> Circuit | None:
-    """The circuit of a family; None if it has no model.
-
-    Args:
-        leaf: the family.
-        budget: what may be used.
-
-    Raises:
-        CompilationBudgetError: the construction ran out of its budget.
-        TypeError: the family returned something other than a circuit over its own labels.
-    """
+    """The circuit of a family; None if it has no model."""
     try:
         circuit = leaf.circuit_within(budget)
     except UnsatisfiableError:
@@ -178,13 +167,7 @@ def leaf_circuits(conjuncts: Iterable[Formula], budget: Budget) -> dict[Formula,
 
 
 def counted_literals(formula: Formula) -> tuple[tuple[str, ...], tuple[bool, ...]] | None:
-    """The labels and signs that a formula counts; None if it does not count literals of distinct labels.
-
-    Example:
-        >>> from semprola.logic import parse
-        >>> counted_literals(parse("exactly(1, a, ~b)"))
-        (('a', 'b'), (True, False))
-    """
+    """The labels and signs that a formula counts; None if it does not count literals of distinct labels."""
     if formula.kind is not Kind.CARDINALITY:
         return None
     names, signs = [], []
@@ -199,16 +182,6 @@ def counted_literals(formula: Formula) -> tuple[tuple[str, ...], tuple[bool, ...
 
 def counting_circuit(names: Sequence[str], signs: Sequence[bool], lo: int, hi: int, budget: Budget) -> Circuit:
     """The circuit of "between lo and hi of these literals hold": one flat sum for one of n labels, or else a diagram.
-
-    Args:
-        names: distinct labels.
-        signs: whether each label itself, or its negation, is counted.
-        lo, hi: the bounds.
-        budget: what may be used.
-
-    Raises:
-        UnsatisfiableError: no number is within the bounds.
-        CompilationBudgetError: the budget ran out.
 
     Example:
         >>> counting_circuit(["a", "b", "c"], [True] * 3, 1, 2, Budget()).model_count()

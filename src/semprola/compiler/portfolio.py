@@ -94,11 +94,7 @@ class Made:
 
 
 def checked_backend(backend: str) -> str:
-    """The name of a back end; "automata", "bdd" and "zdd" are old names of "automata".
-
-    Raises:
-        ValueError: there is no back end of this name.
-    """
+    """The name of a back end; "automata", "bdd" and "zdd" are old names of "automata"."""
     if isinstance(backend, str) and backend in _OLD_NAMES:
         text = f"backend={backend!r} is now backend='automata'; the old name goes with the next release"
         warnings.warn(text, DeprecationWarning, stacklevel=3)
@@ -113,12 +109,7 @@ def compile_components(components: Components, backend: str, budget: Budget, giv
     """Compile groups of conjuncts with the named back end, or with the best one for each group.
 
     Args:
-        components, budget, given: as for every back end.
         backend: "auto", a key of `BACKENDS`, or an external compiler such as "d4:/path".
-
-    Raises:
-        UnsatisfiableError: there is no model.
-        CompilationBudgetError: the budget ran out.
     """
     if backend in BACKENDS:
         budget.tried.append(backend)

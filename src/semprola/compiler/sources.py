@@ -36,20 +36,7 @@ def as_constraint(source: Any, vtree: Path | None = None, variables: Iterable[An
         source: a formula, a family or a circuit, which are returned as they are; a text with a formula or one rule per
             line; or the path of a file, see :func:`semprola.rules.read`. A text that names an existing file is its
             path.
-        vtree: the vtree of an .sdd file.
         variables: integers and categoricals that a text speaks of and does not declare.
-
-    Raises:
-        ParseError: the text is not a formula, or there is no rule in it.
-        FormatError: there is no such file, it is a folder, or it does not have the format of its name.
-        TypeError: the source is something else.
-
-    Example:
-        >>> as_constraint("cat -> animal")
-        cat -> animal
-        >>> as_constraint("rules.txt")
-        Traceback (most recent call last):
-        semprola.errors.FormatError: rules.txt: no such file; a label of this name is written "rules.txt"
     """
     rules = rules_of(source, vtree, variables)
     formulas = [rule for rule in rules if isinstance(rule, Formula)]
@@ -57,11 +44,7 @@ def as_constraint(source: Any, vtree: Path | None = None, variables: Iterable[An
 
 
 def formula_of(source: Any, taker: str) -> Formula:
-    """A constraint as a formula; `taker` is what errors call the one that needs it.
-
-    Raises:
-        TypeError: it is a circuit; other errors as for :func:`as_constraint`.
-    """
+    """A constraint as a formula; `taker` is what errors call the one that needs it."""
     constraint = as_constraint(source)
     if isinstance(constraint, Circuit):
         raise TypeError(f"{taker} needs a formula, not a compiled circuit")

@@ -40,13 +40,7 @@ class Tally:
 
 
 def tallies(rules: Sequence[Formula]) -> list[Tally]:
-    """The bounds that rules put on numbers of labels; other rules are skipped.
-
-    Example:
-        >>> from semprola.logic import parse
-        >>> [(t.lowest, t.highest) for t in tallies([parse("exactly(2, a, b, c)"), parse("a | b"), parse("~(a & c)")])]
-        [(2, 2), (1, 2), (0, 1)]
-    """
+    """The bounds that rules put on numbers of labels; other rules are skipped."""
     found = []
     for number, rule in enumerate(rules):
         for part in _parts(rule):
@@ -58,16 +52,7 @@ def tallies(rules: Sequence[Formula]) -> list[Tally]:
 
 
 def overdemand(listed: Sequence[Tally]) -> list[int] | None:
-    """Rules whose numbers contradict each other; None if none are found.
-
-    Args:
-        listed: the tallies of the rules.
-
-    Example:
-        >>> from semprola.logic import parse
-        >>> overdemand(tallies([parse("exactly(2, a, b)"), parse("a | c"), parse("at_most(1, a, b, c)")]))
-        [0, 2]
-    """
+    """Rules whose numbers contradict each other; None if none are found."""
     if sum(len(tally.labels) for tally in listed) > _MOST_LABELS:
         return None
     for demand in _demands(listed):

@@ -32,17 +32,7 @@ def table_circuit(formula: Formula, labels: Sequence[str], given: Sequence[str],
     The truth table is split by one label after the other, always by the one that leaves the fewest different tables.
 
     Args:
-        formula: the rules.
         labels, given: the variables of the circuit; the formula may mention some of them.
-        budget: what may be used.
-
-    Raises:
-        UnsatisfiableError: there is no model.
-
-    Example:
-        >>> from semprola.logic import parse
-        >>> table_circuit(parse("(cat -> animal) & (dog -> animal)"), ["cat", "dog", "animal"], [], Budget())
-        Circuit(3 labels, 9 nodes, 10 edges)
     """
     budget.check("splitting the truth table")
     number = {name: v for v, name in enumerate((*labels, *given))}

@@ -33,16 +33,9 @@ def choose_vtree(
     """A vtree for a conjunction.
 
     Args:
-        conjuncts: formulas that must all hold.
         names: all variables of the conjuncts; the vtree's leaves are their indices.
         circuits: circuits of the families inside the conjuncts; the vtree of the largest one is kept, and the other
             variables are placed next to those that they occur with.
-        check: called from time to time; may raise an exception to stop.
-
-    Example:
-        >>> from semprola.logic import parse
-        >>> choose_vtree([parse("a -> b"), parse("b -> c")], ["a", "b", "c"]).order.tolist()
-        [0, 1, 2]
     """
     index = {name: v for v, name in enumerate(names)}
     cliques = [[index[name] for name in clique] for clique in primal_cliques(conjuncts, check)]

@@ -22,15 +22,8 @@ _GROWTH = 3.0
 def race(expansions: Sequence[Expansion[Any]], handicaps: Sequence[float] | None = None) -> int:
     """Find the expansion that needs the fewest nodes: they take turns, and the smallest so far goes next.
 
-    Args:
-        expansions: one per order.
-        handicaps: a factor for the nodes of each expansion; by default 1.
-
     Returns:
         The index of the first expansion to finish.
-
-    Raises:
-        CompilationBudgetError: no expansion fits its budget.
     """
     factors = handicaps or [1.0] * len(expansions)
     queue = [(0.0, i) for i in range(len(expansions))]
@@ -45,10 +38,6 @@ def race(expansions: Sequence[Expansion[Any]], handicaps: Sequence[float] | None
 
 def candidate_orders(graph: EdgeGraph, source: int | None = None) -> list[list[int]]:
     """Edge orders worth trying.
-
-    Args:
-        graph: the graph.
-        source: a node where the edge sets start, if any.
 
     Returns:
         The order by distance from the source or from a remote node; then others with a narrow frontier.

@@ -131,11 +131,7 @@ class Expression(Arithmetic):
 
 
 def between(left: Arithmetic, right: object, op: str) -> Formula:
-    """The comparison of an expression with another one, or with a whole number.
-
-    Raises:
-        LabelError: the other is neither.
-    """
+    """The comparison of an expression with another one, or with a whole number."""
     other = total_of(right)
     if other is None:
         raise LabelError(f"{left!r} is a whole number and cannot be compared with {brief(right)}")
@@ -151,11 +147,7 @@ def total_of(value: object) -> Total | None:
 
 
 def totals_of(values: Sequence[object], what: str) -> list[Total]:
-    """Expressions, variables and whole numbers as sums of terms.
-
-    Raises:
-        LabelError: one is something else; or there are none.
-    """
+    """Expressions, variables and whole numbers as sums of terms."""
     if not values:
         raise LabelError(f"{what}: there must be at least one expression")
     totals = [total_of(value) for value in values]

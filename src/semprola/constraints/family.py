@@ -75,10 +75,6 @@ def label_names(labels: Iterable[str], what: str) -> tuple[str, ...]:
 
     Args:
         labels: the names; a single string is refused, since it is most likely a mistake.
-        what: the name of the family, for error messages.
-
-    Raises:
-        LabelError: a name is not a string, is empty, or is listed twice; or there are no names.
     """
     names = checked_names(labels, what)
     if not names:
@@ -93,18 +89,7 @@ def renamed(
 
     Args:
         default: makes the family's own names; called only after checking that there are not too many.
-        count: the number of labels.
         labels: all names in the family's own order, or a dict from some of its own names to new ones.
-        what: the name of the family, for error messages.
-
-    Raises:
-        LabelError: the numbers of names and labels differ, a key is not one of the family's names, or two labels would
-            have the same name.
-        CompilationBudgetError: there are more labels than a family may have.
-
-    Example:
-        >>> renamed(lambda: ["a", "b"], 2, {"b": "c"}, "example")
-        ('a', 'c')
     """
     if count > MOST_LABELS:
         raise CompilationBudgetError(f"{what} would have {count:,} labels: at most {MOST_LABELS:,} are possible")
@@ -123,17 +108,7 @@ def renamed(
 
 
 def whole_number(value: object, name: str, what: str, least: int = 0) -> int:
-    """Check an integer argument.
-
-    Args:
-        value: what the user passed.
-        name: the argument.
-        what: the function.
-        least: the smallest value allowed.
-
-    Raises:
-        ValueError: it is not an integer of at least `least`.
-    """
+    """Check an integer argument."""
     number = as_whole(value)
     if number is None or number < least:
         raise ValueError(f"{what}: {name} must be a whole number of at least {least}, not {brief(value)}")

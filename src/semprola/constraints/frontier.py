@@ -59,10 +59,6 @@ class PathMachine:
     """The state machine for a graph, an edge order and rules.
 
     Args:
-        graph: the graph.
-        edges: the edge order.
-        rules: which edge sets are wanted.
-        edge_variable: the variable of each edge.
         present_variable: the variable "this edge exists", for edges that have one; it is read right after the edge.
         end_variables: for each node, the variable "the path ends here" (undirected), or "starts here" and "ends
             here" (directed); read right after the last edge of the node. Empty if there are none.
@@ -148,7 +144,6 @@ class _Frontier:
 
         Args:
             mates: a state with 0 in place of its number of edges; changed in place.
-            place: the index of the node in the state.
 
         Returns:
             True if this completes the path, None if it is not allowed, False otherwise.

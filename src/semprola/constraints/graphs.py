@@ -53,17 +53,11 @@ def read_graph(
     """Check a networkx graph and number its nodes and edges.
 
     Args:
-        graph: a ``Graph`` or ``DiGraph`` with at least one edge.
-        what: the name of the family, for error messages.
         labels: names of the edges, in ``graph.edges`` order or by edge; by default ``"u-v"``, or ``"u->v"`` in a
             directed graph.
-        directed: whether the graph may be directed.
 
     Returns:
         The graph, and a function from a node, and the name of the argument it came from, to the node's number.
-
-    Raises:
-        LabelError: the graph does not qualify, or edge labels are not unique.
     """
     if not (hasattr(graph, "nodes") and hasattr(graph, "edges") and hasattr(graph, "is_multigraph")):
         raise LabelError(f"{what}: expected a networkx graph, not {type(graph).__name__}")
@@ -111,10 +105,7 @@ def single_walk(graph: EdgeGraph, selected: Rows, fixed: tuple[int, int] | None,
     """Which rows select exactly the edges of one simple path (or cycle) with at least one edge.
 
     Args:
-        graph: the graph.
         selected: which edges each row selects, ``[rows, edges]``.
-        fixed: source and target of the path, if they are fixed.
-        cycle: whether a cycle is wanted.
     """
     loops = np.array([u == v for u, v in graph.ends])
     total = selected.sum(axis=1)

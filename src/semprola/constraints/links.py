@@ -11,12 +11,7 @@ FAR = 2**30
 
 
 class Distances:
-    """Distances over the edges not yet read, updated as reading goes on.
-
-    Args:
-        graph: the graph.
-        edges: its edges in the order of reading.
-    """
+    """Distances over the edges not yet read, updated as reading goes on."""
 
     def __init__(self, graph: EdgeGraph, edges: Sequence[int]) -> None:
         self.directed = graph.directed
@@ -47,12 +42,7 @@ class Distances:
 
 
 class Links:
-    """Lower bounds on the number of edges needed after one position.
-
-    Args:
-        distances: distances for the same order of reading.
-        position: the last edge read.
-    """
+    """Lower bounds on the number of edges needed after one position."""
 
     def __init__(self, distances: Distances, position: int) -> None:
         self._distances, self._position = distances, position

@@ -57,15 +57,7 @@ def _among(place: str, names: list[str], known: set[str]) -> list[Formula]:
 
 
 def tag_names(tags: Any) -> tuple[str, ...]:
-    """Check the names of tags; a number n stands for the names "0" to "n-1".
-
-    Raises:
-        LabelError: there are no tags, a name is empty or listed twice, or `tags` is neither a number nor a list.
-
-    Example:
-        >>> tag_names(3), tag_names(["B", "I", "O"])
-        (('0', '1', '2'), ('B', 'I', 'O'))
-    """
+    """Check the names of tags; a number n stands for the names "0" to "n-1"."""
     number = as_whole(tags)
     if number is not None:
         if number < 1:

@@ -116,11 +116,7 @@ def flat_rows(value: Tensor, labels: int, batch_shape: torch.Size, like: Tensor)
 
 
 def flat_sizes(value_shape: torch.Size, batch_shape: torch.Size) -> tuple[torch.Size, int, int]:
-    """The shape [*sample, *batch] of label vectors [*sample, *batch, labels], and its numbers of samples and rows.
-
-    Raises:
-        ValueError: if the label vectors do not fit the batch.
-    """
+    """The shape [*sample, *batch] of label vectors [*sample, *batch, labels], and its numbers of samples and rows."""
     shape, labels = batch_shape, value_shape[-1]
     if value_shape[:-1] != batch_shape:
         try:
@@ -141,11 +137,7 @@ def flat_sizes(value_shape: torch.Size, batch_shape: torch.Size) -> tuple[torch.
 
 
 def common_batch(batch_shapes: Sequence[torch.Size], what: str) -> torch.Size:
-    """The shape that batches broadcast to; `what` is the name of the operation, for errors.
-
-    Raises:
-        ValueError: if they do not broadcast.
-    """
+    """The shape that batches broadcast to; `what` is the name of the operation, for errors."""
     try:
         shape: torch.Size = torch.broadcast_shapes(*batch_shapes)
     except RuntimeError:
@@ -170,7 +162,6 @@ def with_components(logits: Tensor, mixing_logits: Tensor | None) -> Tensor:
 
     Args:
         logits: [*batch, components, parameters], or [*batch, parameters] for one component.
-        mixing_logits: the logits of the mixture, if any.
 
     Example:
         >>> import torch

@@ -19,9 +19,7 @@ class Cases(Components):
     Sums over states are sums over the cases; the best state is that of the best case.
 
     Args:
-        base: the functions.
         rows: the cases, 0, 1 and NaN where open [cases, labels]; no two agree on all labels.
-        domain: what is allowed now, with the observations of the base.
     """
 
     def __init__(self, base: Components, rows: Tensor, domain: Domain) -> None:

@@ -65,11 +65,7 @@ def impossible_in(constraint: Circuit | Split, rows: Rows) -> NDArray[np.bool_]:
 
 
 def impossible_for(rule: Formula, rows: Rows, timeout: float | None = None) -> NDArray[np.bool_]:
-    """Which rows [rows, labels of the rule] break a rule, however their missing values are completed [rows].
-
-    Raises:
-        CompilationBudgetError: the rule must be compiled to know, and that takes longer than the timeout.
-    """
+    """Which rows [rows, labels of the rule] break a rule, however their missing values are completed [rows]."""
     names = rule.labels
     partial = np.isnan(rows).any(1)
     wrong = np.zeros(len(rows), bool)

@@ -21,16 +21,8 @@ Places = Sequence[int]
 def check_derived(circuit: Circuit, observed: Sequence[Places], derived: Sequence[tuple[str, Places]]) -> bool:
     """Check that the rules determine derived variables.
 
-    Args:
-        circuit: the rules.
-        observed: the labels of each variable with logits.
-        derived: the name and the labels of each variable without.
-
     Returns:
         Whether it is proved; false if that takes too long.
-
-    Raises:
-        LabelError: the rules leave a derived variable open; the message names it.
     """
     if not derived or most_completions(circuit, observed) == 1:
         return True

@@ -25,11 +25,7 @@ class Domain:
     """A constraint together with observations, one column per element of a flat batch.
 
     Args:
-        plans: plans of the constraint.
-        like: a tensor with the type and device of all results.
-        batch: number of elements of the batch.
         observed: values of all variables, NaN where not observed [variables, batch]; None if nothing is observed.
-        has_evidence: whether labels, not only given variables, are observed.
     """
 
     def __init__(
@@ -174,15 +170,7 @@ def plans_of(circuit: Circuit | CircuitPlans, units: int = 1, mixing: str = "cro
     to call from several threads.
 
     Args:
-        circuit: the circuit; plans are returned as they are.
-        units: copies of each sum.
         mixing: which units of a product's two inputs are multiplied, "cross" or "elementwise".
-
-    Example:
-        >>> import semprola as sp
-        >>> circuit = sp.compile("a | b")
-        >>> plans_of(circuit) is plans_of(circuit)
-        True
     """
     if isinstance(circuit, CircuitPlans):
         return circuit

@@ -144,7 +144,6 @@ class Evaluator:
     """p(y) = Σ_c π_c f_c(y) / Z over a flat batch, which comes last in every tensor.
 
     Args:
-        components: the functions f_c.
         log_mixing: log π_c [components, batch]; may be left out if there is only one component.
     """
 

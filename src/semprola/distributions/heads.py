@@ -28,15 +28,8 @@ _KEPT = "_heads"
 class Heads:
     """Which variables and labels of a circuit have logits, and where they are in one row of scores.
 
-    Args:
-        circuit: the rules.
-        names: the variables and labels with logits.
-
     Attributes:
         total_is_one: whether the rules only define derived variables: then probabilities need no normalisation.
-
-    Raises:
-        LabelError: a name is neither a variable nor a label, or a variable without logits is not determined.
     """
 
     def __init__(self, circuit: Circuit, names: Sequence[str]) -> None:
@@ -142,10 +135,7 @@ class HeadScores(IndependentLabels):
     """Labels with any two log-scores, "is 0" and "is 1", times the constraint.
 
     Args:
-        domain: which states are allowed.
         zeros, ones: the log-scores [labels, batch].
-        total_is_one: whether the scores of all models add up to one.
-        no_zeros: whether all scores of "label is 0" are zero.
     """
 
     def __init__(self, domain: Domain, zeros: Tensor, ones: Tensor, *, total_is_one: bool, no_zeros: bool) -> None:
@@ -210,7 +200,6 @@ class HeadsDistribution(ConstrainedDistribution):
     Variables without logits are derived: the rules determine them from the others.
 
     Args:
-        plans: plans of the rules.
         logits: a tensor [*batch, values] for each variable, or [*batch] for a label.
         given: values of the given variables [*batch, given].
     """

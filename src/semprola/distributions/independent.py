@@ -25,10 +25,7 @@ class IndependentLabels(CircuitComponents):
     """Independent labels times the constraint.
 
     Args:
-        domain: which states are allowed.
         odds: log-odds of the labels [labels, components * batch].
-        count: number of components.
-        size: the largest norm of a column of `odds`, if known.
     """
 
     def __init__(self, domain: Domain, odds: Tensor, count: int, size: float | None = None) -> None:

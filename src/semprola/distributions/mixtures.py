@@ -87,10 +87,8 @@ def beside_known_states(
     """A mixture of circuits with their own weights and a softmax of θ·y + b_y over known states y.
 
     Args:
-        plans: plans of the constraint.
         logits: of the circuits' branches [*batch, components, logits].
         mixing_logits: of the circuits, then of the table [*batch, components + 1].
-        table: the known states.
         odds: θ [*batch, labels].
         bias: b [states].
         given: values of the given variables [*batch, given].
@@ -144,11 +142,7 @@ def _with_gradient(weights: Tensor) -> Tensor:
 
 
 class Joined(Components):
-    """The components of all parts, in order.
-
-    Args:
-        parts: over the same constraint, batch and observations.
-    """
+    """The components of all parts, in order."""
 
     def __init__(self, parts: Sequence[Components]) -> None:
         self._parts = tuple(parts)
@@ -223,12 +217,7 @@ class Joined(Components):
 
 
 def kl_divergence(p: ConstrainedDistribution, q: ConstrainedDistribution) -> Tensor:
-    """KL(p || q) [*batch], exact; +inf where q excludes what p allows.
-
-    Raises:
-        ValueError: if the two circuits differ, or the batches do not broadcast.
-        IntractableError: for mixtures with a large support.
-    """
+    """KL(p || q) [*batch], exact; +inf where q excludes what p allows."""
     if p.circuit != q.circuit:
         raise ValueError("kl_divergence needs two distributions over the same circuit")
     shape = common_batch([p.batch_shape, q.batch_shape], "kl_divergence")
@@ -246,15 +235,7 @@ def tempered(p: ConstrainedDistribution, temperature: Tensor, mixing_temperature
     temperatures.
 
     Args:
-        p: the distribution.
         temperature: one positive number per component [components].
-        mixing_temperature: a positive number for the weights of the components.
-
-    Example:
-        >>> import torch, semprola as sp
-        >>> p = sp.constrain(torch.tensor([4.0, 0.0, 0.0]), sp.one_hot(["a", "b", "c"]))
-        >>> tempered(p, torch.tensor([4.0])).mean
-        tensor([0.5761, 0.2119, 0.2119])
     """
     evaluator = p.evaluator
     log_mixing = torch.log_softmax(evaluator.log_mixing / mixing_temperature, 0)

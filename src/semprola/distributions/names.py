@@ -23,10 +23,6 @@ def spelled_out(value: Any, names: Sequence[str]) -> Any:
 
     Args:
         value: a mapping or a data frame; keys that are names of labels stay as they are.
-        names: the labels.
-
-    Raises:
-        LabelError: a variable does not have the value, or one of its labels is also given.
 
     Example:
         >>> spelled_out({"n": [1, 2], "x": 0}, ["n=1", "n=2", "x"])
@@ -63,11 +59,7 @@ def spelled_out(value: Any, names: Sequence[str]) -> Any:
 
 
 def places_in(variable: WholeVariable, value: Any) -> Any:
-    """The place of each value among those of the variable, -1 where it is missing: an array, or for a tensor a tensor.
-
-    Raises:
-        LabelError: the variable does not have a value.
-    """
+    """The place of each value among those of the variable, -1 where missing: an array, or a tensor for a tensor."""
     if isinstance(value, Tensor):
         return _places_in_tensor(variable, value)
     entries = np.asarray(value, dtype=object)
@@ -150,13 +142,7 @@ def as_rows(value: Any, names: Sequence[str], what: str, like: Tensor, *, missin
     Args:
         value: a mapping, a data frame or a series, by label or by variable (``{"n": 3}``); see
             :func:`semprola._names.named_columns`.
-        names: the wanted columns, in order.
-        what: what errors call the value.
-        like: a tensor with the device and type of the result.
         missing: the value for names that are left out; None if every name is required.
-
-    Raises:
-        LabelError: if a name is unknown, appears twice, or is missing.
 
     Example:
         >>> as_rows({"b": 1.0}, ["a", "b"], "evidence", torch.zeros(0), missing=float("nan"))

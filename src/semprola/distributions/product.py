@@ -87,15 +87,11 @@ def product_evaluator(
     """The evaluator of some q times the constraint, and its batch shape.
 
     Args:
-        plans: plans of the constraint.
         logits: parameters of q [*batch, components, parameters], or [*batch, parameters] for one component.
         mixing_logits: one number per component [*batch, components]; None if there is only one.
         given: values of the given variables [*batch, given].
         components: makes the components from a domain, parameters [parameters, components * batch] and the number of
             components.
-
-    Raises:
-        UnsatisfiableError: if a row of given inputs leaves no model; the message names the row.
     """
     logits = with_components(logits, mixing_logits)
     *batch_shape, count, _ = logits.shape
@@ -106,14 +102,7 @@ def product_evaluator(
 
 
 def _domain(plans: CircuitPlans, like: Tensor, batch_shape: Sequence[int], given: Any) -> Domain:
-    """The domain with these given inputs; refuses, by row, those that leave no model.
-
-    Args:
-        plans: plans of the constraint.
-        like: a tensor with one column per element of the batch.
-        batch_shape: shape of the batch.
-        given: values of the given variables.
-    """
+    """The domain with these given inputs; refuses, by row, those that leave no model."""
     domain = Domain(plans, like, like.shape[1], given_rows(plans.circuit, given, batch_shape, like))
     if domain.observed is None or torch.compiler.is_compiling():
         return domain
@@ -129,10 +118,7 @@ class CompatibleCircuits(CircuitComponents):
     """A circuit over the constraint's vtree times the constraint.
 
     Args:
-        plans: q and its product with the constraint.
-        domain: which states are allowed.
         logits: parameters of q before normalisation [parameters, components * batch].
-        count: number of components.
     """
 
     def __init__(self, plans: CompatiblePlans, domain: Domain, logits: Tensor, count: int) -> None:

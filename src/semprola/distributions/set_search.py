@@ -27,7 +27,6 @@ def best_f1(
     dropped.
 
     Args:
-        p: the distribution.
         delta: Δ [labels, k = 1 … labels, batch].
         empty: probability of the empty set [batch]; 0 where it violates the constraint, so that it is never chosen.
         score: expected F1 [n, batch] of sets [labels, n, batch].

@@ -21,14 +21,7 @@ _STATES, _MARGINALS, _NAMES = 5, 15, 12
 
 
 def html(p: ConstrainedDistribution) -> str | None:
-    """The first row of the batch, as two tables; None if there is no row, or the circuit is too large.
-
-    Example:
-        >>> import torch, semprola as sp
-        >>> page = html(sp.constrain(torch.tensor([2.0, -1.0]), "cat -> animal"))
-        >>> "cat, animal" in page, "marginals" in page
-        (True, True)
-    """
+    """The first row of the batch, as two tables; None if there is no row, or the circuit is too large."""
     if p.circuit.num_edges * p.evaluator.count > MOST_EDGES or not p.batch_shape.numel():
         return None
     with torch.no_grad():

@@ -34,9 +34,7 @@ class WeightedBranches(CircuitComponents):
     """The constraint's circuit with a softmax of logits at every sum.
 
     Args:
-        domain: which states are allowed.
         logits: [logits, components * batch]
-        count: number of components.
         alive: which weights the given inputs leave possible, bool [W, components * batch]; None for all.
     """
 
@@ -130,7 +128,6 @@ class ScoredDistribution(SPLDistribution):
     """An `SPLDistribution` that knows the log-probabilities of some states and computes everything else when asked.
 
     Args:
-        circuit: the constraint.
         y: the states [*batch, labels].
         log_probs: their log-probabilities [*batch].
         make: makes the mixture for other queries, or raises an error if it is too late for them.
@@ -162,11 +159,7 @@ class ScoredDistribution(SPLDistribution):
 
 
 def weighted_branches(plans: CircuitPlans, logits: Tensor, given: Any = None) -> WeightedBranches:
-    """The components for logits [*batch, components, logits] and given inputs [*batch, given].
-
-    Raises:
-        UnsatisfiableError: if a row of given inputs leaves no model; the message names the row.
-    """
+    """The components for logits [*batch, components, logits] and given inputs [*batch, given]."""
     *batch_shape, count, _ = logits.shape
     columns = flat_columns(logits)
     observed = given_rows(plans.circuit, given, batch_shape, columns)

@@ -93,10 +93,7 @@ class KnownStates(Components):
     """One component with f(y) = exp(score of y) for the states of a table, and zero for every other y.
 
     Args:
-        domain: which states are allowed.
-        table: the states.
         scores: log f [states, batch]; -inf for states that the given inputs exclude.
-        is_normalized: whether the table sums to one before any evidence.
     """
 
     count = 1
@@ -115,8 +112,6 @@ class KnownStates(Components):
         """A softmax of θ·y + b_y over the states that the given inputs allow.
 
         Args:
-            domain: which states are allowed.
-            table: the states, all within the constraint.
             odds: θ [labels, batch].
             bias: b [states].
         """

@@ -13,9 +13,6 @@ class PlainPlan(nn.Module):
     """The upward and the downward pass over a plan.
 
     Values are tables [rows, columns] with a row of zeros in front; shorter lists are padded with its index.
-
-    Args:
-        plan: the plan, without choices or copies.
     """
 
     def __init__(self, plan: Plan) -> None:

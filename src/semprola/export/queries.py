@@ -21,10 +21,6 @@ class Query(nn.Module):
 
     Args:
         layer: SPL with one unit per sum, ProductSPL with a factorised q, or ConstraintLayer.
-        what: one of `QUERIES`.
-
-    Raises:
-        SemprolaError: if the layer or the query cannot be exported.
     """
 
     def __init__(self, layer: nn.Module, what: str) -> None:
@@ -45,8 +41,6 @@ class Query(nn.Module):
         """The answer for parameters [batch, components, parameters] and mixing logits [batch, components].
 
         Args:
-            parameters: the gate's parameters.
-            mixing: the mixing logits; None for one component.
             y: the label vectors [batch, labels], for log_prob.
 
         Returns:

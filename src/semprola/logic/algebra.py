@@ -41,24 +41,6 @@ def read(formula: Formula, algebra: Algebra[Value], leaf: Callable[[Formula, boo
 
     Each distinct node is read at most twice: as itself, and negated where a negation reaches it. Exclusive or,
     equivalence and counting are spelled out operand by operand.
-
-    Args:
-        formula: any formula.
-        algebra: what to evaluate it in.
-        leaf: the value of a family (True) or of its negation (False).
-
-    Example:
-        >>> from semprola.logic import parse
-        >>> class Text:
-        ...     true, false = "T", "F"
-        ...     def literal(self, name, positive):
-        ...         return name if positive else f"~{name}"
-        ...     def both(self, parts):
-        ...         return "(" + " & ".join(parts) + ")"
-        ...     def either(self, parts):
-        ...         return "(" + " | ".join(parts) + ")"
-        >>> read(parse("!(a & !b) ^ c"), Text(), None)
-        '(((~a | b) & ~c) | ((a & ~b) & c))'
     """
     reading = _Reading(algebra, leaf)
     pending: list[Signed] = [(formula, True)]

@@ -49,11 +49,7 @@ class Fail(Protocol):
 
 
 def declared(variables: Iterable[Any]) -> dict[str, Any]:
-    """Variables by name.
-
-    Raises:
-        LabelError: one is not a variable, or two have the same name.
-    """
+    """Variables by name."""
     found: dict[str, Any] = {}
     for variable in variables:
         name = getattr(variable, "name", None)
@@ -66,13 +62,7 @@ def declared(variables: Iterable[Any]) -> dict[str, Any]:
 
 
 class Comparisons:
-    """Reads comparisons from a list of tokens.
-
-    Args:
-        tokens: the whole text; the last token has the type "end".
-        variables: the declared variables by name.
-        fail: raises the error that a token is wrong.
-    """
+    """Reads comparisons from a list of tokens."""
 
     def __init__(self, tokens: Sequence[Token], variables: Mapping[str, Any], fail: Fail) -> None:
         self.tokens, self.variables, self.fail = tokens, variables, fail
@@ -247,7 +237,6 @@ def read_declarations(text: str, error: Callable[[str, int, str], Exception]) ->
     A declaration is a line of its own: ``variable n, m: 0..9`` or ``variable colour: red, green, blue``.
 
     Args:
-        text: one rule per line.
         error: makes the error that something is wrong at a position of the text.
 
     Example:

@@ -54,17 +54,10 @@ def evaluate_columns(formula: Formula, columns: Mapping[str, Column], rows: int)
     """Evaluate on columns of truth values.
 
     Args:
-        formula: what to evaluate.
         columns: the value of every label of the formula in each row, ``[rows]``.
-        rows: the number of rows.
 
     Returns:
         One bool per row, ``[rows]``.
-
-    Example:
-        >>> from semprola.logic import parse
-        >>> evaluate_columns(parse("a ^ b"), {"a": np.array([True, False]), "b": np.array([True, True])}, 2)
-        array([False,  True])
     """
     return _evaluate_nodes(formula.nodes(), columns, rows)
 

@@ -354,9 +354,6 @@ def intern_node(
 
     Args:
         kind: what the node is; the caller makes sure that the number of operands is right.
-        args: the operands.
-        name: the label of an atom.
-        bounds: the bounds of a cardinality node.
         group: for an atom that is a value of a variable, the labels of all its values.
 
     Returns:

@@ -83,16 +83,7 @@ class Rule(NamedTuple):
 
 
 def parse_lines(text: str, variables: Iterable[Any] = ()) -> list[Rule]:
-    """The rules of a text, one per line, see :func:`parse`; none if there are only comments.
-
-    Raises:
-        ParseError: the text is not a list of rules.
-
-    Example:
-        >>> parse_lines("cats: cat -> animal\\n# a comment\\ndog -> animal")
-        [Rule(formula=cat -> animal, name='cats', line=1, text='cat -> animal'),
-         Rule(formula=dog -> animal, name='', line=3, text='dog -> animal')]
-    """
+    """The rules of a text, one per line, see :func:`parse`; none if there are only comments."""
     listed = list(variables)
     if not listed and "variable" not in text:
         return _Parser(text, {}).run()
@@ -320,7 +311,7 @@ _CHARACTER_HINTS = {
     ">": f"; implication is '->'; for numbers, write a line such as {EXAMPLE}",
     "=": f"; implication is '=>', equivalence is '<->'; for numbers, write a line such as {EXAMPLE}",
     "/": "; a name with '/' must be quoted, as in \"01/01/03\"",
-    "[": "; group with '(' and ')'",
+    "[": "; group with '(' and ')'; counts list their labels without brackets, as in exactly(1, a, b)",
     "{": "; group with '(' and ')'",
     "*": f"; conjunction is '&'; for numbers, write a line such as {EXAMPLE}",
     "+": f"; disjunction is '|'; for numbers, write a line such as {EXAMPLE}",

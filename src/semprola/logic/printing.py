@@ -97,14 +97,7 @@ _WORDS = re.compile(r'"(?:\\.|[^"\\])*"|[\w][\w.:]*')
 
 
 def html(formula: Formula) -> str:
-    """The rules of a formula.
-
-    Example:
-        >>> from semprola.logic import parse
-        >>> page = html(parse("cat -> animal\\ndog -> animal"))
-        >>> page.count(f'color:{COLOURS[1]}">animal<'), "2 rules" in page
-        (2, True)
-    """
+    """The rules of a formula."""
     rules = list(islice(conjuncts(formula), _COUNTED))
     colours: dict[str, str] = {}
     lines = "".join(f"<div>{_line(rule, colours)}</div>" for rule in rules[:_SHOWN])

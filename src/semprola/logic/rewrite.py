@@ -100,12 +100,7 @@ _CHECK_EVERY = 4096
 
 
 def simplify(formula: Formula, check: Callable[[], None] | None = None) -> Formula:
-    """Return a simpler, equivalent formula; see ``Formula.simplify``.
-
-    Args:
-        formula: any formula.
-        check: called from time to time; may raise an exception to stop.
-    """
+    """Return a simpler, equivalent formula; see ``Formula.simplify``."""
     for _ in range(_MAX_ROUNDS):
         simpler = _simplify_once(formula, check)
         if simpler is formula:

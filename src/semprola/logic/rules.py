@@ -14,13 +14,7 @@ from semprola.logic.messages import brief
 
 
 def conjuncts(formula: Formula) -> Iterator[Formula]:
-    """The operands of a conjunction in order, including those of nested conjunctions and the clauses of files.
-
-    Example:
-        >>> from semprola.logic import parse
-        >>> [str(part) for part in conjuncts(parse("a & (b & (c | d))"))]
-        ['a', 'b', 'c | d']
-    """
+    """The operands of a conjunction in order, including those of nested conjunctions and the clauses of files."""
     stack = [formula]
     while stack:
         node = stack.pop()
@@ -33,13 +27,7 @@ def conjuncts(formula: Formula) -> Iterator[Formula]:
 
 
 def literal_of(formula: Formula) -> tuple[str, bool] | None:
-    """The name and the sign of an atom or a negated atom; None for any other formula.
-
-    Example:
-        >>> from semprola.logic import parse
-        >>> literal_of(parse("!a"))
-        ('a', False)
-    """
+    """The name and the sign of an atom or a negated atom; None for any other formula."""
     if formula.kind is Kind.ATOM:
         return formula.name, True
     if formula.kind is Kind.NOT and formula.args[0].kind is Kind.ATOM:
@@ -52,10 +40,6 @@ def stated(formula: Formula, families: bool = True) -> Formula:
 
     This is what a whole constraint says. Comparisons such as ``n >= 1`` do not contain the rule, because their
     negation would then have another meaning.
-
-    Args:
-        formula: the formula.
-        families: whether to add the rules of variables inside families, too.
     """
     nodes = formula.nodes()
     groups = groups_of(nodes if families else (node for node in nodes if not isinstance(node, Leaf)))
@@ -153,11 +137,6 @@ class Place(str):
 
 def placed(rule: Formula, place: str, text: str = "") -> Formula:
     """A rule that knows where it was read.
-
-    Args:
-        rule: the rule.
-        place: the file and the line, such as "rules.txt:3".
-        text: how it was written; by default, messages print the formula.
 
     Example:
         >>> from semprola.logic import parse

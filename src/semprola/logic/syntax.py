@@ -68,12 +68,7 @@ def name_end(text: str, start: int) -> int:
 
 
 def quote(name: str) -> str:
-    """Return a label as the parser reads it: bare if possible, otherwise in double quotes.
-
-    Example:
-        >>> print(quote("cat"), quote("01/01/03"), quote("true"), quote("rules.txt"))
-        cat "01/01/03" "true" "rules.txt"
-    """
+    """Return a label as the parser reads it: bare if possible, otherwise in double quotes."""
     if name not in _RESERVED and name_end(name, 0) == len(name) and not is_file_name(name):
         return name
     return '"' + "".join([_ESCAPES.get(character, character) for character in name]) + '"'
@@ -85,9 +80,6 @@ def checked_names(names: Iterable[Any], what: str) -> tuple[str, ...]:
     Args:
         names: the names; a single string is refused, since it is most likely a mistake.
         what: what errors call them, such as "labels", or the family that they belong to.
-
-    Raises:
-        LabelError: a name is not a string, is empty, or is listed twice; or this is no list.
 
     Example:
         >>> checked_names(["cat", "dog"], "labels")

@@ -248,12 +248,6 @@ def as_circuit(
 
     Args:
         constraint: a formula, its text, a family, a compiled circuit, or the path of a file.
-        labels: the column order of y; by default the constraint's own.
-        timeout, max_nodes, memory: the budget of a compilation, see :func:`semprola.compile`.
-
-    Raises:
-        LabelError: if there are no labels, or they differ from the constraint's.
-        PropertyError: if the given circuit lacks a property that a layer needs.
     """
     if isinstance(constraint, Split):
         if not constraint.is_exact:

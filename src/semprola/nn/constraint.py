@@ -217,12 +217,7 @@ def _pooled(split: Split, logits: Any) -> PoolDistribution:
 
 
 def check_logits(logits: Any, labels: Sequence[str]) -> None:
-    """Refuse logits that are no tensor [*batch, labels].
-
-    Raises:
-        TypeError: if they are no tensor.
-        LabelError: if they have another number of columns.
-    """
+    """Refuse logits that are no tensor [*batch, labels]."""
     count = len(labels)
     if not isinstance(logits, Tensor):
         raise TypeError(f"logits must be a tensor [*batch, {count}], not {type(logits).__name__}: use torch.as_tensor")

@@ -75,12 +75,7 @@ def perceptron(
     device: Any = None,
     dtype: torch.dtype | None = None,
 ) -> nn.Sequential:
-    """The hidden layers of a perceptron: each linear, then ReLU, then dropout if there is any.
-
-    Example:
-        >>> [type(module).__name__ for module in perceptron(4, (8,), dropout=0.1)]
-        ['Linear', 'ReLU', 'Dropout']
-    """
+    """The hidden layers of a perceptron: each linear, then ReLU, then dropout if there is any."""
     layers: list[nn.Module] = []
     for width, size in pairwise([in_features, *hidden]):
         layers += [nn.Linear(width, size, device=device, dtype=dtype), nn.ReLU()]
@@ -112,8 +107,6 @@ def split_outputs(outputs: Tensor, components: int, parameters: int) -> tuple[Te
     Args:
         outputs: [*batch, parameters * components], plus one mixing logit per component if there are several; parameter
             w of component c is output w * components + c.
-        components: number of mixture components.
-        parameters: number of parameters per component.
 
     Returns:
         parameters [*batch, components, parameters], and mixing logits [*batch, components], or None for one component.
@@ -146,11 +139,7 @@ def hidden_sizes(gate: Iterable[int] | int, expected: str = "a width or a list o
 
 
 def check_size(widths: Sequence[int]) -> None:
-    """Refuse a perceptron that no memory holds; torch would try, or end in an error about an allocator.
-
-    Raises:
-        ValueError: if it would have more than a few billion weights.
-    """
+    """Refuse a perceptron that no memory holds; torch would try, or end in an error about an allocator."""
     wanted = sum(a * b for a, b in pairwise(widths))
     if wanted > _MOST_WEIGHTS:
         shown = " × ".join(f"{width:,}" if width < 10**15 else "…" for width in widths)

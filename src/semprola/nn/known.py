@@ -16,13 +16,7 @@ class KnownTable(nn.Module):
     """Distinct label vectors and how often each appears, saved with the layer.
 
     Args:
-        plans: plans of the compiled constraint.
         y: label vectors [rows, labels], with repetitions.
-        device: where they live.
-
-    Raises:
-        ValueError: if rows violate the constraint; the message names them. (With given inputs, the states are checked
-            for each row of inputs when the layer is called.)
     """
 
     states: Tensor

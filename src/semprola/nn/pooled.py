@@ -117,13 +117,7 @@ class PooledLayer(Shown, nn.Module):
 
 
 def pooled(kind: type[nn.Module], args: tuple[Any, ...], options: dict[str, Any]) -> PooledLayer | None:
-    """The layer over a split for the arguments of another layer; None if these have no split, or an exact one.
-
-    Args:
-        kind: the class that is called.
-        args: its positional arguments.
-        options: its keyword arguments, and `pool_weights`.
-    """
+    """The layer over a split for the arguments of another layer; None if these have no split, or an exact one."""
     named = dict(zip(("in_features", "constraint"), args, strict=False)) | options
     split = named.pop("constraint", None)
     if not isinstance(split, Split) or split.is_exact:

@@ -27,12 +27,8 @@ def scored_distribution(layer: GatedLayer, z: Tensor, y: Tensor) -> ScoredDistri
     function transforms are left to the usual way.
 
     Args:
-        layer: the single-circuit layer that is called.
         z: features [*batch, in_features].
         y: label vectors [*batch, labels].
-
-    Raises:
-        TypeError: y is not a tensor.
     """
     if not isinstance(y, Tensor):
         raise TypeError(f"scored must be a tensor of label vectors, not {type(y).__name__}")

@@ -16,13 +16,7 @@ class Shown:
 
 
 def html(layer: nn.Module) -> str:
-    """The constraint, the circuit and the parameters of a layer.
-
-    Example:
-        >>> import semprola as sp
-        >>> "18 parameters" in html(sp.ProductSPL(5, "cat -> dog -> animal", gate=()))
-        True
-    """
+    """The constraint, the circuit and the parameters of a layer."""
     numbers = sum(parameter.numel() for parameter in layer.parameters())
     trained = sum(parameter.numel() for parameter in layer.parameters() if parameter.requires_grad)
     frozen = f", of which {trained:,} are trained" if trained != numbers else ""

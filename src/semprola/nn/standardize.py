@@ -9,9 +9,6 @@ from torch import Tensor, nn
 class Standardize(nn.Module):
     """Subtracts a mean and divides by a scale; both are measured on the training rows and saved with the network.
 
-    Args:
-        features: width of the inputs.
-
     Example:
         >>> layer = Standardize(2).measure(torch.tensor([[1.0, 5.0], [3.0, 5.0]]))
         >>> layer(torch.tensor([[3.0, 6.0]]))

@@ -38,7 +38,6 @@ def branch_weights(plans: CircuitPlans, y: Tensor, given: Tensor | None, weight:
     would. With given inputs, large numbers of rows are thinned out.
 
     Args:
-        plans: the plans of the layer.
         y: label vectors, all within the constraint [rows, labels].
         given: their inputs [rows, given], or None.
         weight: how often each row counts [rows]; float64.
@@ -70,11 +69,9 @@ def label_odds(circuit: Circuit, y: Tensor, given: Tensor | None, weight: Tensor
     observations have the mean of the uniform distribution over models, which keeps θ finite.
 
     Args:
-        circuit: the compiled constraint.
         y: label vectors, all within the constraint [rows, labels].
         given: their inputs [rows, given], or None.
         weight: how often each row counts [rows]; float64.
-        smoothing: how many observations the uniform distribution counts for.
     """
     inputs, share = None, torch.ones(1, dtype=torch.float64)
     if given is not None:
@@ -110,13 +107,7 @@ def label_odds(circuit: Circuit, y: Tensor, given: Tensor | None, weight: Tensor
 
 
 def checked_rows(plans: CircuitPlans, y: Any, given: Any) -> tuple[Tensor, Tensor | None]:
-    """Label vectors [rows, labels] and inputs [rows, given] that a layer can start at, on the CPU.
-
-    Raises:
-        LabelError: if y or given is by name, and a name is unknown or missing.
-        ValueError: if there are no rows, values are not 0 or 1, or rows violate the constraint; the message names them.
-            Or if the numbers of rows differ; a single row of inputs counts for all rows of y.
-    """
+    """Label vectors [rows, labels] and inputs [rows, given] that a layer can start at, on the CPU."""
     circuit = plans.circuit
     labels = label_rows(circuit, y)
     given = as_rows(given, circuit.given, "given", torch.zeros(0))
@@ -128,11 +119,7 @@ def checked_rows(plans: CircuitPlans, y: Any, given: Any) -> tuple[Tensor, Tenso
 
 
 def checked_weight(weight: Any, count: int) -> Tensor:
-    """How often each of `count` rows counts [rows], once by default; float64 on the CPU.
-
-    Raises:
-        ValueError: if it is not one number from 0 per row, or all are 0.
-    """
+    """How often each of `count` rows counts [rows], once by default; float64 on the CPU."""
     if weight is None:
         return torch.ones(count, dtype=torch.float64)
     times = torch.as_tensor(np.asarray(weight) if not isinstance(weight, Tensor) else weight.detach()).cpu().double()

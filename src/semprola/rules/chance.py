@@ -13,19 +13,8 @@ _NEGLIGIBLE = 40.0
 def log_chance(seen: Whole, first: Whole, second: Whole, rows: Whole) -> Real:
     """The log-probability of so few common rows, if two sets of rows were independent: Fisher's exact test, one-sided.
 
-    Args:
-        seen: in how many rows both occur.
-        first: in how many rows one of them occurs.
-        second: the same of the other.
-        rows: the number of rows.
-
     Returns:
         log P(X <= seen), where X is hypergeometric; arrays may have any common shape.
-
-    Example:
-        >>> one = np.ones(1, np.int64)
-        >>> np.exp(log_chance(0 * one, 2 * one, 2 * one, 4 * one)).round(4)  # of 6 ways to draw 2 of 4 rows, one
-        array([0.1667])
     """
     table = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, int(rows.max(initial=0)) + 1)))])
     total = np.full(seen.shape, -np.inf)
@@ -47,12 +36,7 @@ def _log_choose(table: Real, n: Whole, k: Whole) -> Real:
 
 
 def q_values(log_p: Real) -> Real:
-    """The smallest false-discovery rate at which each hypothesis is rejected (Benjamini and Hochberg 1995).
-
-    Example:
-        >>> q_values(np.log([0.01, 0.04, 0.5])).round(3)
-        array([0.03, 0.06, 0.5 ])
-    """
+    """The smallest false-discovery rate at which each hypothesis is rejected (Benjamini and Hochberg 1995)."""
     order = np.argsort(log_p, kind="stable")
     scaled = np.exp(log_p[order]) * len(log_p) / np.arange(1, len(log_p) + 1)
     found = np.empty(len(log_p))

@@ -23,16 +23,7 @@ class Consequences:
     """What follows from some of the rules.
 
     Args:
-        asked: the rules.
         rules: the numbers of those that hold; together they must have a model.
-
-    Example:
-        >>> from semprola.compiler import Budget
-        >>> from semprola.rules.listing import listed
-        >>> asked = Questions(listed("a -> b\\nb -> c\\nc -> a\\na -> c\\n~d"), Budget())
-        >>> found = Consequences(asked, asked.everything)
-        >>> found.forced(), found.equal(), found.redundant()
-        ({'d': 0}, [['a', 'b', 'c']], [3])
     """
 
     def __init__(self, asked: Questions, rules: Iterable[int]) -> None:

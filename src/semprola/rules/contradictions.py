@@ -14,19 +14,8 @@ def contradictions(asked: Questions, most: int) -> tuple[list[list[int]], bool]:
     taken, as large as possible. If it has no model, it is made smaller until it is a contradiction; all sets that
     contain it are done. If it has one, it is made larger; all sets within it are done.
 
-    Args:
-        asked: the rules; if its budget runs out, what was found so far is returned.
-        most: stop after so many contradictions.
-
     Returns:
         The numbers of the rules in each contradiction, the shortest first; and whether these are all.
-
-    Example:
-        >>> from semprola.compiler.budget import Budget
-        >>> from semprola.rules.listing import listed
-        >>> rules = listed("a\\n~a\\na -> b\\n~b")
-        >>> contradictions(Questions(rules, Budget()), most=10)
-        ([[0, 1], [0, 2, 3]], True)
     """
     found: list[list[int]] = []
     are_all = False

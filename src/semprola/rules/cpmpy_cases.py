@@ -19,16 +19,7 @@ _MOST_CASES = 20_000
 
 
 def all_cases(expr: Any, variables: Sequence[tuple[Any, Formula | Integer]], where: str) -> Formula:
-    """The values of its variables for which CPMpy says that a constraint holds.
-
-    Args:
-        expr: an expression of CPMpy that is true or false.
-        variables: its variables, and what they are called here.
-        where: how messages begin.
-
-    Raises:
-        FormatError: there are too many combinations of values, or CPMpy cannot say.
-    """
+    """The values of its variables for which CPMpy says that a constraint holds."""
     from cpmpy.expressions.utils import argval
 
     values = [known.values if isinstance(known, Integer) else (False, True) for _, known in variables]

@@ -25,11 +25,7 @@ _DEEPEST = 100
 
 
 def resolved(schema: Any, root: Any, place: str) -> Mapping[str, Any]:
-    """A schema with its reference, if it is one, and true and false in their long form.
-
-    Raises:
-        FormatError: it is no schema, the reference leads nowhere or to itself, or the schema is too deep.
-    """
+    """A schema with its reference, if it is one, and true and false in their long form."""
     if isinstance(schema, bool):
         return {} if schema else {"enum": []}
     if not isinstance(schema, Mapping):
@@ -59,11 +55,7 @@ def resolved(schema: Any, root: Any, place: str) -> Mapping[str, Any]:
 
 
 def refuse(schema: Mapping[str, Any], known: Collection[str], place: str) -> None:
-    """Refuse keywords other than these.
-
-    Raises:
-        FormatError: there is one.
-    """
+    """Refuse keywords other than these."""
     for keyword in schema:
         if keyword not in known and keyword not in ANNOTATIONS:
             raise FormatError(f"from_json_schema: {keyword!r} at {place} is not among the keywords that can be rules")
@@ -95,11 +87,7 @@ def combined(schema: Mapping[str, Any], place: str, of: Callable[[Any, str], For
 
 
 def accepts(schema: Any, value: Any, root: Any, place: str) -> bool:
-    """Whether a schema accepts a value that is no object and no list.
-
-    Raises:
-        FormatError: the schema has a keyword that is not understood here.
-    """
+    """Whether a schema accepts a value that is no object and no list."""
     schema = resolved(schema, root, place)
     refuse(schema, _MINE, place)
     said = [_is_kind(value, schema["type"], place)] if "type" in schema else []

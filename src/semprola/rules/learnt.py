@@ -47,8 +47,6 @@ def worded(accepted: dict[Pattern, float], names: Sequence[str], held: NDArray[n
     """Patterns as rules; several make one rule where that says the same.
 
     Args:
-        accepted: patterns that do not occur, and the q-value of each.
-        names: the labels.
         held: which literals hold in each row [rows, 2 * labels].
     """
     left = dict.fromkeys(accepted)

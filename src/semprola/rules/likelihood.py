@@ -22,11 +22,7 @@ def likelihoods_without(
     is dropped lets in states that the rows do not have; they take probability away unless the weights can avoid them.
 
     Args:
-        rules: formulas that can hold together.
-        labels: names of the columns.
         rows: rows that obey all rules, without empty cells [rows, labels].
-        order: the numbers of the rules to look at, the most important first.
-        budget: what may be used; when it runs out, the rules that are left are not in the answer.
 
     Returns:
         Nats per row.

@@ -63,14 +63,6 @@ def listed(source: Any) -> RuleList:
     Args:
         source: a formula, a text, the path of a file, a data frame (see :func:`semprola.rules.read`), a circuit that
             knows its formula, or a list of these.
-
-    Raises:
-        TypeError: a circuit does not know its formula, or the source is something else.
-        ParseError, FormatError: as for :func:`semprola.rules.read`.
-
-    Example:
-        >>> [str(rule) for rule in listed("cat -> animal\\ndog -> animal").rules]
-        ['cat -> animal', 'dog -> animal']
     """
     if isinstance(source, RuleList):
         return source

@@ -137,12 +137,7 @@ def from_problog(program: str | os.PathLike[str], timeout: float = 60.0) -> Logi
 
 
 def from_ground(data: Mapping[str, Any]) -> LogicProgram:
-    """The program from what `grounding` writes.
-
-    Raises:
-        ParseError: the data is an error.
-        UnsatisfiableError: the evidence is impossible.
-    """
+    """The program from what `grounding` writes."""
     if "error" in data:
         raise ParseError(f"from_problog: {data['error']}")
     queries = list(dict.fromkeys(name for name, _ in data["queries"]))

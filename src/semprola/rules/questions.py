@@ -21,21 +21,11 @@ class Questions:
 
     Rules are named by their number. A rule is in force if its switch is assumed, which is a variable of the solver.
 
-    Args:
-        listed: the rules.
-        budget: what may be used.
-
     Attributes:
         labels: all labels; label number v - 1 is the variable v.
         clauses: the clauses of each rule. They may use variables that stand for parts of rules; the labels determine
             these, so the clauses of a rule are violated exactly where the rule is.
         switches: the switch of each rule.
-
-    Example:
-        >>> from semprola.rules.listing import listed
-        >>> asked = Questions(listed("a -> b\\nb -> c\\na -> c\\na & ~b"), Budget())
-        >>> asked.has_model([0, 1, 2]), asked.has_model([0, 3]), asked.follows(2, [0, 1]), asked.through(2, [0, 1])
-        (True, False, True, [0, 1])
     """
 
     def __init__(self, listed: RuleList, budget: Budget) -> None:
@@ -127,7 +117,6 @@ class Questions:
         """The fewest of these rules without which the others can hold together.
 
         Args:
-            rules: the rules.
             among_equals: how much speaks against each rule; of several answers, one with the largest sum is taken.
         """
         against = {rule: (among_equals or {}).get(rule, 0) for rule in rules}
@@ -140,11 +129,6 @@ class Questions:
         self, rules: Iterable[int], values: Mapping[str, int], weights: Mapping[str, int] | None = None
     ) -> tuple[dict[str, int], dict[str, int]] | None:
         """The cheapest change of some values that makes the rules possible.
-
-        Args:
-            rules: what must hold.
-            values: values of labels; labels that no rule mentions do not matter.
-            weights: what a change of each label costs, at least 1; 1 by default.
 
         Returns:
             The values that change, with their new value; and a model of the rules with all values. None if the rules

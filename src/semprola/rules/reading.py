@@ -65,11 +65,7 @@ def read(path: Any, vtree: str | os.PathLike[str] | None = None, *, variables: I
 
 
 def read_frame(frame: Any, variables: Iterable[Any] = ()) -> Formula:
-    """The rules in a data frame, one per row: column "rule", and if it is there, column "name"; see `read`.
-
-    Raises:
-        ParseError: there is no such column, or a rule is not a formula; the message names the row.
-    """
+    """The rules in a data frame, one per row: column "rule", and if it is there, column "name"; see `read`."""
     columns = {str(name): frame[name] for name in frame.columns}
     if _RULE not in columns and len(columns) != 1:
         raise ParseError(f"a data frame of rules needs a column 'rule', not only {', '.join(columns)[:80] or 'none'}")
@@ -107,11 +103,7 @@ def _at(row: Any) -> Iterator[None]:
 
 
 def text_of(source: str | os.PathLike[str]) -> str:
-    """A text, or the contents of the file that it names.
-
-    Raises:
-        FormatError: there is no such file, or it is not text.
-    """
+    """A text, or the contents of the file that it names."""
     if isinstance(source, str) and not is_file_name(source):
         return source
     if not Path(source).is_file():

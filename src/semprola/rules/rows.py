@@ -148,10 +148,7 @@ def review_rows(asked: Questions, known: Facts, possible: Sequence[int], weights
     """What rows and rules say about each other.
 
     Args:
-        asked: the rules; its budget is for the changes, and for the rules to drop.
-        known: which rows break which rules.
         possible: the numbers of rules that can hold together; changes lead to rows that obey these.
-        weights: what the change of a label costs.
     """
     breaks, table = known.breaks, known.table
     cores = _joint(asked, known, possible)

@@ -29,7 +29,6 @@ class Solver(ABC):
     """Clauses that grow, and questions about them. Literals are those of DIMACS.
 
     Args:
-        num_vars: the number of variables to begin with.
         budget: what a question may use; it may be replaced between two questions.
     """
 
@@ -47,11 +46,7 @@ class Solver(ABC):
 
     @abstractmethod
     def solve(self, assumptions: Sequence[int] = ()) -> bool:
-        """Whether there is a model in which the assumptions hold.
-
-        Raises:
-            CompilationBudgetError: time is up.
-        """
+        """Whether there is a model in which the assumptions hold."""
 
     @abstractmethod
     def model(self) -> NDArray[np.bool_]:
@@ -71,18 +66,7 @@ class Solver(ABC):
 
 
 def new_solver(num_vars: int, clauses: Iterable[Sequence[int]], budget: Budget) -> Solver:
-    """A solver with these clauses.
-
-    Args:
-        num_vars: the number of variables.
-        clauses: DIMACS literals.
-        budget: what may be used.
-
-    Example:
-        >>> solver = new_solver(3, [[1, 2], [-1, 3]], Budget())
-        >>> solver.solve([-2]), solver.model().tolist(), solver.solve([-2, -3]), sorted(solver.core())
-        (True, [True, False, True], False, [-3, -2])
-    """
+    """A solver with these clauses."""
     kind: Callable[[int, Budget], Solver] = PySatSolver if importlib.util.find_spec("pysat") else CompilerSolver
     solver = kind(num_vars, budget)
     for clause in clauses:
@@ -174,16 +158,7 @@ class CompilerSolver(Solver):
 
 
 def minimal(items: Sequence[Item], is_enough: Callable[[list[Item]], bool]) -> list[Item]:
-    """A smallest part that cannot be made smaller by leaving out one item; ever smaller pieces are tried.
-
-    Args:
-        items: all of them are enough.
-        is_enough: whether some are enough; more than enough are enough, too.
-
-    Example:
-        >>> minimal([1, 2, 3, 4, 5, 6], lambda kept: {2, 5} <= {*kept})
-        [2, 5]
-    """
+    """A smallest part that cannot be made smaller by leaving out one item; ever smaller pieces are tried."""
     kept, size = list(items), len(items)
     while size > 0:
         place = 0
@@ -207,17 +182,10 @@ def cheapest(solver: Solver, soft: Mapping[int, int], assumptions: Sequence[int]
     are definitions of new variables, so it can go on to answer other questions.
 
     Args:
-        solver: what must hold.
         soft: literals and their weights, which are whole numbers of at least 1.
-        assumptions: literals that must hold, too.
 
     Returns:
         None if the assumptions have no model.
-
-    Example:
-        >>> solver = new_solver(3, [[-1, -2], [-1, -3]], Budget())
-        >>> cheapest(solver, {1: 1, 2: 1, 3: 1}), cheapest(solver, {1: 5, 2: 1, 3: 1})
-        ([1], [2, 3])
     """
     weights = dict(soft)
     fixed = list(assumptions)

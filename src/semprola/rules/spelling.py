@@ -20,10 +20,6 @@ def similar_names(names: Sequence[str]) -> list[tuple[str, str]]:
 
     Cyrillic and Greek letters are taken for the Latin ones that look the same. Names with different digits, such as
     "x1" and "x2", are not similar.
-
-    Example:
-        >>> similar_names(["dog", "Dog", "cats", "cat", "animal", "anmial", "x1", "x2"])
-        [('dog', 'Dog'), ('cats', 'cat'), ('animal', 'anmial')]
     """
     place = {name: i for i, name in enumerate(names)}
     pairs: dict[tuple[str, str], None] = {}

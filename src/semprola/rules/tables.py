@@ -47,13 +47,7 @@ def as_rows(data: Any, names: Sequence[str], labels: Sequence[str] | None, varia
     Args:
         data: a data frame or a mapping of columns, or an array or a tensor [rows, labels]; values are 0, 1, and NaN,
             None or NA where not observed. Or `Rows`.
-        names: the labels of the rules.
-        labels: names of the columns of an array; by default `names`.
         variables: variables with several values, which may be one column each, with their values.
-
-    Raises:
-        LabelError: a column is missing, a variable does not have a value, or the number of columns is wrong.
-        ValueError: a value is something else.
     """
     if isinstance(data, Rows):
         return data

@@ -14,18 +14,7 @@ from semprola.logic.messages import brief
 
 
 class Variables:
-    """The variables of some rules.
-
-    Args:
-        groups: the labels of each, such as ``("n=0", "n=1", "n=2")``.
-
-    Example:
-        >>> known = Variables([("n=0", "n=1", "n=2")])
-        >>> known.whole({"n=0": 0, "n=1": 1, "n=2": 0, "x": 1})
-        {'n': 1, 'x': 1}
-        >>> known.spelled({"n": 1, "x": 0}, print)
-        {'n=0': 0.0, 'n=1': 1.0, 'n=2': 0.0, 'x': 0}
-    """
+    """The variables of some rules."""
 
     def __init__(self, groups: Iterable[Sequence[str]]) -> None:
         self.labels = {name_of(tuple(group)): tuple(group) for group in groups}
@@ -37,12 +26,7 @@ class Variables:
         return Variables(group for name, group in self.labels.items() if name in names and names.isdisjoint(group))
 
     def spelled(self, values: Mapping[str, Any], fail: Callable[[str, int], Any]) -> dict[str, Any]:
-        """Values or columns with one entry per label, 0, 1, or NaN, in place of those of variables.
-
-        Args:
-            values: by name.
-            fail: raises the error that a value is unknown, in a row.
-        """
+        """Values or columns with one entry per label, 0, 1, or NaN, in place of those of variables."""
         found: dict[str, Any] = {}
         for name, value in values.items():
             if name in self.given(values).labels:

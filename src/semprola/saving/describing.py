@@ -29,7 +29,6 @@ def describe(module: nn.Module, circuits: list[Circuit]) -> dict[str, Any] | Non
     """A description of how to build a module, ready for JSON; None if it has a part that is not on the list.
 
     Args:
-        module: a network of torch's and semprola's layers.
         circuits: the circuits that the description refers to by index; new ones are appended.
     """
     name = type(module).__name__
@@ -57,11 +56,7 @@ def describe(module: nn.Module, circuits: list[Circuit]) -> dict[str, Any] | Non
 
 
 def build(description: Any, circuits: list[Circuit], depth: int = 0) -> nn.Module:
-    """Build the module of a description, with new parameters.
-
-    Raises:
-        FormatError: if the description is damaged, or names something that is not on the list.
-    """
+    """Build the module of a description, with new parameters."""
     if not isinstance(description, dict) or depth > _DEEPEST:
         raise FormatError("the description of the network is damaged")
     name, options = description.get("class"), description.get("options", {})

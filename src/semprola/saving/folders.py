@@ -125,11 +125,7 @@ def load_into(folder: str | os.PathLike[str], make: Callable[[], nn.Module] | No
 
 
 def read_metadata(folder: str | os.PathLike[str]) -> tuple[dict[str, Any], dict[str, Circuit]]:
-    """The metadata of a saved model, and its circuits by their digests.
-
-    Raises:
-        FormatError: if the folder is damaged.
-    """
+    """The metadata of a saved model, and its circuits by their digests."""
     target = Path(folder)
     content = _index(target)
     metadata = content.get("metadata")

@@ -14,12 +14,7 @@ from semprola.errors import LabelError
 
 
 def lengths_of(lengths: Any, mask: Any, batch_shape: torch.Size, positions: int, device: torch.device) -> Tensor | None:
-    """The lengths of the sequences [*batch], from lengths or a mask; None if all have the full length.
-
-    Raises:
-        ValueError: if both are given, a length is not between 1 and `positions`, or a mask has holes; the message names
-            the rows.
-    """
+    """The lengths of the sequences [*batch], from lengths or a mask; None if all have the full length."""
     if lengths is None and mask is None:
         return None
     if lengths is not None and mask is not None:
@@ -39,12 +34,7 @@ def lengths_of(lengths: Any, mask: Any, batch_shape: torch.Size, positions: int,
 
 
 def tag_rows(value: Any, tags: int, positions: int, batch_shape: torch.Size) -> tuple[Tensor, torch.Size]:
-    """Whole numbers [positions, samples, batch] from tags [*sample, *batch, positions], and [*sample, *batch].
-
-    Raises:
-        TypeError: if the value is not a tensor of numbers.
-        ValueError: if the shape does not fit, or a number is not whole.
-    """
+    """Whole numbers [positions, samples, batch] from tags [*sample, *batch, positions], and [*sample, *batch]."""
     rows, shape = flat_positions(value, 1, (positions,), batch_shape, f"tags [*batch, {positions}]")
     if rows.is_floating_point():
         rows = rows.nan_to_num(-1.0)
@@ -79,11 +69,7 @@ def allowed_tags(
     Args:
         evidence: tags as integers, -1 or NaN where not observed [*sample, *batch, positions]; bool [*sample, *batch,
             positions, tags], true for tags that are possible; or a dict from positions to a tag or a list of tags.
-        tags: names of the tags.
-        positions: length of the longest sequence.
-        batch_shape: batch shape of the distribution.
         active: positions within their sequence [positions, batch]; evidence at other positions is ignored.
-        like: a tensor on the device of the result.
     """
     count = len(tags)
     if isinstance(evidence, Mapping):
@@ -104,12 +90,7 @@ def allowed_tags(
 def flat_positions(
     value: Any, inner: int, sizes: tuple[int, ...], batch_shape: torch.Size, what: str
 ) -> tuple[Tensor, torch.Size]:
-    """[*sizes, samples, batch] from [*sample, *batch, *sizes], and the shape [*sample, *batch].
-
-    Raises:
-        TypeError: if the value is not a tensor.
-        ValueError: if the shape does not fit.
-    """
+    """[*sizes, samples, batch] from [*sample, *batch, *sizes], and the shape [*sample, *batch]."""
     # the usual case first: a batch of the right shape needs only a view
     if isinstance(value, Tensor) and value.shape == (*batch_shape, *sizes) and not value.is_complex():
         rows = value.reshape(1, math.prod(batch_shape), *sizes)

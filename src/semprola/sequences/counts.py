@@ -13,9 +13,6 @@ from semprola.sequences.machines import TagMachine
 def counts_in(rule: Formula, tags: Sequence[str]) -> list[Formula]:
     """The parts of a rule that count over a whole sequence: counts of nothing but tags.
 
-    Raises:
-        LabelError: the rule is a family over tags, or it combines such a count with tags of a position.
-
     Example:
         >>> from semprola.logic import parse
         >>> counts_in(parse("at_most(2, B) | exactly(1, I)"), ["B", "I", "O"])
@@ -49,13 +46,7 @@ def counts_in(rule: Formula, tags: Sequence[str]) -> list[Formula]:
 
 
 def count_machine(rule: Formula, counts: Sequence[Formula], tags: Sequence[str]) -> TagMachine:
-    """The automaton of a rule about counts; a state has the numbers so far, as far as they matter.
-
-    Args:
-        rule: the rule.
-        counts: what it counts, from :func:`counts_in`.
-        tags: the names of the tags.
-    """
+    """The automaton of a rule about counts; a state has the numbers so far, as far as they matter."""
     least_most = [(count.bounds[0], None if count.is_at_least else count.bounds[1]) for count in counts]
     caps = [least if most is None else most + 1 for least, most in least_most]
     gains = [

@@ -400,11 +400,7 @@ class SequenceDistribution(Distribution):
 
 
 def kl_divergence(p: SequenceDistribution, q: SequenceDistribution) -> Tensor:
-    """KL(p || q) [*batch], exact; +inf where q excludes what p allows.
-
-    Raises:
-        ValueError: if the rules, tags or lengths differ.
-    """
+    """KL(p || q) [*batch], exact; +inf where q excludes what p allows."""
     same = p.tags == q.tags and p.event_shape == q.event_shape and results.same_chain(p.chain, q.chain)
     if not same:
         raise ValueError("kl_divergence needs two distributions over the same tags, rules and positions")

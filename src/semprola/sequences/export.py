@@ -24,13 +24,8 @@ class SequenceQuery(nn.Module):
     unless `most` says that shorter sequences are padded to it. The batch size is free.
 
     Args:
-        network: a network that returns its layer's distribution.
-        what: "mode", "mean", "log_prob" or "hamming".
         most: the positions of the longest sequences, if shorter ones are to work too; then the second dimension of the
             network's inputs must be the positions.
-
-    Raises:
-        SemprolaError: if the query is unknown, or no sequence of some length obeys the rules.
     """
 
     def __init__(self, network: nn.Module, what: str, most: int | None = None) -> None:

@@ -21,14 +21,6 @@ class TagMachine:
     Args:
         table: the next state for each state and tag, -1 if the sequence is rejected [states, tags].
         accepting: whether a sequence may end in each state [states].
-
-    Raises:
-        LabelError: the arrays do not fit together.
-
-    Example:
-        >>> never_twice = TagMachine([[0, 1], [0, -1]], [True, True])  # tag 1 never follows itself
-        >>> never_twice.accepts([1, 0, 1]), never_twice.accepts([1, 1])
-        (True, False)
     """
 
     def __init__(self, table: Any, accepting: Any) -> None:
@@ -54,8 +46,6 @@ class TagMachine:
 
         Args:
             table: ``table[state][tag]`` are the next states.
-            start: the initial states.
-            final: the accepting states.
         """
 
         def step(states: frozenset[int], tag: int) -> frozenset[int]:
@@ -65,17 +55,7 @@ class TagMachine:
 
     @classmethod
     def explored(cls, start: Any, step: Any, accepts: Any, tags: int) -> TagMachine:
-        """The automaton of all reachable states; None, or an empty set, rejects.
-
-        Args:
-            start: the initial state; states are hashable.
-            step: ``step(state, tag)`` is the next state.
-            accepts: whether a sequence may end in a state.
-            tags: the number of tags.
-
-        Raises:
-            CompilationBudgetError: there are too many states.
-        """
+        """The automaton of all reachable states; None, or an empty set, rejects."""
         number, queue, rows = {start: 0}, [start], []
         for state in queue:
             row = []
@@ -115,12 +95,7 @@ class TagMachine:
         return self.fault(tags) is None
 
     def fault(self, tags: Sequence[int]) -> int | None:
-        """The first position that makes a sequence wrong, its length if it must not end there; None if it is accepted.
-
-        Example:
-            >>> TagMachine([[0, 1], [0, -1]], [True, True]).fault([0, 1, 1])
-            2
-        """
+        """The first position that makes a sequence wrong, its length if it must not end there; None if accepted."""
         state = 0
         for position, tag in enumerate(tags):
             state = int(self.table[state, tag])
@@ -141,11 +116,7 @@ class TagMachine:
         return self.explored((0, 0), step, accepts, self.num_tags)
 
     def reduced(self) -> TagMachine:
-        """The smallest automaton that accepts the same sequences of one or more tags.
-
-        Raises:
-            UnsatisfiableError: it accepts no sequence.
-        """
+        """The smallest automaton that accepts the same sequences of one or more tags."""
         table, accepting = self._trimmed()
         if not (table[0] >= 0).any():
             raise UnsatisfiableError("the rules allow no sequence of tags of any length")

@@ -26,14 +26,6 @@ def pattern_machine(text: str, tags: Sequence[str]) -> TagMachine:
     tags, ``[^O]`` any other tag. Tags are found by their names, the longest first, and may be separated by spaces. A
     name that contains characters of the syntax needs double quotes.
 
-    Args:
-        text: a pattern such as ``"(B-PER I-PER* | O)*"``.
-        tags: the names of the tags.
-
-    Raises:
-        ParseError: the text is not a pattern; the message points at the fault.
-        CompilationBudgetError: the automaton has too many states.
-
     Example:
         >>> never_after = pattern_machine("!(.* O .* B .*)", ["O", "B"])
         >>> never_after.accepts([1, 1, 0]), never_after.accepts([0, 1])

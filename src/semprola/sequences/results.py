@@ -107,12 +107,7 @@ def _reason(p: SequenceDistribution, tags: list[int], column: int) -> str:
 
 
 def fault(names: Sequence[str], tags: Sequence[int], position: int) -> str:
-    """What is wrong with tags whose first fault is at a position; the end, if it is after the last.
-
-    Example:
-        >>> fault(["B", "I", "O"], [0, 2, 1], 2)
-        "'I' at position 2, after 'O'"
-    """
+    """What is wrong with tags whose first fault is at a position; the end, if it is after the last."""
     if position == len(tags):
         return f"it ends with {names[tags[-1]]!r} at position {position - 1}" if tags else "it is empty"
     before = f"after {names[tags[position - 1]]!r}" if position else "at the start"
@@ -173,13 +168,7 @@ _SEQUENCES, _TAGS, _COLUMNS = 5, 24, 8
 
 
 def html(p: SequenceDistribution) -> str | None:
-    """The best sequences of the first row; None if there is no row, or the rules' automaton is too large.
-
-    Example:
-        >>> import torch, semprola as sp
-        >>> "B I" in html(sp.SequenceSPL(["B", "I", "O"], "(B I* | O)*")(torch.zeros(2, 3)))
-        True
-    """
+    """The best sequences of the first row; None if there is no row, or the rules' automaton is too large."""
     positions = p.event_shape[0]
     if p.chain.num_nodes * len(p.tags) * positions > MOST_EDGES or not p.batch_shape.numel():
         return None

@@ -28,20 +28,6 @@ def tag_machine(rules: Any, tags: Sequence[str]) -> TagMachine:
             :func:`semprola.sequences.patterns.pattern_machine`; a DFA or NFA of automata-lib, or an object with
             its attributes; a formula over neighbouring tags or counts; an existing `TagMachine`; or a list of these,
             all of which must hold.
-        tags: the names of the tags.
-
-    Raises:
-        ParseError: a pattern is not a regular expression over the tags.
-        LabelError: the rules name a tag that does not exist, or have none of these forms.
-        UnsatisfiableError: no sequence obeys the rules.
-        CompilationBudgetError: the automaton has too many states.
-
-    Example:
-        >>> machine = tag_machine("(B I* | O)*", ["B", "I", "O"])
-        >>> machine.accepts([0, 1, 2]), machine.accepts([1, 2])
-        (True, False)
-        >>> machine.num_states
-        2
     """
     if isinstance(rules, list | tuple):
         machine = TagMachine.free(len(tags))

@@ -14,12 +14,7 @@ KINDS = ("default", "pandas", "polars")
 
 
 def check_kind(kind: Any) -> None:
-    """Refuse a kind of output that is unknown, or whose library is not installed.
-
-    Raises:
-        ValueError: the kind is unknown.
-        SemprolaError: the library is missing.
-    """
+    """Refuse a kind of output that is unknown, or whose library is not installed."""
     if kind not in KINDS:
         raise ValueError(f"transform must be one of {', '.join(map(repr, KINDS))}, not {kind!r}")
     _library(kind)
@@ -30,9 +25,7 @@ def as_output(values: NDArray[Any], columns: Sequence[Any] | None, X: Any, kind:
 
     Args:
         values: [rows, columns], or [rows] for a series.
-        columns: names of the columns; None for a series.
         X: the inputs; if they are a pandas data frame, a pandas result has the same index.
-        kind: one of `KINDS`.
     """
     library = _library(kind)
     if library is None:

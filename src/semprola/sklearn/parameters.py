@@ -15,11 +15,7 @@ _OLD_LAYERS = {"single": "spl", "product": "product-spl"}
 
 
 def check_parameters(estimator: Any) -> None:
-    """Refuse parameters that are wrong, or that do not go together.
-
-    Raises:
-        ValueError: what is wrong with which parameter.
-    """
+    """Refuse parameters that are wrong, or that do not go together."""
     layer = layer_name(estimator.layer)
     if layer not in _LAYERS:
         raise ValueError(f"layer must be {' or '.join(map(repr, _LAYERS))}, not {estimator.layer!r}")

@@ -34,10 +34,7 @@ class Targets:
     """The labels of an estimator.
 
     Args:
-        labels: names of the columns of a table of y.
         classes: the classes, or one array [0, 1] per label.
-        circuit: over the labels; or a split.
-        is_multilabel: y has one column per label; else it has one class per row.
     """
 
     labels: tuple[str, ...]
@@ -46,12 +43,7 @@ class Targets:
     is_multilabel: bool
 
     def table(self, y: Any) -> NDArray[np.float32]:
-        """y as a table of 0, 1 and NaN [rows, labels].
-
-        Raises:
-            LabelError: the columns of y do not match the labels.
-            ValueError: y has a class that is not known.
-        """
+        """y as a table of 0, 1 and NaN [rows, labels]."""
         y = _with_shape(y)
         if not _is_one_class(y, self.is_multilabel):
             return label_table(y, self.labels)[0]
@@ -71,13 +63,7 @@ class Targets:
 
         Args:
             X: inputs [rows, features].
-            y: as for `table`.
             weight: weights of the rows [rows].
-            are_named: whether the user has said which columns y has.
-
-        Raises:
-            ValueError: the numbers of rows differ, or weights are negative or all zero.
-            SemprolaError: rows of y violate the constraint; the message names the first few.
         """
         table = self.table(y)
         if len(table) != len(X):
@@ -97,18 +83,7 @@ class Targets:
 
 
 def new_targets(y: Any, constraint: Any, labels: Any, classes: Any, budget: Mapping[str, Any]) -> Targets:
-    """What y and the parameters of an estimator ask for.
-
-    Args:
-        y: as for `SPLClassifier.fit`.
-        constraint: as for `SPLClassifier`.
-        labels: names of the columns of y, or None.
-        classes: all classes, if y has one class per row; None for those of y.
-        budget: the budget of a compilation: timeout, max_nodes, memory.
-
-    Raises:
-        LabelError: the columns of y do not match the labels, or y has classes though there are rules or labels.
-    """
+    """What y and the parameters of an estimator ask for."""
     y = _with_shape(y)
     if _is_one_class(y, labels is not None or constraint is not None):
         if constraint is not None:
@@ -147,15 +122,7 @@ def _over_split(table: NDArray[np.float32], found: Sequence[str] | None, split: 
 
 
 def constraint_of(source: Any) -> Formula | Circuit:
-    """What an estimator takes as its constraint, as a formula or a circuit; None is no rules.
-
-    Raises:
-        TypeError: if a list contains something else than (child, parent) pairs of a hierarchy.
-
-    Example:
-        >>> constraint_of("cat -> animal  # a comment\\ndog -> animal")
-        (cat -> animal) & (dog -> animal)
-    """
+    """What an estimator takes as its constraint, as a formula or a circuit; None is no rules."""
     if source is None:
         return TRUE
     if isinstance(source, Split) and source.is_exact:
@@ -173,10 +140,8 @@ def _broken_text(
     """Says which rows violate the constraint, and how the first few of them do.
 
     Args:
-        circuit: the constraint.
         y: 0, 1 and NaN [rows, labels].
         wrong: which rows violate the constraint [rows]; at least one.
-        index: names of the rows; None to count them from 0.
     """
     rows = np.flatnonzero(wrong)
     found = {each.row: each for each in reversed(violations(circuit, y[rows[:_NAMED]]))}

@@ -31,11 +31,7 @@ def save_checkpoint(
 def load_checkpoint(
     path: Path, key: str, model: Any, optimizer: torch.optim.Optimizer
 ) -> tuple[History, dict[str, Any]]:
-    """Put model and optimiser into the state of a checkpoint; returns the history and the best parameters.
-
-    Raises:
-        FormatError: if the file is damaged or belongs to other settings.
-    """
+    """Put model and optimiser into the state of a checkpoint; returns the history and the best parameters."""
     try:
         content = torch.load(path, weights_only=True, map_location="cpu")
         if content["key"] != key:

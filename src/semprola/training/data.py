@@ -64,11 +64,7 @@ def as_batch(rows: Any, name: str = "rows") -> Batch:
 
 
 def as_source(rows: Any, batch_size: int | None, seed: int) -> Source:
-    """Minibatches from a tuple of tensors, or from a DataLoader (or any iterable with a length) of such tuples.
-
-    Raises:
-        ValueError: if there are no rows.
-    """
+    """Minibatches from a tuple of tensors, or from a DataLoader (or any iterable with a length) of such tuples."""
     source: Source
     if isinstance(rows, tuple | list):
         batch = as_batch(rows)

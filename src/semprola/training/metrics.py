@@ -13,12 +13,7 @@ from semprola.logic import Formula
 
 
 def exact(predicted: Tensor, y: Tensor) -> float:
-    """Percentage of rows with every label right; `predicted` and `y` are [rows, labels].
-
-    Example:
-        >>> exact(torch.tensor([[0, 1], [1, 1]]), torch.tensor([[0, 1], [1, 0]]))
-        50.0
-    """
+    """Percentage of rows with every label right; `predicted` and `y` are [rows, labels]."""
     return 100 * float((predicted == y).all(-1).double().mean())
 
 
@@ -50,10 +45,6 @@ def auprc(marginals: Tensor, y: Tensor) -> float:
 
     Returns:
         The area, or NaN if no label is 1.
-
-    Example:
-        >>> auprc(torch.tensor([[0.9, 0.8], [0.7, 0.1]]), torch.tensor([[1, 0], [1, 0]]))
-        83.33...
     """
     truth, stated = y.flatten().double(), marginals.flatten().double()
     seen = ~truth.isnan()
@@ -69,12 +60,7 @@ def auprc(marginals: Tensor, y: Tensor) -> float:
 
 
 def hamming(predicted: Tensor, y: Tensor) -> float:
-    """Percentage of labels that are right; `predicted` and `y` are [rows, labels].
-
-    Example:
-        >>> hamming(torch.tensor([[0, 1], [1, 1]]), torch.tensor([[0, 1], [1, 0]]))
-        75.0
-    """
+    """Percentage of labels that are right; `predicted` and `y` are [rows, labels]."""
     return 100 * float((predicted == y).double().mean())
 
 
@@ -82,8 +68,6 @@ def obeys(constraint: Formula, labels: tuple[str, ...], predicted: Tensor, given
     """Which rows satisfy the constraint, by evaluating the formula itself and not a circuit.
 
     Args:
-        constraint: what must hold.
-        labels: names of the columns of `predicted`, then of `given`.
         predicted: 0/1 [rows, labels].
         given: values of the constraint's inputs [rows, given], if it has any.
 
@@ -95,28 +79,12 @@ def obeys(constraint: Formula, labels: tuple[str, ...], predicted: Tensor, given
 
 
 def consistent(constraint: Formula, labels: tuple[str, ...], predicted: Tensor, given: Tensor | None = None) -> float:
-    """Percentage of rows that satisfy the constraint; arguments as for :func:`obeys`.
-
-    Example:
-        >>> import semprola as sp
-        >>> consistent(sp.parse("cat -> animal"), ("cat", "animal"), torch.tensor([[1, 0], [1, 1], [0, 0]]))
-        66.66...
-    """
+    """Percentage of rows that satisfy the constraint; arguments as for :func:`obeys`."""
     return 100 * float(obeys(constraint, labels, predicted, given).double().mean())
 
 
 def calibration_error(confidence: Any, right: Any, bins: int = 10) -> float:
-    """Expected calibration error: how far stated probabilities are from observed frequencies, on average.
-
-    Args:
-        confidence: the stated probabilities, of any shape.
-        right: whether each came true, of the same shape.
-        bins: number of probability intervals of equal width.
-
-    Example:
-        >>> round(calibration_error([0.8, 0.8], [True, False]), 3)
-        0.3
-    """
+    """Expected calibration error: how far stated probabilities are from observed frequencies, on average."""
     return reliability(np.ravel(confidence), np.ravel(right), bins)["error"][0]
 
 
@@ -126,15 +94,10 @@ def reliability(confidence: Any, right: Any, bins: int = 10) -> dict[str, list[f
     Args:
         confidence: the stated probability of each prediction [rows].
         right: whether it was right [rows].
-        bins: number of probability intervals of equal width.
 
     Returns:
         For each interval that has rows: "confidence" (mean stated probability), "accuracy" (share of right
         predictions), "rows"; and the expected calibration error in "error", a list of one number.
-
-    Example:
-        >>> reliability([0.9, 0.9, 0.1], [True, False, False], bins=2)["accuracy"]
-        [0.0, 0.5]
     """
     stated: NDArray[np.float64] = np.asarray(confidence, np.float64)
     hit: NDArray[np.float64] = np.asarray(right, np.float64)

@@ -35,12 +35,6 @@ def tabular_network(
         x: training inputs [rows, features].
         y: training labels, NaN where not observed [rows, labels].
         weight: weights of the rows [rows], or None.
-        circuit: the compiled constraint, or a split.
-        hidden: widths of the hidden layers.
-        dropout: probability of dropout after each hidden layer.
-        layer: "spl" or "product-spl".
-        components: number of mixture components.
-        units: number of units per sum, for "spl".
     """
     inputs = x.shape[1]
     check_size([inputs, *hidden])
@@ -64,10 +58,6 @@ def start_new_layer(model: nn.Module, rows: Batch) -> bool:
 
     Rows with labels that are not observed, or of weight 0, do not count. A layer whose constraint has inputs is left
     alone, because its start can take long. So is one whose rows violate the constraint: training will name them.
-
-    Args:
-        model: what will be trained.
-        rows: the training rows.
 
     Returns:
         Whether the layer was started.

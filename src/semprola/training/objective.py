@@ -98,12 +98,7 @@ def log_likelihood(p: Any, y: Tensor) -> Tensor:
 
 
 def _log_partition_gradient(p: Any, samples: int) -> Tensor:
-    """Zeros [rows] with an unbiased gradient of log Z of a pool; see `PoolDistribution.log_prob_gradient`.
-
-    Raises:
-        ValueError: the distribution is no pool.
-        IntractableError: the pool accepts too few samples.
-    """
+    """Zeros [rows] with an unbiased gradient of log Z of a pool; see `PoolDistribution.log_prob_gradient`."""
     if not isinstance(p, PoolDistribution):
         raise ValueError("pool_samples is for a layer over a split: leave it out, other layers train by the likelihood")
     with torch.no_grad():

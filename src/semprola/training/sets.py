@@ -124,9 +124,6 @@ def grow_sets(
 
     Args:
         distribution: returns the distribution of some rows, by index; it may ignore the index and return that of all.
-        count: number of rows.
-        threshold: from :func:`conformal_threshold`.
-        most: largest number of states to list per set.
     """
     if math.isnan(threshold):
         raise ValueError("the threshold must be a number, not NaN")

@@ -28,10 +28,6 @@ def label_table(y: Any, labels: Sequence[str] | None = None) -> tuple[NDArray[np
     Returns:
         The table, float32 [rows, labels], and the names of its columns, or None if none are known.
 
-    Raises:
-        LabelError: if a column is missing, unknown or repeated, or a value is not 0, 1 or NaN; the message has the
-            row's position from 0, or its label in the index of a pandas data frame.
-
     Example:
         >>> label_table([[0, 1], [1, None]], ["cat", "dog"])[0].tolist()
         [[0.0, 1.0], [1.0, nan]]
@@ -98,15 +94,6 @@ def by_name(model: nn.Module, rows: Any) -> Any:
 
     Args:
         model: the network; if anything is given by name, it must have exactly one constraint.
-        rows: a tuple (x, y), (x, y, given) or (x, y, given, weight).
-
-    Raises:
-        LabelError: if a name is unknown, or the model does not say what the names are.
-
-    Example:
-        >>> import semprola as sp
-        >>> by_name(sp.SPL(2, "cat -> animal"), (torch.zeros(1, 2), {"animal": [1.0], "cat": [0.0]}))[1]
-        tensor([[0., 1.]])
     """
     if not isinstance(rows, tuple | list) or not any(is_named(part) for part in rows[1:3]):
         return rows

@@ -55,17 +55,8 @@ def has_likelihood(model: Any, rows: Batch, device: torch.device | None = None) 
     A single row that violates the constraint makes the mean log-likelihood -inf at all parameters, so none would be
     the best. The model itself says which rows these are: the rules of a penalty, for example, make no row impossible.
 
-    Args:
-        model: what is trained, in evaluation mode.
-        rows: the validation rows.
-        device: where the model is.
-
     Returns:
         Whether the model has a likelihood; some baselines only score labels.
-
-    Raises:
-        ViolationError: if rows are impossible; the message names them.
-        SemprolaError: if the log-likelihood of rows is NaN; the message names them.
     """
     values: list[Tensor] = []
     labels: Sequence[str] = ()
@@ -96,9 +87,6 @@ def violating(y: Tensor, wrong: Tensor, labels: Sequence[str], rows: str, *, by_
     Args:
         y: the labels [rows, labels].
         wrong: which rows violate the constraint [rows].
-        labels: names of the columns of y; empty if they have none.
-        rows: what the rows are called.
-        by_number: whether to number the rows, if the user knows their order.
 
     Example:
         >>> y = torch.tensor([[0, 0], [1, 0]])

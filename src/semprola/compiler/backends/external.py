@@ -51,15 +51,7 @@ def compile_external(components: Components, backend: str, budget: Budget) -> Ci
     """A circuit made by an external compiler and checked here.
 
     Args:
-        components: groups of conjuncts; no two groups share a variable.
         backend: the kind of compiler and its path, such as "d4:/usr/local/bin/d4".
-        budget: what may be used, including the check.
-
-    Raises:
-        SemprolaError: the program cannot be run or fails.
-        FormatError: its output is not a circuit, or not equivalent to the clauses.
-        UnsatisfiableError: there is no model.
-        CompilationBudgetError: the budget ran out.
     """
     name, _, path = backend.partition(":")
     encoding = encoded(components, budget)
@@ -91,13 +83,6 @@ def entails(circuit: Circuit, clauses: Sequence[Sequence[int]], check: Callable[
     A clause fails in some model if and only if the circuit can still be true with all literals of the clause false. In
     a decomposable circuit this can be checked node by node, here for thousands of clauses at a time. `check` is called
     from time to time and may raise an exception to stop.
-
-    Example:
-        >>> from semprola.circuit import CircuitBuilder
-        >>> b = CircuitBuilder(["a", "b"])
-        >>> circuit = b.build(b.product([b.literal(0, True), b.literal(1, False)]))
-        >>> entails(circuit, [(1, 2), (-2,)]), entails(circuit, [(2,)])
-        (True, False)
     """
     if circuit.zero_suppressed.any():
         circuit = smooth(circuit, circuit.zero_suppressed)

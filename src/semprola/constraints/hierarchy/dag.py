@@ -25,15 +25,6 @@ def dag_circuit(
     """The circuit of "if a label is on, all its parents are on", for any acyclic graph.
 
     It splits into parts as soon as they become independent, so it respects no vtree.
-
-    Args:
-        names: the labels.
-        parents_of, children_of: the parents and the children of each label.
-        nonempty: whether some label must be on.
-        budget: limits on nodes and seconds.
-
-    Raises:
-        CompilationBudgetError: there are too many states; the message names the label that has the most.
     """
     check = budget.checker("the search for an order")
     peeled = peel(parents_of, children_of)
@@ -63,12 +54,6 @@ def _parents_first(
 
 
 def clause_circuit(names: tuple[str, ...], clauses: Iterable[Sequence[int]], budget: Budget) -> Circuit:
-    """The circuit of clauses over variables 1, 2, …, made by the top-down compiler.
-
-    Args:
-        names: the labels; label i is variable i + 1.
-        clauses: DIMACS literals.
-        budget: limits on nodes and seconds.
-    """
+    """The circuit of clauses over variables 1, 2, …, made by the top-down compiler."""
     budget.check("writing clauses")
     return circuit_of(compile_clauses(len(names), [tuple(clause) for clause in clauses], budget), names)

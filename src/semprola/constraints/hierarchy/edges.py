@@ -24,16 +24,10 @@ def read_hierarchy(
     """Read names and (child, parent) pairs of their numbers from one of several forms.
 
     Args:
-        source: see :func:`semprola.constraints.hierarchy`.
         direction: the direction of edges. None means "child-parent", with a warning if that looks wrong.
-        labels: the column order, or new names; see :func:`semprola.constraints.hierarchy`.
 
     Returns:
         The labels in column order, and the distinct pairs.
-
-    Raises:
-        LabelError: the source has none of these forms, a label is invalid or missing, or the edges have a cycle.
-        ValueError: the direction is unknown.
 
     Example:
         >>> read_hierarchy({"cat": "animal", "dog": "animal"})
@@ -52,12 +46,7 @@ def read_hierarchy(
 
 
 def neighbours(count: int, pairs: Pairs) -> tuple[list[list[int]], list[list[int]]]:
-    """The parents and the children of each label.
-
-    Example:
-        >>> neighbours(3, ((0, 1), (2, 1)))
-        ([[1], [], [1]], [[], [0, 2], []])
-    """
+    """The parents and the children of each label."""
     parents: list[list[int]] = [[] for _ in range(count)]
     children: list[list[int]] = [[] for _ in range(count)]
     for child, parent in pairs:
@@ -180,8 +169,6 @@ def _notice_inversion(names: tuple[str, ...], pairs: Pairs, least: int) -> None:
     """Warn if the edges make sense only the other way round.
 
     Args:
-        names: the labels.
-        pairs: the edges as read.
         least: how many extra parents make it obvious that a forest is upside down.
     """
     parents, children = neighbours(len(names), pairs)

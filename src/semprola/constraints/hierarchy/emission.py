@@ -22,15 +22,7 @@ _TRUE = 0
 
 
 class Emission:
-    """The nodes of a circuit: first literals and trees, then states and their branches, then the nodes that join them.
-
-    Args:
-        names: the labels.
-        core: the labels that the states are about, by their numbers there.
-        peeled: the other labels, children first.
-        children_of: the children of each label.
-        ideals: the states.
-    """
+    """The nodes of a circuit: literals and trees, then states and their branches, then the nodes that join them."""
 
     def __init__(
         self,
@@ -55,12 +47,7 @@ class Emission:
         self._last: list[tuple[int, list[int]]] = []
 
     def circuit(self, trees: Sequence[int], nonempty: bool) -> Circuit:
-        """The circuit of the states and of some separate trees.
-
-        Args:
-            trees: the roots among the peeled labels.
-            nonempty: whether to leave out the assignment in which no label is on.
-        """
+        """The circuit of the states and of some separate trees."""
         start = self.ideals.start
         parts = [*self._states.node[start].tolist(), *(self.either[t] for t in trees)]
         if nonempty:

@@ -37,15 +37,6 @@ def forest_circuit(
 
     If siblings exclude each other, the labels that are on form one path from a root. A label with several parents is
     then never on: its parents would both lie on that path, and the upper one would have two children that are on.
-
-    Args:
-        names: the labels.
-        parents_of, children_of: the parents and the children of each label.
-        rules: what must hold among siblings.
-        budget: limits on nodes and seconds.
-
-    Raises:
-        UnsatisfiableError: no label can be on, but one must be.
     """
     builder, tree = CircuitBuilder(names), VtreeBuilder(range(len(names)))
     own = [[c for c in children if len(parents_of[c]) == 1] for children in children_of]

@@ -117,10 +117,6 @@ class _Closures:
 def closure(weights: Sequence[float], parents: Sequence[Sequence[int]]) -> list[bool]:
     """The set of greatest total weight that contains the parents of its members; the smallest one if there are several.
 
-    Args:
-        weights: the weight of each element; +inf for those that must be in.
-        parents: the parents of each element.
-
     Example:
         >>> closure([2.0, -3.0, 1.5], [[1], [], [1]])
         [True, True, True]

@@ -94,12 +94,7 @@ def peel(parents_of: Sequence[Sequence[int]], children_of: Sequence[Sequence[int
 
 
 def best_elimination(poset: Poset, check: Callable[[], None]) -> Elimination:
-    """The best of a fixed number of greedy orders: the same on every machine.
-
-    Args:
-        poset: the labels.
-        check: called from time to time; may raise an exception to stop.
-    """
+    """The best of a fixed number of greedy orders: the same on every machine."""
     count = len(poset.parents)
     best: Elimination | None = None
     for attempt in range(max(1, min(_TRIES, _WORK // max(count, 1)))):
@@ -224,12 +219,7 @@ def up_sets(poset: Poset, labels: int) -> int:
 
 
 def bits(mask: int) -> Iterator[int]:
-    """The members of a set, lowest first.
-
-    Example:
-        >>> list(bits(0b10110))
-        [1, 2, 4]
-    """
+    """The members of a set, lowest first."""
     while mask:
         low = mask & -mask
         yield low.bit_length() - 1

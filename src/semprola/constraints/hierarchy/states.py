@@ -49,17 +49,7 @@ class Ideals:
 
 
 def expand(poset: Poset, elimination: Elimination, names: list[str], budget: Budget) -> Ideals:
-    """All states of a hierarchy.
-
-    Args:
-        poset: the labels.
-        elimination: the order in which to decide them, from last to first.
-        names: the names of the labels, for error messages.
-        budget: limits on states and seconds.
-
-    Raises:
-        CompilationBudgetError: there are too many states.
-    """
+    """All states of a hierarchy."""
     tree = _Tree(poset, elimination)
     work = _Expansion(tree, [names[v] for v in tree.label], budget)
     work.run()

@@ -38,14 +38,7 @@ class Conflict:
 def conflicts(
     rules: Sequence[Rule], dead: Sequence[str], above: nx.DiGraph, names: Mapping[str, str]
 ) -> list[Conflict]:
-    """The highest of the terms that can have no instance, and why.
-
-    Args:
-        rules: all axioms.
-        dead: the terms that can have no instance.
-        above: the implications between terms, from child to parent.
-        names: the names of the terms.
-    """
+    """The highest of the terms that can have no instance, and why."""
     condensed = nx.condensation(above.subgraph(dead))
     members = {node: sorted(group) for node, group in condensed.nodes(data="members")}
     by_label: dict[str, list[int]] = {}

@@ -22,11 +22,7 @@ _FORMATS = {
 
 
 def read_graph(path: str | os.PathLike[str]) -> Any:
-    """The graph in a file; the suffix says in which format.
-
-    Raises:
-        FormatError: there is no such file, or it cannot be read as RDF.
-    """
+    """The graph in a file; the suffix says in which format."""
     try:
         import rdflib
     except ImportError:

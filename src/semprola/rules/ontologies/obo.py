@@ -19,12 +19,7 @@ _OPENERS: dict[str, Callable[..., Any]] = {".gz": gzip.open, ".bz2": bz2.open, "
 
 
 def read_obo(path: str | os.PathLike[str], relations: Sequence[str] = ("is_a",)) -> Ontology:
-    """The terms and axioms of an OBO file, see :func:`semprola.rules.from_obo`.
-
-    Raises:
-        FormatError: the file is not OBO.
-        LabelError: no term has one of the relations.
-    """
+    """The terms and axioms of an OBO file, see :func:`semprola.rules.from_obo`."""
     try:
         import obonet
     except ImportError:

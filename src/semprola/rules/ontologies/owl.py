@@ -32,11 +32,7 @@ _OTHER_TYPES = (
 
 
 def read_owl(path: str | os.PathLike[str]) -> Ontology:
-    """The classes and axioms of an OWL file, see :func:`semprola.rules.from_owl`.
-
-    Raises:
-        FormatError: the file cannot be read as RDF, has no classes, or a class expression is broken.
-    """
+    """The classes and axioms of an OWL file, see :func:`semprola.rules.from_owl`."""
     try:
         return _Reader(Path(path), read_graph(path)).read()
     except RecursionError:

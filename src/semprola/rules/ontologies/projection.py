@@ -18,18 +18,6 @@ def projected(clauses: Iterable[Iterable[int]], keep: Collection[int], budget: B
 
     Variables that are only in clauses of two literals are eliminated along paths of implications, all others by
     resolution (Davis and Putnam 1960), those with the fewest resolvents first.
-
-    Args:
-        clauses: DIMACS literals.
-        keep: the variables to keep.
-        budget: what may be used.
-
-    Raises:
-        CompilationBudgetError: the result has too many clauses, or time ran out.
-
-    Example:
-        >>> sorted(map(sorted, projected([[-1, 2], [-2, 3], [-3, -4, 5]], {1, 4, 5}, Budget())))
-        [[-4, -1, 5]]
     """
     kept = set(keep)
     given = [clause for clause in map(frozenset, clauses) if not any(-v in clause for v in clause)]

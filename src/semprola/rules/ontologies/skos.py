@@ -17,11 +17,7 @@ _OTHERS = ("related", "closeMatch", "relatedMatch")
 
 
 def read_skos(path: str | os.PathLike[str]) -> Ontology:
-    """The concepts and broader relations of a SKOS file, see :func:`semprola.rules.from_skos`.
-
-    Raises:
-        FormatError: the file cannot be read as RDF, or has no concepts.
-    """
+    """The concepts and broader relations of a SKOS file, see :func:`semprola.rules.from_skos`."""
     graph = read_graph(path)
     from rdflib import RDF, SKOS, URIRef
 

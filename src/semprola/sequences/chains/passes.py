@@ -83,10 +83,6 @@ def log_partition(trellis: Trellis, known: Sums | None = None) -> Tensor:
 
     The derivative is the posterior, computed by hand on demand: autograd would keep and revisit every operation of the
     passes.
-
-    Args:
-        trellis: the scores.
-        known: the sums, if they are known already.
     """
     if is_watched():
         return _total(trellis, _inward(trellis, careful=True))
@@ -100,11 +96,6 @@ def log_likelihood(trellis: Trellis, y: Tensor, known: Sums | None = None) -> Te
     """Log-probabilities [samples, batch] of tags [positions, samples, batch]; -inf where they break the rules.
 
     Differentiable; the derivatives of impossible sequences are zero.
-
-    Args:
-        trellis: the scores.
-        y: tags as integers; any after the end of a sequence.
-        known: the sums, if they are known already.
     """
     steps, last = trellis.passed(y)
     if is_watched():

@@ -32,11 +32,6 @@ class Chain:
         simple: whether there is one node per tag; then node i is the node of tag i.
         is_free: whether everything is allowed.
         mixes: whether, after some number of steps, every node can be reached from every other.
-
-    Example:
-        >>> chain = Chain([[0, 1], [0, -1]], [True, True])  # tag 1 never follows itself
-        >>> chain.simple, chain.allowed.tolist()
-        (True, [[True, True], [True, False], [True, True]])
     """
 
     def __init__(self, table: Any, accepting: Any, with_tags: bool = True) -> None:
@@ -87,9 +82,6 @@ class Chain:
 
     def times(self, table: Any, accepting: Any) -> tuple[Chain, Tensor]:
         """The chain of the sequences that another automaton accepts too.
-
-        Args:
-            table, accepting: the automaton, see :class:`Chain`.
 
         Returns:
             The chain, and the node of this chain for each of its nodes, the start last [nodes + 1].
@@ -205,7 +197,6 @@ class Trellis:
         """Scores of the steps from each node at a position other than the first [nodes, tags, batch].
 
         Args:
-            position: from 1 on.
             after: scores of the continuations of each node after the step [nodes, batch].
         """
         return self.scores[:-1, :, None] + self.reading(position, after)

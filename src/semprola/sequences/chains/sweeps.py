@@ -82,7 +82,6 @@ def derivatives(found: Sweeps, active: Tensor | None, gradient: Tensor) -> tuple
     """Derivatives of the total by emissions [positions, tags, batch], step scores [tags + 1, tags], ends [tags].
 
     Args:
-        found: both passes.
         active: positions within their sequence [positions, batch], or None.
         gradient: by the total [batch].
     """

@@ -43,13 +43,7 @@ def compile_automata(components: Components, budget: Budget, given: Collection[s
 
 
 class Joint:
-    """One group of rules that share variables.
-
-    Args:
-        conjuncts: the rules.
-        budget: what may be used.
-        given: variables that are given and hence never zero-suppressed.
-    """
+    """One group of rules that share variables."""
 
     def __init__(self, conjuncts: Sequence[Formula], budget: Budget, given: Collection[str] = ()) -> None:
         self.budget, self.given = budget, frozenset(given)
@@ -75,12 +69,7 @@ class Joint:
         """The circuit, if it has at most this many nodes; another call with a higher limit goes on where this stopped.
 
         Args:
-            max_nodes: the limit, if there is one.
             final: whether this is the last call, so that every order must be tried now.
-
-        Raises:
-            UnsatisfiableError: there is no model.
-            CompilationBudgetError: there are too many joint states, or the budget ran out.
         """
         most = MOST_STATES
         if max_nodes is not None:

@@ -112,15 +112,9 @@ def read(
     """The minimal machine for any state machine in Python.
 
     Args:
-        variables: the variables in the order of reading.
-        start: the state before the first variable.
         step: ``step(state, position, value)`` is the state after the variable at this position has taken the value 0 or
             1, or None if no model is left.
         accept: whether a state after the last variable is accepted as a model.
-        most: the most states that it may have before minimization.
-
-    Raises:
-        TooWideError: it has more.
     """
     current: list[State] = [start]
     lows: list[Table] = []
@@ -171,10 +165,6 @@ def complement(machine: Machine | None) -> Machine | None:
 
 class Product:
     """All machines side by side, along one order of the variables; it grows by one variable at a time.
-
-    Args:
-        machines: machines over the same order.
-        place: the position of each variable in the order.
 
     Attributes:
         size: the number of joint states so far.
@@ -260,11 +250,7 @@ def _joined(columns: Sequence[tuple[Table, int]], rows: int) -> tuple[npt.NDArra
 
 
 def conjoined(machines: Sequence[Machine], place: Sequence[int], most: int) -> Machine | None:
-    """The machine that accepts what all machines accept; None if that is nothing.
-
-    Raises:
-        TooWideError: there are more joint states than `most`.
-    """
+    """The machine that accepts what all machines accept; None if that is nothing."""
     product = Product(machines, place)
     for _ in growing(product, most):
         pass
@@ -273,11 +259,7 @@ def conjoined(machines: Sequence[Machine], place: Sequence[int], most: int) -> M
 
 
 def growing(product: Product, most: int) -> Iterator[int]:
-    """Advance a product to its end, yielding its size after each variable.
-
-    Raises:
-        TooWideError: there are more joint states than `most`.
-    """
+    """Advance a product to its end, yielding its size after each variable."""
     while product.size <= most:
         if product.finished:
             return

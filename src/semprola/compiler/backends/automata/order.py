@@ -67,8 +67,6 @@ def candidate_orders(
 
     Args:
         num_vars: variables are 0 … num_vars - 1, in the order in which they are written.
-        scopes: the rules.
-        check: called from time to time; may raise an exception to stop.
     """
     rules = _Rules(num_vars, scopes)
     written = list(range(num_vars))

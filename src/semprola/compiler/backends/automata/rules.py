@@ -36,10 +36,6 @@ class Machines:
     """The machine of every rule along one order; each is made once.
 
     Args:
-        index: the number of each variable.
-        place: the position of each variable in the order.
-        most: the most states that the machine of one rule may have.
-        budget: what may be used.
         circuits: circuits of families that have already been built; shared between orders.
     """
 
@@ -55,11 +51,7 @@ class Machines:
         self._known: dict[Formula, Machine | None] = {}
 
     def of(self, rule: Formula) -> Machine | None:
-        """The machine of a rule; None if it cannot hold.
-
-        Raises:
-            TooWideError: it, or the machine of a part, has too many states.
-        """
+        """The machine of a rule; None if it cannot hold."""
         if rule not in self._known:
             direct = self._direct(rule)
             if isinstance(direct, Machine) or direct is None:

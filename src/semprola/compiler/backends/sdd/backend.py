@@ -31,10 +31,6 @@ _SIDE_BY_SIDE = 8
 def translated(components: Components, budget: Budget) -> tuple[Program, list[int], Vtree, tuple[str, ...]]:
     """A conjunction as a program.
 
-    Args:
-        components: groups of conjuncts; no two groups share a variable.
-        budget: what may be used.
-
     Returns:
         The program, the steps of the groups, a vtree over all variables, and their names.
     """

@@ -26,15 +26,7 @@ def run(
     """The circuit of a conjunction of steps that share no variable, made of SDDs over a vtree.
 
     Args:
-        program: the functions.
         roots: steps whose conjunction is wanted; no two may mention the same variable.
-        vtree: a vtree over all variables.
-        labels: names of the variables.
-        budget: what the run may use.
-
-    Raises:
-        UnsatisfiableError: a root is false.
-        CompilationBudgetError: the budget ran out.
     """
     arrays = request_arrays(program, roots, vtree)
     return _circuit(request("PySDD", {}, arrays, budget or Budget(), _PHASE), labels, vtree)
@@ -44,12 +36,6 @@ def decisions(
     program: Program, root: int, vtree: Vtree, budget: Budget
 ) -> tuple[int, dict[int, tuple[int, int | None, int | None]]]:
     """The diagram of one step over a variable order, as a table.
-
-    Args:
-        program: the functions.
-        root: the step.
-        vtree: a right-linear vtree.
-        budget: what the run may use.
 
     Returns:
         The root, and for each decision node its variable and the nodes after a 0 and a 1 (None if no model is left).

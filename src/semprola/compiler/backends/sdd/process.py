@@ -43,15 +43,7 @@ def request(
     once; the next request starts another.
 
     Args:
-        library: the library that does the work, for error messages.
-        header: the request's settings.
-        arrays: its arrays, of int8, int32 or int64.
         budget: what it may use; without a limit on memory, nine tenths of the machine's memory.
-        phase: what is being done, for progress reports and error messages.
-
-    Raises:
-        CompilationBudgetError: time, nodes or memory ran out.
-        SemprolaError: the worker failed for another reason.
     """
     most = budget.max_nodes
     limit = budget.memory if budget.memory is not None else _machine_memory()

@@ -13,13 +13,7 @@ from semprola.compiler.backends.sdd.worker import LITERAL as VARIABLE
 
 
 class Program:
-    """A straight-line program over Boolean functions, built bottom-up; equal steps are shared, constants are folded.
-
-    Example:
-        >>> program = Program()
-        >>> program.conjoin(program.literal(1), program.negate(program.literal(1))) == program.false
-        True
-    """
+    """A straight-line program over Boolean functions, built bottom-up; equal steps are shared, constants are folded."""
 
     def __init__(self) -> None:
         self.steps: list[tuple[int, int, int, int]] = []

@@ -39,12 +39,7 @@ def assertions(rules: Sequence[Formula], budget: Budget) -> tuple[Encoding, list
 
 
 def refute(components: Components, budget: Budget) -> None:
-    """Check whether a conjunction has a model at all, which is far easier than compiling it.
-
-    Raises:
-        UnsatisfiableError: it has none.
-        CompilationBudgetError: the budget was too small to find out.
-    """
+    """Raise an error if a conjunction has no model, or the budget is too small to know: far easier than compiling."""
     encoding = encoded(components, budget)
     everything = range(1, encoding.num_vars + 1)
     compile_cnf(encoding.num_vars, encoding.clauses, budget, projected_out=everything, determined=False)
@@ -74,8 +69,6 @@ def circuit_of(made: Ddnnf, names: Sequence[str], variables: npt.NDArray[np.int6
     """A decision-DNNF as a circuit.
 
     Args:
-        made: its variables are 1, 2, …
-        names: the labels.
         variables: the label of each variable; by default variable v is label v - 1.
     """
     literal = made.literal
@@ -91,13 +84,7 @@ def compile_to_count(cnf: Cnf, budget: Budget, keep: Iterable[int] = ()) -> Circ
     that includes them can be exponentially larger.
 
     Args:
-        cnf: the clauses.
-        budget: what may be used.
         keep: variables that must stay because their value matters, such as those with a weight.
-
-    Example:
-        >>> compile_to_count(Cnf(3, [[-3, 1], [-3, 2], [3, -1, -2]]), Budget()).variables
-        ('1', '2')
     """
     kept = set(keep)
     candidates = [v for v in range(cnf.num_vars, 0, -1) if v not in kept]
@@ -135,11 +122,6 @@ def compile_projected(cnf: Cnf, budget: Budget) -> Circuit:
 
     Args:
         cnf: the clauses; without a `c p show` line, all variables are kept.
-        budget: what may be used.
-
-    Example:
-        >>> compile_projected(Cnf(3, [[1, 2], [-1, 3]], show=[1]), Budget()).model_count()
-        2
     """
     shown = sorted(set(cnf.show)) if cnf.show is not None else list(range(1, cnf.num_vars + 1))
     hidden = sorted(set(range(1, cnf.num_vars + 1)) - set(shown))

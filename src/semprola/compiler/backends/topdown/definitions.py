@@ -22,15 +22,6 @@ def defined_variables(
     """Variables that are the conjunction or disjunction of other literals in every model.
 
     The remaining variables determine all of them: no definition is circular.
-
-    Args:
-        clauses: DIMACS literals.
-        candidates: the variables to look at, in order of preference.
-        check: called from time to time; may raise an exception to stop.
-
-    Example:
-        >>> defined_variables([(-3, 1), (-3, 2), (3, -1, -2)], [1, 2, 3])
-        [3]
     """
     listed = [frozenset(clause) for clause in watched(clauses, check)]
     pairs = {clause for clause in listed if len(clause) == 2}
@@ -64,17 +55,8 @@ def without(
 
     Eliminating a variable replaces its clauses by all their resolvents, which is existential quantification.
 
-    Args:
-        clauses: DIMACS literals.
-        hidden: variables to eliminate.
-        check: called from time to time; may raise an exception to stop.
-
     Returns:
         The clauses, and the hidden variables that were not eliminated.
-
-    Example:
-        >>> without([(-3, 1), (-3, 2), (3, -1, -2), (1, 2)], [3])
-        ([(1, 2)], [])
     """
     holding: dict[int, set[Clause]] = {}
     kept: dict[Clause, None] = {}

@@ -67,11 +67,8 @@ def compile_cnf(
     """Compile a CNF to a decision-DNNF with the same models.
 
     Args:
-        num_vars: number of variables; literals are ±1 … ±num_vars.
         clauses: a sequence of sequences of DIMACS literals, or a pair of arrays (start, literals) in which clause c
             is `literals[start[c]:start[c + 1]]`.
-        budget: what may be used; without a limit on memory, three quarters of the machine's memory.
-        projected_out: variables to leave out of the circuit.
         determined: whether the other variables determine these in every model, as in a Tseitin encoding. If so, the
             search may branch on them; a sum that decides on one of them is still deterministic, because its sides have
             no model in common, but shows no conflicting literals. If not, they are existentially quantified: the search
@@ -79,16 +76,6 @@ def compile_cnf(
 
     Returns:
         The circuit, over the variables that are not projected out.
-
-    Raises:
-        UnsatisfiableError: the CNF has no model.
-        CompilationBudgetError: time, nodes or memory ran out.
-        FormatError: a literal or an option is out of range, or a variable turned out not to be determined.
-
-    Example:
-        >>> circuit = compile_cnf(2, [[1, 2]])
-        >>> sorted(circuit.literal.tolist()), circuit.num_edges
-        ([-1, 0, 0, 1, 2], 4)
     """
     start, literals = _csr(num_vars, clauses)
     hidden = _variables(num_vars, projected_out)

@@ -61,14 +61,7 @@ def encode_clauses(
     """Clauses with the same models as a conjunction, once auxiliary variables are projected out.
 
     Args:
-        conjuncts: formulas that must all hold.
         circuits: the circuit of every family inside them; None for a family without a model.
-        budget: what may be used.
-
-    Example:
-        >>> from semprola.logic import parse
-        >>> encode_clauses([parse("a & b -> c"), parse("a <-> ~c")]).clauses
-        [(-1, -2, 3), (-1, -3), (1, 3)]
     """
     names = tuple(dict.fromkeys(name for conjunct in conjuncts for name in conjunct.labels))
     encoder = _Encoder(names, circuits or {}, budget or Budget())
@@ -80,13 +73,7 @@ def encode_clauses(
 def encode_apart(
     rules: Sequence[Formula], circuits: Mapping[Formula, Circuit | None], budget: Budget
 ) -> tuple[Encoding, list[list[Clause]]]:
-    """Definitions that all rules share and that always have a model, and the clauses that assert each rule.
-
-    Args:
-        rules: formulas.
-        circuits: as for `encode_clauses`.
-        budget: what may be used.
-    """
+    """Definitions that all rules share and that always have a model, and the clauses that assert each rule."""
     names = tuple(dict.fromkeys(name for rule in rules for name in rule.labels))
     encoder = _Encoder(names, circuits, budget)
     asserted = [encoder.assertion(rule) for rule in rules]
