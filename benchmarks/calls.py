@@ -21,7 +21,7 @@ from benchmarks import call_report, report
 from benchmarks.cases import cases
 from benchmarks.klay_calls import MODES, KlayCalls
 from benchmarks.measure import conditions, load, side_by_side, threads
-from benchmarks.peers import Unable, missing_peers
+from benchmarks.peers import Unable, check, missing_peers
 from benchmarks.records import keep
 from benchmarks.tasks import gradient
 from experiments.provenance import provenance
@@ -52,7 +52,7 @@ def measure(
     unknown = [mode for mode in wanted if mode not in MODES]
     if unknown:
         raise ValueError(f"KLay has no mode {unknown[0]!r}: choose from {', '.join(MODES)}")
-    for line in missing_peers():
+    for line in missing_peers("klay", "jax"):
         typer.echo(line, err=True)
     started = time.monotonic()
     rows: list[dict[str, Any]] = []
@@ -104,9 +104,7 @@ def _checked(call: Answer, expected: Answer, budget: Any) -> tuple[Answer, dict[
     with budget:
         first = _seconds(call)
     for found, own in zip(call(), expected(), strict=True):
-        if found.shape != own.shape or not torch.allclose(found, own, rtol=2e-3, atol=2e-3):
-            gap = float((found - own).abs().max()) if found.shape == own.shape else float("nan")
-            raise Unable(f"its numbers are not ours (largest difference {gap:.2g})")
+        check(found, own)
     return call, {"first_s": first}
 
 
@@ -117,17 +115,25 @@ def _seconds(call: Callable[[], Any]) -> float:
 
 
 class OurCalls:
-    """What a user writes, for random logits; states are drawn from the layer."""
+    """What a user writes, for random logits; states are drawn from the layer.
 
-    def __init__(self, circuit: sp.Circuit, batch: int) -> None:
+    Args:
+        circuit: the rules.
+        batch: number of rows.
+        device: where to evaluate. The numbers are the same on every device.
+    """
+
+    def __init__(self, circuit: sp.Circuit, batch: int, device: torch.device | str = "cpu") -> None:
         generator = torch.Generator().manual_seed(0)
         self.layer = sp.ConstraintLayer(circuit)
         self.plan = self.layer.plans.constraint
-        self.logits = torch.randn((batch, circuit.num_labels), generator=generator).requires_grad_()
-        self.y = self.layer(self.logits.detach()).sample(generator=generator)
-        self.features = torch.randn((batch, 64), generator=generator)
+        logits = torch.randn((batch, circuit.num_labels), generator=generator)
+        self.logits = logits.to(device).requires_grad_()
+        self.y = self.layer(logits).sample(generator=generator).to(device)
+        self.features = torch.randn((batch, 64), generator=generator).to(device)
         torch.manual_seed(0)
-        self.network = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, circuit.num_labels))
+        network = nn.Sequential(nn.Linear(64, 64), nn.ReLU(), nn.Linear(64, circuit.num_labels))
+        self.network = network.to(device)
 
     def call(self, task: str) -> Answer:
         """The call for a task: it returns values and gradients, or states."""

@@ -51,7 +51,7 @@ def bench(
     session = _Session(
         sorted(set(_wholes(batch, "a batch size"))), _wholes(threads, "a number of threads") or [1], rounds, seconds
     )
-    for absent in missing_peers():
+    for absent in missing_peers("klay", "cirkit", "jax", "torchcrf"):
         typer.echo(absent, err=True)
     session.result["provenance"] = provenance()
     session.result["conditions"] = conditions() | {"threads": session.threads}

@@ -6,7 +6,6 @@ those of its layout. Both count every number that is read from a row or written 
 
 from __future__ import annotations
 
-import json
 import math
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,9 +17,9 @@ from torch.utils._pytree import tree_leaves
 
 from benchmarks import report
 from benchmarks.cases import cases
+from benchmarks.records import keep
 from benchmarks.report import gpu_table as table
 from experiments.provenance import provenance
-from semprola._files import write_atomically
 from semprola.cli.app import reporting_errors
 from semprola.engine import CircuitPlans, Plan
 from semprola.engine.backends.torch import TorchBackend
@@ -49,10 +48,10 @@ def estimate(
     chosen = cases([c.strip() for c in circuits.split(",") if c.strip()] or None)
     rows = [{"circuit": case.name, **costs(CircuitPlans(case.make()).constraint, batch)} for case in chosen]
     assumed = {"batch": batch, "launch_s": LAUNCH, "bytes_per_s": BANDWIDTH, "latency_s": LATENCY}
-    text = json.dumps({"assumed": assumed, "rows": rows, **provenance()}, indent=1)
-    write_atomically(out / "gpu_cost.json", f"{text}\n".encode())
-    typer.echo(table(json.loads(text)))
-    if docs is not None:
+    result = {"provenance": provenance(), "assumed": assumed, "rows": rows}
+    kept = keep(out / "gpu_cost.json", result)
+    typer.echo(table(result))
+    if kept and docs is not None:
         report.write_page(docs, out)
 
 

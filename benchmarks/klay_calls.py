@@ -19,6 +19,7 @@ from torch.utils.dlpack import from_dlpack
 
 from benchmarks.peers import Unable, klay_circuit
 from semprola.circuit import Circuit
+from semprola.engine import CircuitPlans
 
 MODES = ("eager", "compiled", "jax")
 """Its torch module as it is, with its default (torch.compile), and its JAX function."""
@@ -30,10 +31,11 @@ class KlayCalls:
     Args:
         circuit: the circuit.
         seconds: most seconds until a compiled module has given its first answer.
+        device: where to evaluate; the JAX function is for the CPU.
     """
 
-    def __init__(self, circuit: Circuit, seconds: float) -> None:
-        self._circuit, self._seconds = circuit, seconds
+    def __init__(self, circuit: Circuit, seconds: float, device: torch.device | str = "cpu") -> None:
+        self._circuit, self._seconds, self._device = circuit, seconds, torch.device(device)
         self._late: dict[str, str] = {}
 
     def budget(self, mode: str) -> AbstractContextManager[None]:
@@ -65,10 +67,19 @@ class KlayCalls:
         return ours.with_gradient(lambda: likelihood(ours.logits))
 
     def _log_z(self, module: Any) -> Callable[[Tensor], Tensor]:
-        if self._spelled_out:
+        only_odds = self._only_odds.to(self._device)
+        if not bool(only_odds.any()):
             return lambda logits: module(F.logsigmoid(logits), F.logsigmoid(-logits))[..., 0]
-        # a label that a branch does not mention is zero, so only odds enter the circuit
-        return lambda logits: module(logits, torch.zeros_like(logits))[..., 0] + F.logsigmoid(-logits).sum(-1)
+        if bool(only_odds.all()):
+            return lambda logits: module(logits, torch.zeros_like(logits))[..., 0] + F.logsigmoid(-logits).sum(-1)
+
+        def log_z(logits: Tensor) -> Tensor:
+            ones, zeros = torch.where(only_odds, logits, F.logsigmoid(logits)), F.logsigmoid(-logits)
+            outside = zeros.masked_fill(~only_odds, 0.0).sum(-1)
+            value: Tensor = module(ones, zeros.masked_fill(only_odds, 0.0))[..., 0]
+            return value + outside
+
+        return log_z
 
     def _jax_call(self, task: str, ours: Any) -> Any:
         if importlib.util.find_spec("jax") is None:
@@ -77,12 +88,12 @@ class KlayCalls:
             raise Unable("a torch network cannot train through its JAX function")
         jax, jnp = importlib.import_module("jax"), importlib.import_module("jax.numpy")
         function = self._made[0].to_jax_function(semiring="log")
-        sigmoid, spelled_out = jax.nn.log_sigmoid, self._spelled_out
+        sigmoid, only_odds = jax.nn.log_sigmoid, jnp.asarray(self._only_odds.numpy())
 
         def log_z(row: Any) -> Any:
-            if spelled_out:
-                return function(sigmoid(row), sigmoid(-row))[0]
-            return function(row, jnp.zeros_like(row))[0] + sigmoid(-row).sum()
+            zeros = sigmoid(-row)
+            value = function(jnp.where(only_odds, row, sigmoid(row)), jnp.where(only_odds, 0.0, zeros))[0]
+            return value + jnp.where(only_odds, zeros, 0.0).sum()
 
         def value(logits: Any, y: Any) -> Any:
             log_zs = jax.vmap(log_z)(logits)
@@ -104,18 +115,23 @@ class KlayCalls:
         made, _, spelled_out = klay_circuit(self._circuit, weigh_edges=False)
         return made, spelled_out
 
-    @property
-    def _spelled_out(self) -> bool:
-        return self._made[1]
+    @cached_property
+    def _only_odds(self) -> Tensor:
+        """Which labels are zero in a branch that does not mention them, so that only their odds enter the circuit.
+
+        Other labels may be either there, and their two probabilities enter.
+        """
+        suppressed = CircuitPlans(self._circuit).constraint.kinds == 1
+        return suppressed & (not self._made[1])
 
     @cached_property
     def _module(self) -> Any:
-        return self._made[0].to_torch_module(semiring="log", compile=False)
+        return self._made[0].to_torch_module(semiring="log", compile=False).to(self._device)
 
     @cached_property
     def _compiled(self) -> Any:
         torch._dynamo.reset()
-        return self._made[0].to_torch_module(semiring="log")
+        return self._made[0].to_torch_module(semiring="log").to(self._device)
 
     @contextmanager
     def _in_time(self, mode: str) -> Iterator[None]:

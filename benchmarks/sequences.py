@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import importlib.util
 import random
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -23,6 +24,7 @@ from torch import Tensor
 import semprola as sp
 from benchmarks.measure import side_by_side, threads
 from benchmarks.pages import put_between
+from benchmarks.peers import missing_peers
 from experiments.provenance import provenance, write_json
 
 TAGS = ["O", "B-PER", "I-PER", "B-ORG", "I-ORG", "B-LOC", "I-LOC"]
@@ -40,6 +42,10 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("results/sequences.json"))
     parser.add_argument("--page", type=Path, default=Path("docs/sequences.md"))
     options = parser.parse_args()
+    missing = missing_peers("torchcrf")
+    if missing:
+        print(f"{missing[0]}; {options.out} and {options.page} are kept", file=sys.stderr)
+        return
     with threads(1):
         rows = [row for batch in BATCHES for padded in (False, True) for row in speed(batch, padded, options.rounds)]
         runs = [run for seed in range(options.seeds) for run in accuracy(seed)]

@@ -8,9 +8,10 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+from torch.utils._pytree import tree_leaves
 
 import semprola as sp
-from benchmarks.peers import Peers, Unable
+from benchmarks.peers import Peers, Unable, uniform_likelihood
 from semprola.engine import CircuitPlans, Literals, choices, encode, likelihood, log_value
 
 Run = Callable[[], Any]
@@ -27,12 +28,13 @@ TASKS = {
 }
 """Names and meanings of the tasks."""
 
-ENGINES = ("native", "torch", "klay", "cirkit", "pyjuice", "fil")
+ENGINES = ("native", "torch", "klay", "cirkit", "fil")
 
 
 def tasks(circuit: sp.Circuit, peers: Peers, batch: int) -> Runs:
     """Every task for every engine and peer, at some batch size."""
     ours = _Ours(circuit, batch)
+    ours.check()
     made: Runs = {}
     for engine in ("native", "torch"):
         for task, run in ours.runs().items():
@@ -71,6 +73,24 @@ class _Ours:
             "sample": lambda: choices.sample(self.plan, None, self.literals, self.column, None),
         }
 
+    def check(self) -> None:
+        """See that likelihoods are those that peers are compared with, and that our engines agree.
+
+        Raises:
+            ValueError: if not.
+        """
+        equal = likelihood(self.layer, torch.zeros_like(self.logits), self.rows, None, self.labels).flatten()[:4]
+        if not torch.allclose(equal, uniform_likelihood(self.plans.circuit, self.states[:4]), rtol=1e-4, atol=1e-3):
+            raise ValueError("with equal weights, the likelihood is not that of the circuit")
+        runs = {task: run for task, run in self.runs().items() if task != "sample"}
+        for task, run in runs.items():
+            native, torch_engine = (with_engine(engine, run) for engine in ("native", "torch"))
+            if isinstance(native, str) or isinstance(torch_engine, str):
+                return
+            for one, other in zip(tree_leaves(native()), tree_leaves(torch_engine()), strict=True):
+                if not torch.allclose(one, other, rtol=1e-3, atol=1e-3):
+                    raise ValueError(f"{task}: the native and the torch engine disagree")
+
     def _value(self) -> Tensor:
         return log_value(self.plan, None, self.leaves)
 
@@ -80,13 +100,14 @@ class _Ours:
 
 def _peer_runs(peers: Peers, ours: _Ours) -> Runs:
     divided = ours.literals.leaves[0::2], ours.literals.leaves[1::2]
+    value = log_value(ours.plan, None, ours.literals.leaves)
     made: Runs = {}
     try:
-        run, inputs = peers.klay_log_z(ours.scores, divided)
+        run, inputs = peers.klay_log_z(ours.scores, divided, (value + ours.literals.constant, value))
         made["log Z", "klay"], made["log Z + gradient", "klay"] = no_grad(run), gradient(run, inputs)
     except Unable as why:
         made["log Z", "klay"] = made["log Z + gradient", "klay"] = str(why)
-    makers = {"klay": peers.klay_step, "cirkit": peers.cirkit_step, "pyjuice": peers.pyjuice_step}
+    makers = {"klay": peers.klay_step, "cirkit": peers.cirkit_step}
     for engine, make in makers.items():
         try:
             made["step", engine] = gradient(*make(ours.states))

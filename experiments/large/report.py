@@ -27,10 +27,12 @@ _AFTER_SPLITS = """
 Rules that are left out are obeyed, too, but only by the search. All but the CNFs of the competition end in a
 `CompilationBudgetError`. The seconds to split are of the clock, with other work on the machine.
 """
-_TOUR = """The tour is stated with its edges: two at every city, and at least one out of every set of cities. CP-SAT
+_TOUR = """
+The tour is stated with its edges: two at every city, and at least one out of every set of cities. CP-SAT
 has a constraint of its own for tours instead.
 """
-_COMPETITION = """Of the CNFs of the model-counting competition 2022, `mc2022_track1_002` is the only one of 33 that
+_COMPETITION = """
+Of the CNFs of the model-counting competition 2022, `mc2022_track1_002` is the only one of 33 that
 does not compile within 60 s; circuits of the other three have 15 to 51 million edges
 ([how they compile](compile.md#competition)). Their weights are not used here.
 """
@@ -46,6 +48,8 @@ time, where the split has not proven its answer; rows that the split proves alon
 |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 """
 
+
+_AND = "\n- "
 
 _PICTURES = """
 ## Sudokus from pictures
@@ -121,7 +125,7 @@ def table(content: Mapping[str, Any]) -> str:
 def _splits(runs: list[Mapping[str, Any]]) -> str:
     lines = {
         each["case"]: f"| {each['title']} | {each['labels']:,} | {each['rules']:,} | {each['circuits']} "
-        f"| {each['edges']:,} | {each['left_out']} | {each['seconds_to_split']:.1f} |"
+        f"| {each['edges']:,} | {each['left_out']:,} | {each['seconds_to_split']:.1f} |"
         for each in runs
     }
     return "\n".join(lines.values())
@@ -142,12 +146,12 @@ def _finding(runs: list[Mapping[str, Any]]) -> str:
         if mine != other:
             (ahead if mine > other else behind).append(f"{each['title']} ({each['strength']})")
     text = f"The split alone proves more rows than CP-SAT, or as many in less time, on {len(ahead)} of {len(runs)}"
-    text += f": {'; '.join(ahead)}." if ahead else "."
+    text += f":\n\n- {_AND.join(ahead)}\n\n" if ahead else ".\n\n"
     if behind:
-        text += f" CP-SAT does on {len(behind)}: {'; '.join(behind)}."
+        text += f"CP-SAT does on {len(behind)}:\n\n- {_AND.join(behind)}\n\n"
     best = [max(each["pool"]["proven"], each["solver"]["proven"]) for each in runs]
     level = sum(each["both"]["proven"] >= most for each, most in zip(runs, best, strict=True))
-    text += f" Both together prove as many rows as the better one, or more, on {level} of {len(runs)}."
+    text += f"Both together prove as many rows as the better one, or more, on {level} of {len(runs)}."
     obey = all(each[way]["obey"] for each in runs for way in ("pool", "both"))
     text += " Every state that a split answered obeys every rule." if obey else " NOT every answer obeys the rules."
     found = {way: min(each[way]["found"] for each in runs) for way in ("pool", "both")}

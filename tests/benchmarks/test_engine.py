@@ -92,8 +92,16 @@ def test_a_run_that_did_less_does_not_replace_a_record(tmp_path: Path, capsys: p
     assert not keep(path, result("native"))
     assert measured(json.loads(path.read_text(encoding="utf-8"))) == measured(result("native", "klay"))
     assert (tmp_path / "bench.partial.json").exists()
-    assert "1 measurements that this run lacks, such as klay of log Z of tree-399" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "1 measurements that this run lacks, such as rows · circuit tree-399 · task log Z · engine klay" in said
     assert keep(path, result("native", "klay", "cirkit"))
+    growth = {"growth": [{"wanted": 1000, "cpu_ms": 1.0}], "imports": {"torch": 1.0}}
+    assert keep(path, result("native", "klay", "cirkit") | growth)
+    assert not keep(path, result("native", "klay", "cirkit", "jax"))
+    assert "2 measurements that this run lacks, such as growth · wanted 1000, imports" in capsys.readouterr().err
+    gone = {"rows": [{"circuit": "a circuit of the past", "task": "log Z", "engine": "native", "cpu_ms": 1.0}]}
+    assert keep(tmp_path / "other.json", gone)
+    assert keep(tmp_path / "other.json", result("native"))
 
 
 def test_the_calls_of_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,10 +10,12 @@ from typing import Any
 import pytest
 
 import semprola as sp
-from experiments import evidence
+from experiments import evidence, front_pictures
+from experiments.front import MAPS
 from experiments.hmlc import hierarchy_only
 from experiments.hmlc import published as hmlc_published
 from experiments.hmlc.collecting import EXACT, EXACT_MODE_PROVEN, Campaign
+from experiments.hmlc.settings import METHODS
 from experiments.like_for_like import PREFERENCES, SCALED_START, TASKS, exact_in
 from experiments.provenance import read_json
 from experiments.published import PUBLISHED
@@ -41,7 +43,7 @@ def test_simple_paths() -> None:
     paper = PUBLISHED["simple-path"]["spl"][0]
     says(
         "docs/paths.md",
-        f"{exact} % with the released network and PyTorch's first weights, where the paper has {paper} %",
+        f"{exact} % with the released network and PyTorch's first weights, where the paper has {paper} %. This is no",
     )
     says("docs/paths.md", f"Decoded greedily, as the released code does, it is {greedy} %")
     runs = [run for files in evidence.PATHS.values() for file in files for run in runs_of(file)]
@@ -55,11 +57,25 @@ def test_simple_paths() -> None:
     assert min(unseen[layer][0] for layer in ("spl", "product-spl")) > max(
         unseen[method][0] for method in unseen if "spl" not in method
     )
-    released = evidence.figures(RESULTS, ("simple-path-paper-published-scaled-released-search",))
-    says("docs/paths.md", f"give {released['spl'][0]:.1f} % for one circuit with the scaled start")
     best = evidence.figures(RESULTS, evidence.PATHS["wider, rows also mirrored"])
     two, alone = best["product-spl"][0], best["fil"][0]
     says("docs/evidence.md", f"two circuits reach {two:.0f} % and independent labels {alone:.0f} %")
+
+
+def test_a_mixture_whose_mode_is_seldom_proven() -> None:
+    """docs/paths.md and the record: the released m, with the scaled start."""
+    file = "simple-path-paper-published-scaled-released-search"
+    exact, greedy = (spread(exact_in(RESULTS, file, decoder=d)["spl"]) for d in (None, "greedy_decoder"))
+    runs = runs_of(file)
+    assert {run["model"]["replicas"] for run in runs} == {2}
+    proven = [run["test"]["mode_proven"] for run in runs]
+    share = f"{min(proven):.0f} to {max(proven):.0f} % of the test rows of a seed"
+    says("docs/paths.md", f"give {exact} % for one circuit with the scaled start")
+    says("docs/paths.md", f"is proven for only {share}; decoded greedily it is {greedy} %")
+    says("docs/record_paths.md", f"reaches {exact} with the published grid")
+    says("docs/record_paths.md", f"the mode is proven for {share}; decoded greedily {greedy})")
+    shown = [run for files in evidence.PATHS.values() for file in files for run in runs_of(file)]
+    assert {run["test"]["mode_proven"] for run in shown} == {100.0}  # "in the tables of this page, found exactly"
 
 
 def test_the_start_of_simple_paths() -> None:
@@ -83,6 +99,12 @@ def test_the_start_of_simple_paths() -> None:
         "docs/paths.md",
         f"({two} beside {loss} for the semantic loss) and one circuit is not told apart from it ({one})",
     )
+    says(
+        "docs/record_paths.md",
+        f"not told apart from the semantic loss in exact match ({one} and {loss}) and is a point",
+    )
+    steps = [run["history"]["best_step"] for run in first if run["method"] == "spl"]
+    says("docs/record_paths.md", f"are found between steps {min(steps):,} and {max(steps):,}")
     lead = sum(exact["product-spl"]) / 5 - sum(exact["semantic-loss"]) / 5
     says(
         "docs/evidence.md",
@@ -105,14 +127,34 @@ def test_preferences() -> None:
     seen = evidence.figures(RESULTS, next(iter(evidence.PREFERENCES.values())))
     paper = PUBLISHED["preference"]["spl"][0]
     one, two = seen["spl"][0], seen["product-spl"][0]
-    says(
-        "docs/preferences.md", f"{one:.1f} and {two:.1f} % of the orders are right, against {paper:.1f} % in the paper"
-    )
+    exact = exact_in(RESULTS, *next(iter(evidence.PREFERENCES.values())))
+    ours, both = (spread(exact[layer]) for layer in ("spl", "product-spl"))
+    says("docs/preferences.md", f"one circuit has {ours} % ({paper:.1f} published) and two circuits {both} %")
     for loss in ("semantic-loss", "nesy-entropy"):
         assert 0 < min(one, two) - seen[loss][0] < 2  # "within a point or two"
     file = f"{[*PREFERENCES.values()][-1]}-by-likelihood"
     greedy = exact_in(RESULTS, file, decoder="greedy_decoder")["spl"]
-    says("docs/preferences.md", f"Decoded greedily, as the released code does, `SPL` gets {spread(greedy)} %")
+    says("docs/preferences.md", f"With the released decoder, one circuit has {spread(greedy)} %")
+    says("README.md", f"With the released decoder, our `SPL` has {sum(greedy) / len(greedy):.1f} on preferences")
+    losses = [*PREFERENCES.values()][-1]
+    decays = {run["method"]: run["training"]["weight_decay"] for name in (file, losses) for run in runs_of(name)}
+    assert {method: decay for method, decay in decays.items() if decay} == {"spl": 1.0}
+    tried: dict[str, list[dict[str, Any]]] = {}
+    for entry in [entry for name in (file, losses) for entry in read_json(RESULTS / f"{name}.json")["search"]]:
+        tried.setdefault(entry["method"], []).append(entry)
+    assert {m: len(found) for m, found in tried.items()} == {
+        **{"spl": 8, "product-spl": 4},
+        **{"semantic-loss": 6, "nesy-entropy": 6, "fil": 2},
+    }
+    for method, found in tried.items():
+        layer = "spl" in method
+        assert {"weight_decay" in entry["settings"] for entry in found} == {layer}
+        assert {entry["seeds"] for entry in found} == {3 if layer else 1}
+    kept = {(run["method"], run["training"]["choose"]) for name in (file, losses) for run in runs_of(name)}
+    assert {method for method, measure in kept if measure == "likelihood"} == {"spl", "product-spl"}
+    for run in runs_of(losses):
+        if run["method"] != "fil":
+            assert (run["model"]["semantic_weight"], run["training"]["penalty_from"]) == (1.0, 300)
     assert sum(greedy) / len(greedy) < min(seen["semantic-loss"][0], seen["nesy-entropy"][0])
     assert {run["test"]["mode_proven"] for run in runs_of(file)} == {100.0}
     sizes = {
@@ -123,6 +165,28 @@ def test_preferences() -> None:
     says("docs/preferences.md", f"A share of 21 % of 986 test rows has a standard error of {error:.1f} points")
 
 
+def test_the_front_pages() -> None:
+    """README.md and docs/index.md: the caption of the picture, and what is said below the table of penalties."""
+    runs = {run["method"]: run for run in reversed(runs_of(front_pictures.SOURCE))}
+    assert {run["seed"] for run in runs.values()} == {0}
+    rows = [row for row, obeys in enumerate(runs["fil"]["examples"]["obeys"]) if not obeys][:2]
+    layer = runs["product-spl"]["examples"]
+    edges = [[kind[row][:24].count("1") for kind in (layer["predicted"], layer["y"])] for row in rows]
+    assert [layer["predicted"][row] == layer["y"][row] for row in rows] == [True, False]
+    assert edges[1][0] == edges[1][1]  # "as short as the labelled one, but another"
+    for page in ("README.md", "docs/index.md"):
+        says(page, "Two test rows on which independent labels fail (a wide network, mirrored rows too, first seed).")
+        says(page, "The second path of the layer is as short as the labelled one, but another.")
+    smokers = read_report(RESULTS / "compare_smokers.json")
+    assert smokers.mean("spl", "exact") < smokers.mean("fil", "exact")
+    says("docs/index.md", f"`SPL` has {smokers.mean('spl', 'exact'):.1f} on smokers, less than independent labels")
+    tried = read_json(RESULTS / "warcraft" / "chosen.json")["grid/semantic-loss"]["tried"]
+    weights = {entry["changes"]["model"].get("semantic_weight") for entry in tried}
+    assert len(weights) == 2  # "on maps, only two were tried"
+    first = read_json(RESULTS / "warcraft" / "grid-fil-seed0.json")["test"]["exact"]
+    assert first * MAPS / 100 == pytest.approx(round(first * MAPS / 100))
+
+
 def test_warcraft() -> None:
     def mean(name: str, *keys: str) -> float:
         runs = [read_json(path) for path in sorted((RESULTS / "warcraft").glob(f"{name}-seed?.json"))]
@@ -131,9 +195,8 @@ def test_warcraft() -> None:
     page = "docs/warcraft.md"
     grid = {name: mean(f"grid-{name}", "test", "exact") for name in ("fil", "semantic-loss", "nesy-entropy")}
     two = mean("grid-product-spl", "test", "exact")
-    says(
-        page, f"finds the labelled path on {two:.1f} % of the maps, the best of the others on {max(grid.values()):.1f}"
-    )
+    best = max(grid.values())
+    says(page, f"finds the labelled path on {two:.1f} % of the maps, the best without the layer on {best:.1f}")
     says("docs/evidence.md", f"two circuits find {two:.1f} %, independent edges {grid['fil']:.1f} % (five seeds)")
     several = [mean(f"grid-product-spl{components}", "test", "exact") for components in (2, 4, 8)]
     says(page, "with 2, 4 and 8 of them, the two-circuit layer finds {:.1f}, {:.1f} and {:.1f} %".format(*several))
@@ -247,9 +310,22 @@ def test_comparisons() -> None:
     assert sp.compile(digits.about["rules"]).model_count() == 10
     exact = {row["method"]: digits.mean(row["method"], "exact") for row in digits.rows if "folds" in row}
     assert sorted(exact, key=exact.__getitem__)[-3:] == ["spl", "product-spl", "multiplexnet"]
-    assert exact["dl2"] < exact["fil"]
-    for figure in ("hamming", "auprc"):
-        assert digits.mean("spl", figure) < digits.mean("fil", figure)
+    folds = {row["method"]: row["folds"] for row in digits.rows if "folds" in row}
+    for figure, behind in (("hamming", 3), ("auprc", 2)):  # "in all three folds", "the folds disagree"
+        pairs = zip(folds["spl"], folds["fil"], strict=True)
+        assert sum(one[figure] < other[figure] for one, other in pairs) == behind
+    apart = [one["exact"] - other["exact"] for one, other in zip(folds["dl2"], folds["fil"], strict=True)]
+    assert min(apart) < 0 < max(apart)  # "DL2 has no clear effect"
+
+
+def test_the_tutorial() -> None:
+    """What is said beside its outputs, which the tests of the pages check."""
+    page = (ROOT / "docs" / "tutorial.md").read_text(encoding="utf-8")
+    layer, added = (
+        float(re.findall(rf"^{title}: all labels right in (.*) % of the test rows$", page, re.MULTILINE)[0])
+        for title in ("layer", "plain network, with rules added")
+    )
+    says("docs/tutorial.md", f"Training with the layer adds {layer - added:.1f} points here")
 
 
 def test_table_one() -> None:
@@ -258,7 +334,12 @@ def test_table_one() -> None:
     assert marks.pop("spl") == marks.pop("product-spl") == 6
     assert max(marks.values()) == 4  # "no other system has more than four"
     assert "46 of the 48 published marks are confirmed" in evidence.marks_sentence(RESULTS)
-    says("docs/table_one.md", "By criteria of our own, 46 of the 48 published marks are confirmed.")
+    says(
+        "docs/table_one.md",
+        "By criteria of our own, 46 of the 48 published marks are confirmed, and 43 with the first,",
+    )
+    says("docs/table_one.md", "By that rule the three losses would have lost the mark")  # of D4: 46 - 3
+    assert all(results[system]["D4"]["mark"] for system in ("dl2", "semantic-loss", "nesy-entropy"))
     assert results["multiplexnet"]["D4"]["taken"] == 7
 
 
@@ -295,7 +376,7 @@ def test_the_record() -> None:
             searched = [entry["valid"] for entry in read_json(path).get("search", ())]
             seen = [*means, *([valid[name] for name in ("exact", "hamming", "consistent")] for valid in searched)]
             known |= {tuple(round(figure, 1) for figure in figures) for figures in seen}
-    prose = page[: page.index("## Where a layer starts")]
+    prose = " ".join(page[: page.index("## Where a layer starts")].split())
     triples = re.findall(r"(\d+\.\d) / (\d+\.\d) / (\d+\.\d)", prose)
     assert len(triples) > 10
     missing = [triple for triple in triples if tuple(map(float, triple)) not in known]
@@ -306,8 +387,13 @@ def test_hierarchies() -> None:
     campaign = Campaign(RESULTS / "hmlc")
     retrained = EXACT.of(campaign.of("diatoms", "hmcnn"), "retrained")
     ours, paper = sum(retrained) / len(retrained), hmlc_published.EXACT["HMCNN"]["diatoms"][0]
-    says("docs/hmlc.md", f"on diatoms {paper:.1f} published, and {ours:.1f} ours, retrained")
-    says("docs/evidence.md", f"(on diatoms {paper:.1f} published, {ours:.1f} ours, retrained)")
+    names = ("eisen", "enron")
+    values = [EXACT.of(campaign.of(name, "hmcnn"), "train_only") for name in names]
+    alone = " and ".join(f"{sum(value) / len(value):.1f}" for value in values)
+    printed = " and ".join(f"{hmlc_published.EXACT['HMCNN'][name][0]:.1f}" for name in names)
+    for page in ("docs/hmlc.md", "docs/evidence.md"):
+        says(page, f"On eisen and Enron, ours has {alone} (train rows; published {printed}), on diatoms {ours:.1f}")
+        says(page, f"retrained (published {paper:.1f})")
     chosen = read_json(RESULTS / "hmlc" / "chosen.json")
     tried = {key: entry["tried"] for key, entry in chosen.items()}
     assert {len(seen) for key, seen in tried.items() if key.endswith("/hmcnn")} == {5, 6, 7}
@@ -315,6 +401,11 @@ def test_hierarchies() -> None:
         entry["changes"].get("components", 4) for key, seen in tried.items() if key.endswith("/spl") for entry in seen
     ]
     assert set(sizes) == {1, 4, 8}
+    valid = [e["exact"]["value"] for k, seen in tried.items() if k.startswith("enron/") for e in seen if "exact" in e]
+    runs = [EXACT.of(campaign.of("enron", method), column) for method in METHODS for column in hierarchy_only.COLUMNS]
+    test = [sum(values) / len(values) for values in runs if values]
+    says("docs/hmlc.md", f"on Enron, mean exact match is {min(valid):.0f} to {max(valid):.0f} % on validation rows")
+    says("docs/hmlc.md", f"and {min(test):.0f} to {max(test):.0f} % on test rows, over methods and settings")
     for name in hierarchy_only.complete(campaign):
         plain, ruled = campaign.variant(name, "spl", hierarchy_only.VARIANT), campaign.of(name, "spl")
         assert min(EXACT_MODE_PROVEN.of(plain, "train_only") + EXACT_MODE_PROVEN.of(plain, "retrained")) == 100

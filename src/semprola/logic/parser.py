@@ -311,7 +311,7 @@ _CHARACTER_HINTS = {
     ">": f"; implication is '->'; for numbers, write a line such as {EXAMPLE}",
     "=": f"; implication is '=>', equivalence is '<->'; for numbers, write a line such as {EXAMPLE}",
     "/": "; a name with '/' must be quoted, as in \"01/01/03\"",
-    "[": "; group with '(' and ')'",
+    "[": "; group with '(' and ')'; counts list their labels without brackets, as in exactly(1, a, b)",
     "{": "; group with '(' and ')'",
     "*": f"; conjunction is '&'; for numbers, write a line such as {EXAMPLE}",
     "+": f"; disjunction is '|'; for numbers, write a line such as {EXAMPLE}",

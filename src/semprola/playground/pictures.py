@@ -14,6 +14,7 @@ from semprola.circuit.circuit import LITERAL, PRODUCT, SUM
 from semprola.circuit.drawing import MOST_DRAWN
 from semprola.circuit.fold import heights, scopes
 from semprola.circuit.placement import Layout, leaf_name
+from semprola.compiler.splitting import Split
 
 _MOST_ROWS = 24
 _GAP, _MARGIN = 58.0, 24.0
@@ -34,6 +35,15 @@ def picture(circuit: Circuit) -> dict[str, Any]:
         'graph'
     """
     return _graph(circuit) if circuit.num_nodes <= MOST_DRAWN else _layers(circuit)
+
+
+def pictures(split: Split) -> dict[str, Any]:
+    """The circuits of a split as the rows of a table: labels with a rule, nodes, edges."""
+    rows = [
+        [int(mentioned.sum()), circuit.num_nodes, circuit.num_edges]
+        for circuit, mentioned in zip(split.circuits, split.mentions, strict=True)
+    ]
+    return {"kind": "circuits", "rows": rows}
 
 
 class Flow:

@@ -40,7 +40,14 @@ structure = sp.And(
 )"""
 
 
-def program(problem: Problem, labels: Sequence[str], beliefs: Sequence[float], evidence: Sequence[int | None]) -> str:
+def program(
+    problem: Problem,
+    labels: Sequence[str],
+    beliefs: Sequence[float],
+    evidence: Sequence[int | None],
+    *,
+    split: bool = False,
+) -> str:
     """A program that makes the same constraint and asks for the same predictions.
 
     Args:
@@ -48,6 +55,7 @@ def program(problem: Problem, labels: Sequence[str], beliefs: Sequence[float], e
         labels: the labels of the circuit.
         beliefs: one probability per label.
         evidence: 0, 1 or None (free) per label.
+        split: whether the rules do not compile as one circuit.
 
     Example:
         >>> print(program(Problem("none", 0, "cat -> animal"), ["cat", "animal"], [0.9, 0.2], [1, None]))
@@ -81,13 +89,16 @@ def program(problem: Problem, labels: Sequence[str], beliefs: Sequence[float], e
     lines += [f"    {_quoted(label)}: {belief:g}," for label, belief in zip(labels, beliefs, strict=True)]
     lines += [
         "}",
-        f"circuit = sp.compile({' & '.join(named)}, labels=list(beliefs))",
-        "p = sp.constrain(torch.tensor(list(beliefs.values())).logit(), circuit)",
+        f"circuit{'s' * split} = sp.{'split' if split else 'compile'}({' & '.join(named)}, labels=list(beliefs))",
+        f"p = sp.constrain(torch.tensor(list(beliefs.values())).logit(), circuit{'s' * split})",
     ]
     known = [f"{_quoted(name)}: {v}" for name, v in zip(labels, evidence, strict=True) if v is not None]
     if known:
         lines.append(f"p = p.condition({{{', '.join(known)}}})")
-    lines += ["print(p.to_dict())  # the most probable state", "print(p.mean)  # the probability of each label"]
+    lines.append("print(p.to_dict())  # the most probable state")
+    lines.append(
+        "print(p.mode_is_exact)  # whether it is proven" if split else "print(p.mean)  # the probability of each label"
+    )
     return "\n".join(lines)
 
 

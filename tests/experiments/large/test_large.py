@@ -98,7 +98,7 @@ def test_sudokus_from_pictures(monkeypatch, tmp_path):
     }  # fmt: skip
     content = {"runs": [run], "pictures": [entry]}
     text = page(content)
-    assert "on 1 of 1: a (clear)" in text
+    assert "on 1 of 1:\n\n- a (clear)\n" in text
     assert "| 5 | 90.0 | 0.0 | 50.0 | 80.0 | 90.0 | yes |" in text
     write_json(tmp_path / "large.json", content)
     monkeypatch.setattr(app, "PAGE", tmp_path / "page.md")
