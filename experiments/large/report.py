@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Mapping
 from typing import Any
 
+from experiments.large import wall
+
 _HEAD = """# Large constraints
 
 No circuit of one of these constraints is of a size that a layer could use, or none was found at all.
@@ -78,6 +80,7 @@ def page(content: Mapping[str, Any]) -> str:
         f"```bash\n{commands}\n```\n\n"
         "It resumes, and needs `pip install 'semprola[solver]'`. `--cnf FILE` adds cases.\n"
         + (_pictures(content) if content.get("pictures") else "")
+        + (wall.section(content["wall"]) if content.get("wall") else "")
     )
 
 
