@@ -90,6 +90,10 @@ def test_tables_fill_as_runs_are_done(folder: Path) -> None:
     made_runs(folder / "hmlc", "eisen", {"spl": [50.0] * 9, "product-spl": [0.0] * 10})
     campaign = Campaign(folder / "hmlc")
     assert hierarchy_only.complete(campaign) == ["enron"]
+    told = (
+        "our `SPL` and our HMCNN are told apart on 1 of 1 set (p = 0.00018), and `SPL` is not below the published 8.2."
+    )
+    assert told in " ".join(small_table(folder).split())
     train_spl, train_two, *_ = hierarchy_only.sentences(campaign)
     assert "SPL: in exact match ahead of our HMCNN on 1 of 1 sets and behind on 0" in train_spl
     assert "at least the paper's SPL on 1." in train_spl
