@@ -44,8 +44,8 @@ _METHODS = """
 
 All read both images with one LeNet, and are trained by the exact likelihood of the sum (Adam, 12 epochs, no digit
 labelled). *Independent digits* have one softmax per image. *One circuit* is `sp.SPL` and *two circuits* is
-`sp.ProductSPL`, on the features of both images. *With the entropy* means that the loss also has the exact entropy of the digits given
-the sum, times -1: the network is rewarded for leaving open what the sum leaves open:
+`sp.ProductSPL`, on the features of both images. *With the entropy* means that the loss also has the exact entropy of
+the digits given the sum, times -1: the network is rewarded for leaving open what the sum leaves open:
 
 ```python
 loss = -p.log_prob_of({"sum": sums}).mean() - p.condition({"sum": sums}).entropy().mean()
