@@ -12,8 +12,6 @@ METHODS = {
     ("independent", 0.0, 0.0): "independent digits",
     ("independent", 1.0, 0.0): "independent digits, with the entropy",
     ("independent", 0.0, 1.0): "independent digits, told that all digits occur",
-    ("mixture", 0.0, 0.0): "mixture of four",
-    ("mixture", 1.0, 0.0): "mixture of four, with the entropy",
     ("one-circuit", 0.0, 0.0): "one circuit, four components",
     ("one-circuit", 1.0, 0.0): "one circuit, four components, with the entropy",
     ("two-circuits", 0.0, 0.0): "two circuits, four components",
@@ -45,10 +43,9 @@ _METHODS = """
 ## How
 
 All read both images with one LeNet, and are trained by the exact likelihood of the sum (Adam, 12 epochs, no digit
-labelled). *Independent digits* have one softmax per image. A *mixture of four* is `sp.distributions.mixture` of four
-such pairs; its weights depend on both images. *One circuit* is `sp.SPL` and *two circuits* is `sp.ProductSPL`,
-on the features of both images. *With the entropy* means that the loss also has the exact entropy of the digits given
-the sum, times -1: the network is rewarded for leaving open what the sum leaves open:
+labelled). *Independent digits* have one softmax per image. *One circuit* is `sp.SPL` and *two circuits* is
+`sp.ProductSPL`, on the features of both images. *With the entropy* means that the loss also has the exact entropy of
+the digits given the sum, times -1: the network is rewarded for leaving open what the sum leaves open:
 
 ```python
 loss = -p.log_prob_of({"sum": sums}).mean() - p.condition({"sum": sums}).entropy().mean()
