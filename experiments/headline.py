@@ -78,11 +78,11 @@ def _of_hierarchies(results: Path) -> str:
     found = hierarchy_only.by_set(campaign)["train_only"]
     values = {name: rank_sum(found["spl"][name], found["hmcnn"][name]) or 1.0 for name in names}
     apart = sum(p < 0.05 for p in values.values())
-    shown = f" (p = {' and '.join(f'{p:.2f}' for p in values.values())})" if len(names) < 3 else ""
+    shown = f" (p = {' and '.join(f'{p:.2g}' for p in values.values())})" if len(names) < 3 else ""
     ours = sum(columns["train_only"]["spl"]) / len(columns["train_only"]["spl"])
     paper = sum(hmlc_published.EXACT["SPL"][name][0] for name in names) / len(names)
     side = "below" if ours < paper else "not below"
-    told = f"are told apart on {apart} of {len(names)}" if apart else "are not told apart by ten seeds"
+    told = f"are told apart on {apart} of {counted(len(names), 'set')}" if apart else "are not told apart by ten seeds"
     return f" On hierarchies, our `SPL` and our HMCNN {told}{shown}, and `SPL` is {side} the published {paper:.1f}."
 
 

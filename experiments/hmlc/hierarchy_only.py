@@ -89,8 +89,8 @@ def without_rules(campaign: Campaign) -> str:
     left = len(TWELVE) - len(names)
     missing = f" {left} of 12 sets are not run without these rules." if left else ""
     return (
-        f"**Without the further rules**, SPL's lead over our HMCNN in exact match goes {'; '.join(parts)}. The "
-        f"p-values are of the leads without these rules.{missing}"
+        f"**Without the further rules**, SPL's lead over our HMCNN in exact match changes: {'; '.join(parts)}. "
+        f"The p-values are of the leads without these rules.{missing}"
     )
 
 

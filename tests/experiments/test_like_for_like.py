@@ -90,6 +90,10 @@ def test_tables_fill_as_runs_are_done(folder: Path) -> None:
     made_runs(folder / "hmlc", "eisen", {"spl": [50.0] * 9, "product-spl": [0.0] * 10})
     campaign = Campaign(folder / "hmlc")
     assert hierarchy_only.complete(campaign) == ["enron"]
+    told = (
+        "our `SPL` and our HMCNN are told apart on 1 of 1 set (p = 0.00018), and `SPL` is not below the published 8.2."
+    )
+    assert told in " ".join(small_table(folder).split())
     train_spl, train_two, *_ = hierarchy_only.sentences(campaign)
     assert "SPL: in exact match ahead of our HMCNN on 1 of 1 sets and behind on 0" in train_spl
     assert "at least the paper's SPL on 1." in train_spl
@@ -99,7 +103,7 @@ def test_tables_fill_as_runs_are_done(folder: Path) -> None:
     )
     ruled, plain = (sum(EXACT.of(campaign.of("enron", method), "train_only")) / 10 for method in ("spl", "hmcnn"))
     rules = hierarchy_only.without_rules(campaign)
-    assert f"on enron from {ruled - plain:.1f} to {54.5 - plain:.1f} points (train rows; p = " in rules
+    assert f"changes: on enron from {ruled - plain:.1f} to {54.5 - plain:.1f} points (train rows; p = " in rules
     assert rules.endswith("11 of 12 sets are not run without these rules.")
     rows = like_for_like.table(folder).splitlines()
     assert "mean of 1 of 12 sets (enron)" in rows[-3]
@@ -108,6 +112,16 @@ def test_tables_fill_as_runs_are_done(folder: Path) -> None:
     head, lines = hierarchy_only.table(campaign, EXACT_MODE_HAMMING, {"HMCNN": _zeros(), "SPL": _zeros()}, 1)
     assert len(head) == len(lines[0])
     assert next(line for line in lines if line[0] == "enron")[4] == "90.0 ± 0.0"
+
+
+def test_what_differs() -> None:
+    """The words of the last column: steps of the task of the losses; other differences are checked in test_prose.py."""
+    steps = max(run["training"]["steps"] for run in read_json(RESULTS / f"{PATHS}.json")["results"])
+    assert f"at most {steps:,} steps" in like_for_like.DIFFERS["ends"]
+    table = like_for_like.maps_table(RESULTS)
+    assert "| other maps; at most 10 of 300 epochs; weight of the semantic loss |" in table
+    assert {line.count(" | ") for line in table.splitlines()[2:]} == {5}
+    assert "Warcraft" not in like_for_like.table(RESULTS)
 
 
 def test_a_lead_needs_a_test() -> None:
