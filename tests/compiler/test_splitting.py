@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -109,6 +110,19 @@ def test_a_timeout_leaves_rules_out() -> None:
     K = sp.And([sp.exactly(5, v[i : i + 20]) ^ v[(i * 7) % n] for i in range(0, 20)])
     S = sp.split(K, timeout=0.2)
     assert len(S.labels) == n
+
+
+@pytest.mark.parametrize("budget", [{"timeout": 1e-6}, {"max_nodes": 1}], ids=str)
+def test_budgets_that_are_far_too_small(budget: dict[str, Any]) -> None:
+    """Every rule may be left out; predictions obey all of them."""
+    K = C.permutation(4) & sp.parse('"y[0,0]" | "y[1,1]"')
+    S = sp.split(K, **budget)
+    assert not S.is_exact
+    states = sp.compile(K).enumerate()
+    assert S.satisfied(states).all()
+    p = sp.constrain(torch.randn(5, 16, generator=torch.Generator().manual_seed(0)), S)
+    assert K.evaluate(p.mode.numpy()).all()
+    assert bool(p.mode_is_exact.all())
 
 
 def test_of_too_many_rules_the_tight_ones_get_circuits() -> None:
