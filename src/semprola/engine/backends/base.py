@@ -59,6 +59,7 @@ class Backend:
         """Derivative of the flows of `evaluate` along a change of weights and leaves.
 
         Args:
+            plan: the plan.
             weights: log-weights [W, columns] or None.
             leaves: log-values of the literals [2 variables, columns].
             d_weights: change of the weights [W, columns]; None without weights.
@@ -85,9 +86,11 @@ class Backend:
         """Exact samples, 0/1 [variables, samples]; the same generator state gives the same samples.
 
         Args:
+            plan: the plan.
             weights: log-weights [W, columns] or None.
             literals: scores; variables that a sampled branch leaves out are drawn from `default`.
             column: which column each sample is drawn from [samples].
+            generator: source of randomness, or None for torch's own.
         """
         raise NotImplementedError
 
@@ -113,12 +116,15 @@ class Backend:
         """Log-likelihood of states under local softmaxes of a deterministic plan, and its gradient.
 
         Args:
+            plan: the plan.
             logits: [`plan.num_logits`, components, batch]
             rows: 0/1 of every variable [variables, samples, batch]; with codes, only the given variables are read.
             codes: the states as encoded by `encode` [samples, batch, most]; None to read the rows.
             labels: number of labels; the variables after them are given, and softmaxes are taken only over edges that
                 they leave possible.
             cotangent: of the likelihood [samples, components, batch]; None for ones.
+            value: whether to return the values.
+            gradient: whether to return the gradient by the logits.
 
         Returns:
             values [samples, components, batch], -inf outside the support, and the gradient by the logits; None for
@@ -130,6 +136,8 @@ class Backend:
         """Which weighted edges (bools [W, columns]) and columns (bools [columns]) are possible.
 
         Args:
+            plan: the plan.
+            leaves: it only matters whether they are -inf.
             edges: "possible" for edges with a value above zero; "active" for edges that are part of the state, if the
                 leaves describe a state and sums are deterministic; None for no edges.
         """
@@ -139,6 +147,7 @@ class Backend:
         """The weights that each state uses, int32 [columns, most]: -1 past the last, -2 for impossible states.
 
         Args:
+            plan: a plan whose sums are deterministic.
             rows: 0/1 of every variable [variables, columns].
         """
         raise NotImplementedError
@@ -149,6 +158,7 @@ class Backend:
         """Largest value of a single path [columns], and the state on it, 0/1 [variables, columns].
 
         Args:
+            plan: the plan.
             weights: log-weights [W, columns] or None.
             leaves: log-values of the literals [2 variables, columns].
             default: the value of each variable where a branch leaves it out [variables, columns].
@@ -164,6 +174,7 @@ class Backend:
             plan: a plan that mentions every variable, and in which single edges have no weight.
             logits: [`plan.num_logits`, components, batch]
             observed: 0, 1, or NaN where nothing is observed [variables, batch].
+            gradient: whether to return the gradient by the logits.
 
         Returns:
             values [components, batch], -inf where the observation is impossible, and the gradient or None.
@@ -183,9 +194,11 @@ class Backend:
         """log Z of independent labels times a constraint, or the log-likelihood of states, and its gradient.
 
         Args:
+            plan: the plan of the constraint.
             referee: the same with all literals spelled out; it tells which states are in the support.
             odds: log-odds of all variables, finite [variables, columns].
             states: 0/1 [variables, columns]; None for log Z.
+            gradient: whether to return the gradient by the log-odds.
 
         Returns:
             values [columns], -inf for states outside the support, and the gradient [variables, columns], zero for
@@ -203,6 +216,7 @@ class Backend:
         """The most probable state of independent labels with finite log-odds, times a constraint.
 
         Args:
+            plan: the plan of a deterministic constraint.
             odds: [variables, columns]
 
         Returns:
@@ -228,10 +242,13 @@ class Backend:
         """Log-likelihood of encoded states under logits that are a linear map of features; see `likelihood`.
 
         Args:
+            plan: the plan.
             matrix: [`plan.num_logits` * components or more, features]; row r * components + c is logit r of component
                 c, and further rows are ignored.
+            bias: one number per row of the matrix.
             features: [batch, features]
             codes: the states as encoded by `encode` [batch, most].
+            components: number of components.
 
         Returns:
             [components, batch]
