@@ -76,19 +76,20 @@ class Propagation:
         inside = all_satisfied(self.plans, states)
         left_out = self.split.rules_left_out
         if left_out and bool(inside.any()):
-            held = self._held(states[:, inside] > 0.5)
-            inside[inside.clone()] = torch.from_numpy(held).to(inside.device)
+            held = self.left_out_hold(states[:, inside] > 0.5)
+            inside[inside.clone()] = held.to(inside.device)
         return inside
 
-    def _held(self, states: Tensor) -> np.ndarray:
-        """Whether states [labels, columns] satisfy the rules that are left out."""
+    def left_out_hold(self, states: Tensor) -> Tensor:
+        """Whether states, bool [labels, columns], satisfy the rules that are left out: bool [columns]."""
         clauses = self._clauses
         if clauses is None or clauses[0] > len(self.split.labels):  # clauses with further variables are not asked
             rows = states.T.cpu().numpy()
-            return np.asarray(And(self.split.rules_left_out).evaluate(rows, labels=self.split.labels))
+            held = And(self.split.rules_left_out).evaluate(rows, labels=self.split.labels)
+            return torch.from_numpy(np.asarray(held))
         _, variables, signs, starts = clauses
         literal = states.cpu().numpy()[variables] == (signs > 0)[:, None]
-        return np.asarray(np.logical_or.reduceat(literal, starts, axis=0).all(0))
+        return torch.from_numpy(np.logical_or.reduceat(literal, starts, axis=0).all(0))
 
     def _through(self, fixed: Tensor) -> tuple[Tensor, Tensor]:
         """Labels that every model of a circuit has [labels, columns], and columns without a model."""
