@@ -14,13 +14,13 @@ from typing import Any
 
 from experiments import front_pictures
 from experiments.evidence_pictures import comparison_picture, gradient_rows, speed_picture
-from experiments.front import penalty_table, step_factors, step_sentence
+from experiments.front import epoch_factors, penalty_table, step_factors, step_sentence
 from experiments.headline import small_table
 from experiments.hmlc import published as hmlc_published
 from experiments.hmlc.aims import SEEDS, Aims
 from experiments.hmlc.collecting import EXACT, campaign_in
 from experiments.hmlc.sets import TWELVE
-from experiments.like_for_like import not_run, sentences
+from experiments.like_for_like import maps_table, not_run, sentences
 from experiments.like_for_like import table as like_for_like
 from experiments.methods import METHODS
 from experiments.protocols import protocols
@@ -157,7 +157,7 @@ def other_means(results: Path) -> str:
     ):
         for name, files in sources.items():
             add(f"{title}: {name}", {method: found[0] for method, found in figures(results, files).items()})
-    add("generated maps: a network that looks at cells", _on_maps(results / "warcraft", "grid"))
+    add("generated maps, not the paper's data: a network that looks at cells", _on_maps(results / "warcraft", "grid"))
     for column, title in _TRAININGS.items():
         sets, seeds, _, ours = _on_hierarchies(results / "hmlc", column)
         done = "" if seeds >= SEEDS else f", {seeds} of {SEEDS} seeds"
@@ -175,13 +175,19 @@ def marks_sentence(results: Path) -> str:
         for key in seen
     ]
     same = sum(mark == paper for mark, paper in pairs)
+    lost = sum(found[system]["D4"]["mark"] for system in _LOST)
     counts = {system: sum(seen[key]["mark"] for key in seen) for system, seen in found.items()}
     most = max(count for system, count in counts.items() if "spl" not in system)
     return (
-        f"By criteria of our own, of which we relaxed one after seeing its outcome, {same} of the {len(pairs)} "
-        f"published marks are confirmed. The two layers have {counts['spl']} of the six properties (expressiveness was "
-        f"measured with eight components), no other system more than {most}."
+        f"By criteria of our own, {same} of the {len(pairs)} published marks are confirmed, and {same - lost} with the "
+        "first, stricter rule for D4 (general), which we relaxed after seeing its outcome. The two layers have "
+        f"{counts['spl']} of the six properties: D2 (expressive) is measured with eight components, the other five "
+        f"with one. No other system has more than {most}."
     )
+
+
+_LOST = ("dl2", "semantic-loss", "nesy-entropy")
+"""Systems that lose the mark of D4 by the stricter rule, see the last section of docs/table_one.md."""
 
 
 def layers_table(results: Path) -> str:
@@ -225,17 +231,13 @@ def speed_sentences(results: Path) -> str:
         times.setdefault(row["circuit"], {})[row["engine"]] = row["cpu_ms"]
     gains = sorted(seen["klay"] / seen["native"] for seen in times.values() if {"klay", "native"} <= set(seen))
     trees, as_sdd, others = step_factors(bench)
-    cases = read_json(results / "hmlc" / "timing.json")["cases"]
-    (one, _), four = (
-        sorted(case["times_fil"] for case in cases if case["case"].startswith(f"SPL, m = {m}")) for m in (1, 4)
-    )
+    (one, _), four = epoch_factors(results)
     text = (
         "The bars compare bare engines on one thread, log Z and its gradient at batch 128: the native one is "
         f"{gains[0]:.0f} to {gains[-1]:.0f} times as fast as KLay with KLay's default compilation switched off. They "
-        "say nothing about the call of a layer beside compiled KLay, which is not measured yet; expect a much smaller "
-        f"factor there. A training step with `SPL`, m = 1, takes {trees} times as long as with sigmoids "
-        f"on two hierarchies with our tree circuits, {as_sdd} times with an SDD of one of them, and {others} times on "
-        f"five other circuits. In the experiment on "
+        "say nothing about the call of a layer beside compiled KLay, which is not measured yet. A training step with "
+        f"`SPL`, m = 1, takes {trees} times as long as with sigmoids on two hierarchies with our tree circuits, "
+        f"{as_sdd} times with an SDD of one of them, and {others} times on five other circuits. In the experiment on "
         f"cellcycle, which has another network, an epoch takes {one:.1f} times as long with m = 1, and "
         f"{four[0]:.1f} to {four[1]:.1f} times with m = 4."
     )
@@ -280,6 +282,7 @@ PARTS: Mapping[str, tuple[str, Callable[[Path], str]]] = {
     "steps": ("README.md", step_sentence),
     "penalty": ("docs/index.md", penalty_table),
     "like for like": ("docs/evidence.md", like_for_like),
+    "maps": ("docs/evidence.md", maps_table),
     "findings": ("docs/evidence.md", sentences),
     "protocols": ("docs/evidence.md", protocols),
     "not run": ("docs/evidence.md", not_run),

@@ -28,7 +28,7 @@ _PAPER = {
     "hierarchies": (
         "ReLU layers, as in C-HMCNN",
         "m, k and layers of the gate ∈ {2, 4, 8}",
-        "batch 128, patience 20; HMCNN: batch 4",
+        "batch 128, patience 20; HMCNN: no batch named, 4 in C-HMCNN's released code",
     ),
 }
 """Network, sizes of the layers and training, as the paper's text and the released code have them."""
@@ -44,7 +44,7 @@ def protocols(results: Path) -> str:
     rows.append(_paper("preferences"))
     for net, file in PREFERENCES.items():
         rows.append(_ours(results, f"ours, network {net}", file, f"{file}-by-likelihood"))
-    rows += [_paper("Warcraft"), _maps(results / "warcraft"), _paper("hierarchies"), _hierarchies(results / "hmlc")]
+    rows += [_paper("hierarchies"), _hierarchies(results / "hmlc"), _paper("Warcraft"), _maps(results / "warcraft")]
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
@@ -64,7 +64,7 @@ def _ours(results: Path, title: str, *files: str) -> Sequence[str]:
     model, training = runs[0]["model"], runs[0]["training"]
     widths = ", ".join(map(str, model["hidden"])) + (f", linear {model['features']}" if model.get("features") else "")
     first = {run["method"]: run for run in reversed(runs)}
-    layers = "; ".join(_layer(name, first[key]["model"]) for key, name in _LAYERS.items() if key in first)
+    layers = "; ".join(_layer(name, first[key]) for key, name in _LAYERS.items() if key in first)
     steps = max(run["training"]["steps"] for run in runs)
     rows = "all rows at once" if training["batch_size"] is None else f"batches of {training['batch_size']}"
     greedy = [value for file in files for value in exact_in(results, file, decoder="greedy_decoder").get("spl", [])]
@@ -82,10 +82,11 @@ def _ours(results: Path, title: str, *files: str) -> Sequence[str]:
 _LAYERS = {"spl": "`SPL`", "product-spl": "`ProductSPL`"}
 
 
-def _layer(name: str, model: Mapping[str, Any]) -> str:
+def _layer(name: str, run: Mapping[str, Any]) -> str:
+    model, decay = run["model"], run["training"].get("weight_decay")
     gate = f"gate of {' → '.join(map(str, model['gate']))}" if model["gate"] else "linear gate"
     units = f", k = {model['units']}" if name == "`SPL`" else ""
-    return f"{name}: m = {model['replicas']}{units}, {gate}"
+    return f"{name}: m = {model['replicas']}{units}, {gate}{f', weight decay {decay:g}' if decay else ''}"
 
 
 def _mode(proven: float) -> str:

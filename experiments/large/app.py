@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 import semprola as sp
+from experiments.large import wall
 from experiments.large.cases import Case, chosen
 from experiments.large.clock import on_processor_time
 from experiments.large.estimates import section
@@ -34,6 +35,7 @@ from semprola.errors import SemprolaError
 PAGE = Path("docs/large.md")
 STRENGTHS = {"clear": 2.0, "noisy": 1.0}
 _SPLIT_SECONDS, _NODES = 300, 10**6
+_NOISE_SEED = 1
 _DRAW_SECONDS = 0.15
 """For the hidden state of a row: the best for random log-odds that the solver finds in this time."""
 
@@ -48,6 +50,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(PAGE)
         return 0
     torch.set_num_threads(1)
+    if options.wall:
+        content["wall"] = []
+        for found in wall.attempts():
+            content["wall"].append(found)
+            write_json(path, content)
+            print(found["title"], found["backend"], found.get("nodes", found.get("ran_out")), flush=True)
+        return 0
     if options.data is not None:
         _pictures(content, options)
         return 0
@@ -99,10 +108,11 @@ def measure(name: str, case: Case, strengths: Sequence[str], rows: int, seconds:
         "left_out": len(split.left_out),
         "seconds_to_split": round(made, 2),
         "limit": seconds,
+        "seed": _NOISE_SEED,
     }
     results = []
     for strength in strengths:
-        noise = torch.randn(truth.shape, generator=torch.Generator().manual_seed(1))
+        noise = torch.randn(truth.shape, generator=torch.Generator().manual_seed(_NOISE_SEED))
         log_odds = STRENGTHS[strength] * (2 * truth - 1) + noise
         found: dict[str, list[Row]] = {"pool": [], "solver": [], "both": []}
         for odds, state in zip(log_odds, truth, strict=True):  # side by side, so that all see the same machine
@@ -192,6 +202,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seconds", type=float, default=1.0, help="limit per row, of processor time, for each way")
     parser.add_argument("--data", type=Path, help="folder with MNIST's files: sudokus from pictures instead")
     parser.add_argument("--seeds", type=int, default=5, help="runs on pictures")
+    parser.add_argument("--wall", action="store_true", help="try single circuits instead, larger and larger")
     parser.add_argument("--report", action="store_true", help="only write the page from the results that are there")
     parser.add_argument("--out", type=Path, default=Path("results/large.json"), help="file for results")
     return parser

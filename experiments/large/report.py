@@ -6,6 +6,8 @@ import statistics
 from collections.abc import Mapping
 from typing import Any
 
+from experiments.large import wall
+
 _HEAD = """# Large constraints
 
 No circuit of one of these constraints is of a size that a layer could use, or none was found at all.
@@ -16,7 +18,8 @@ A hidden state obeys the rules. The log-odds of each label are +a or -a as the l
 deviation 1: *clear* rows have a = 2 (98 % of the single labels are right by their sign), *noisy* ones a = 1 (84 %). The
 alternative is what a user would do instead: read the labels independently and let OR-Tools' CP-SAT find the best state
 that obeys the rules, with one thread. Each way has the same limit per row, in processor time, because the machine was
-shared.
+shared. DeepLog and Scallop, which fall back to a few proofs or to samples, could not be installed: PyPI has no
+Scallop, and another program under the name of DeepLog.
 
 ## Splits
 
@@ -27,10 +30,12 @@ _AFTER_SPLITS = """
 Rules that are left out are obeyed, too, but only by the search. All but the CNFs of the competition end in a
 `CompilationBudgetError`. The seconds to split are of the clock, with other work on the machine.
 """
-_TOUR = """The tour is stated with its edges: two at every city, and at least one out of every set of cities. CP-SAT
+_TOUR = """
+The tour is stated with its edges: two at every city, and at least one out of every set of cities. CP-SAT
 has a constraint of its own for tours instead.
 """
-_COMPETITION = """Of the CNFs of the model-counting competition 2022, `mc2022_track1_002` is the only one of 33 that
+_COMPETITION = """
+Of the CNFs of the model-counting competition 2022, `mc2022_track1_002` is the only one of 33 that
 does not compile within 60 s; circuits of the other three have 15 to 51 million edges
 ([how they compile](compile.md#competition)). Their weights are not used here.
 """
@@ -46,6 +51,8 @@ time, where the split has not proven its answer; rows that the split proves alon
 |---|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|
 """
 
+
+_AND = "\n- "
 
 _PICTURES = """
 ## Sudokus from pictures
@@ -74,6 +81,7 @@ def page(content: Mapping[str, Any]) -> str:
         f"```bash\n{commands}\n```\n\n"
         "It resumes, and needs `pip install 'semprola[solver]'`. `--cnf FILE` adds cases.\n"
         + (_pictures(content) if content.get("pictures") else "")
+        + (wall.section(content["wall"]) if content.get("wall") else "")
     )
 
 
@@ -96,9 +104,9 @@ def _pictures(content: Mapping[str, Any]) -> str:
     commands = "\n".join(sorted({each["provenance"]["command"] for each in runs}))
     seeds = len({each["seed"] for each in runs})
     unproven = 100 * (1 - statistics.mean(each["proven"] for each in runs))
+    drawn = f"Mean ± standard deviation over {seeds} seeds, which draw" if seeds > 1 else "One seed, which draws"
     return (
-        f"{_PICTURES}{boards(content)}\n\nMean ± standard deviation over {seeds} seeds, which draw boards, pictures "
-        f"and starting weights. {unproven:.1f} % of the pool's answers are not proven within a second.\n\n"
+        f"{_PICTURES}{boards(content)}\n\n{drawn} boards, pictures and starting weights. {unproven:.1f} % of the pool's answers are not proven within a second.\n\n"
         f"```bash\n{commands}\n```\n"
     )
 
@@ -121,7 +129,7 @@ def table(content: Mapping[str, Any]) -> str:
 def _splits(runs: list[Mapping[str, Any]]) -> str:
     lines = {
         each["case"]: f"| {each['title']} | {each['labels']:,} | {each['rules']:,} | {each['circuits']} "
-        f"| {each['edges']:,} | {each['left_out']} | {each['seconds_to_split']:.1f} |"
+        f"| {each['edges']:,} | {each['left_out']:,} | {each['seconds_to_split']:.1f} |"
         for each in runs
     }
     return "\n".join(lines.values())
@@ -142,12 +150,12 @@ def _finding(runs: list[Mapping[str, Any]]) -> str:
         if mine != other:
             (ahead if mine > other else behind).append(f"{each['title']} ({each['strength']})")
     text = f"The split alone proves more rows than CP-SAT, or as many in less time, on {len(ahead)} of {len(runs)}"
-    text += f": {'; '.join(ahead)}." if ahead else "."
+    text += f":\n\n- {_AND.join(ahead)}\n\n" if ahead else ".\n\n"
     if behind:
-        text += f" CP-SAT does on {len(behind)}: {'; '.join(behind)}."
+        text += f"CP-SAT does on {len(behind)}:\n\n- {_AND.join(behind)}\n\n"
     best = [max(each["pool"]["proven"], each["solver"]["proven"]) for each in runs]
     level = sum(each["both"]["proven"] >= most for each, most in zip(runs, best, strict=True))
-    text += f" Both together prove as many rows as the better one, or more, on {level} of {len(runs)}."
+    text += f"Both together prove as many rows as the better one, or more, on {level} of {len(runs)}."
     obey = all(each[way]["obey"] for each in runs for way in ("pool", "both"))
     text += " Every state that a split answered obeys every rule." if obey else " NOT every answer obeys the rules."
     found = {way: min(each[way]["found"] for each in runs) for way in ("pool", "both")}

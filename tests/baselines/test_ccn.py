@@ -165,7 +165,7 @@ def test_on_a_hierarchy_it_is_hmcnn() -> None:
     torch.manual_seed(0)
     logits = torch.randn(20, 5, dtype=torch.float64)
     ours = scores(layer, logits)
-    theirs = sp.baselines.HMCNNScores(logits[:, order], other.steps)
+    theirs = sp.baselines.HMCNNScores(logits[:, order], list(other.strata))  # type: ignore[arg-type]
     assert torch.allclose(ours.mean[:, order], theirs.mean)
     every = torch.tensor(list(itertools.product([0.0, 1.0], repeat=5)))
     y = every[hierarchy.evaluate(every, layer.labels)][torch.arange(20) % 7].double()

@@ -6,6 +6,7 @@ SEMPROLA_SCREENSHOTS set to a folder, some tests leave pictures there.
 
 from __future__ import annotations
 
+import itertools
 import os
 import random
 import re
@@ -168,11 +169,32 @@ def test_too_large_a_constraint(opened: Opener) -> None:
     names = [f"v{i}" for i in range(150)]
     clauses = [" | ".join(rng.choice(["", "~"]) + name for name in rng.sample(names, 3)) for _ in range(400)]
     page = opened()
-    write(page, "\n".join(clauses))
-    expect(page.locator("#status")).to_contain_text("Compiling…")
+    write(page, " ^ ".join(f"({clause})" for clause in clauses))  # one rule: it cannot be split
+    expect(page.locator("#status")).to_contain_text(re.compile("(Compiling|Starting)…"))
     expect(page.locator("#error")).to_contain_text("too large for the playground")
     write(page, "a | b")
     expect(page.locator("#fact-models")).to_have_text("3")
+
+
+def test_rules_that_are_split(opened: Opener) -> None:
+    """Twelve queens that do not attack each other."""
+    lines: dict[tuple[str, int], list[str]] = {}
+    for r, c in itertools.product(range(12), repeat=2):
+        for line in (("row", r), ("column", c), ("down", r - c), ("up", r + c)):
+            lines.setdefault(line, []).append(f"r{r}.c{c}")
+    counts = [("exactly" if kind in ("row", "column") else "at_most", each) for (kind, _), each in lines.items()]
+    page = opened()
+    write(page, "\n".join(f"{count}(1, {', '.join(each)})" for count, each in counts))
+    expect(page.locator("#pooled")).to_contain_text("No single circuit: answers are pooled from")
+    expect(page.locator("#fact-models")).to_contain_text("≤")
+    expect(page.locator("#circuit-box th").first).to_have_text("circuit")
+    expect(page.locator("#states dt").first).to_contain_text("Mode")
+    expect(page.locator("#top li").first).to_contain_text("r0 c")
+    expect(page.locator("#spl .entropy")).to_be_empty()
+    picture(page, "split-light")
+    write(page, "a | b")
+    expect(page.locator("#pooled")).to_be_hidden()
+    expect(page.locator("#spl .entropy")).to_contain_text("bits")
 
 
 def test_labels_are_text_not_markup(opened: Opener) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import math
 from pathlib import Path
 from typing import Any
 
@@ -153,7 +154,22 @@ def test_models_that_cannot_be_shown_say_why(tmp_path: Path) -> None:
     sp.save(torch.nn.Sequential(torch.nn.Linear(2, 2)), tmp_path / "plain")
     with pytest.raises(FormatError, match="no layer with a constraint"):
         Workshop(Limits(), tmp_path).describe({"source": {"model": "plain"}})
+
+
+@pytest.mark.parametrize("kind", ["ConstraintLayer", "ProductSPL", "SPL"])
+def test_models_over_a_split(tmp_path: Path, kind: str) -> None:
+    torch.manual_seed(0)
     S = sp.split(sp.constraints.permutation(4), max_nodes=30)
-    sp.save(torch.nn.Sequential(torch.nn.Linear(2, 16), sp.ConstraintLayer(S)), tmp_path / "pooled")
-    with pytest.raises(FormatError, match="over a split"):
-        Workshop(Limits(), tmp_path).describe({"source": {"model": "pooled"}})
+    layer = sp.ConstraintLayer(S) if kind == "ConstraintLayer" else getattr(sp, kind)(16, S)
+    net = torch.nn.Sequential(torch.nn.Linear(2, 16), layer)
+    sp.save(net, tmp_path)
+    workshop, source = Workshop(Limits(), tmp_path), {"model": tmp_path.name}
+    described = workshop.describe({"source": source})
+    assert described["pooled"].startswith("answers are pooled from ")
+    answer = workshop.answer({"source": source, "row": {"1": "0.5", "2": "-1"}, "evidence": "-1" + "-" * 14})
+    with torch.no_grad():
+        p = net(torch.tensor([0.5, -1.0])).condition(torch.tensor([math.nan, 1.0] + [math.nan] * 14))
+    assert answer["mode"]["state"] == p.mode.int().tolist()
+    assert answer["mode"]["exact"]
+    assert ("most_chance" in answer) == (kind != "SPL")
+    assert len(answer["beliefs"]) == 16

@@ -35,13 +35,13 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
 
 
 def hard_rules(labels: int = 150, clauses: int = 400) -> str:
-    """Random clauses whose circuit is out of reach."""
+    """One rule over random clauses, whose circuit is out of reach."""
     rng = random.Random(0)
     lines = []
     for _ in range(clauses):
         literals = [("~" if rng.random() < 0.5 else "") + f"v{v}" for v in rng.sample(range(labels), 3)]
-        lines.append(" | ".join(literals))
-    return "\n".join(lines)
+        lines.append(f"({' | '.join(literals)})")
+    return " ^ ".join(lines)
 
 
 # answers ------------------------------------------------------------------------------------------------------------

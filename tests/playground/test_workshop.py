@@ -193,6 +193,56 @@ def test_nodes_are_bounded() -> None:
     assert caught.value.resource == "nodes"
 
 
+POOLED = "\n".join(
+    [f"exactly(1, {', '.join(f'r{r}.c{c}' for c in range(4))})" for r in range(4)]
+    + [f"exactly(1, {', '.join(f'r{r}.c{c}' for r in range(4))})" for c in range(4)]
+    + ["r0.c0 | r1.c1", "r2.c3 -> ~r0.c0"]
+)
+SMALL = Limits(nodes=40)
+"""With so few nodes, the rules above do not compile as one circuit."""
+
+
+def test_rules_that_do_not_compile_are_split() -> None:
+    workshop, source = Workshop(SMALL), problem(POOLED)
+    described = workshop.describe({"source": source})
+    labels = described["labels"]
+    assert described["pooled"].startswith("answers are pooled from ")
+    assert described["picture"]["kind"] == "circuits"
+    assert sum(row[1] for row in described["picture"]["rows"]) == described["nodes"]
+    assert described["uniform"]
+    rng = random.Random(1)
+    for evidence in ("-" * 16, "1" + "-" * 15, "-" * 9 + "01" + "-" * 5, "11" + "-" * 14, "1" + "-" * 10 + "1----"):
+        beliefs = [round(rng.uniform(0.05, 0.95), 2) for _ in labels]
+        brute = Brute(POOLED, labels, beliefs, evidence)
+        answer = workshop.answer({"source": source, "beliefs": beliefs, "evidence": evidence})
+        if not brute.weights:
+            assert set(answer["impossible"]) <= {i for i, known in enumerate(evidence) if known != "-"}
+            continue
+        ranked = sorted(brute.weights, key=lambda state: -brute.weights[state])
+        assert answer["mode"]["exact"]
+        assert tuple(answer["mode"]["state"]) == ranked[0]
+        assert [tuple(found["state"]) for found in answer["top"]] == ranked[:5]
+        for found in answer["top"]:
+            exact = brute.weights[tuple(found["state"])] / brute.total
+            assert found["low"] <= exact + 1e-6
+            assert exact <= found["high"] + 1e-6
+        if answer["marginals"] is not None:
+            assert answer["marginals"] == pytest.approx([brute.marginal(i) for i in range(16)], abs=0.08)
+        known = math.prod((p if e == "1" else 1 - p) for p, e in zip(beliefs, evidence, strict=True) if e != "-")
+        assert answer["most_chance"] >= brute.total / known - 1e-9
+        assert answer["entropy"] is None
+        assert answer["hamming"] is None
+    text = workshop.python({"source": source, "beliefs": [0.4] * 16, "evidence": "1" + "-" * 15})["python"]
+    assert "sp.split(" in text
+    exec(compile(text, "the program", "exec"), {})
+
+
+def test_broken_rules_of_a_split_are_named() -> None:
+    beliefs = [0.9 if i in (0, 11) else 0.1 for i in range(16)]
+    found = Workshop(SMALL).answer({"source": problem(POOLED), "beliefs": beliefs, "evidence": "-" * 16})
+    assert "r2.c3 -> ~r0.c0" in [broken["rule"] for broken in found["independent"]["broken"]]
+
+
 def test_progress_can_stop_a_compilation() -> None:
     class Stop(Exception):
         pass

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -64,7 +65,7 @@ class CCN(ScoringLayer):
         groups = strata(read, names)
         super().__init__(in_features, gate, len(names))
         self.rules, self.labels = read, names
-        self.strata = nn.ModuleList(_Stratum(group, names) for group in groups)
+        self.strata = nn.ModuleList(_Stratum(part, names) for group in groups for part in _alike(group))
 
     def forward(self, z: Tensor) -> CCNScores:
         """The scores for features z [*batch, in_features]."""
@@ -92,10 +93,7 @@ class CCNScores(ThresholdScores):
     @property
     def mean(self) -> Tensor:
         """Scores after the rules are applied [*batch, labels]; they stand in for marginals."""
-        values = self.logits
-        for group in self._groups:
-            values = group.raised(values)
-        return torch.sigmoid(values)
+        return torch.sigmoid(_raised(self._groups, self.logits))
 
     @property
     def mode(self) -> Tensor:
@@ -103,9 +101,7 @@ class CCNScores(ThresholdScores):
         with torch.no_grad():
             # round to ±1 first: at a score of exactly 0.5, a label is off and its negation holds
             values = torch.where(self.logits > 0, 1.0, -1.0).to(self.logits.dtype)
-            for group in self._groups:
-                values = group.raised(values)
-            return (values > 0).to(self.logits.dtype)
+            return (_raised(self._groups, values) > 0).to(self.logits.dtype)
 
     def loss(self, y: Tensor) -> Tensor:
         """The constraint loss of label vectors y [*batch, labels], summed over labels [*batch].
@@ -117,59 +113,111 @@ class CCNScores(ThresholdScores):
             ValueError: if y has the wrong shape, or values other than 0 and 1.
         """
         on = binary(y, self.logits.shape)
-        values = self.logits
-        for group in self._groups:
-            values = group.raised(values, on)
+        values = _raised(self._groups, self.logits, on)
         return F.softplus(torch.where(on, -values, values)).sum(-1)
 
 
-class _Stratum(nn.Module):
-    """Rules that are applied together."""
+def _raised(groups: Sequence[_Stratum], logits: Tensor, truth: Tensor | None = None) -> Tensor:
+    """Log-odds [*batch, labels] after the rules; for the loss, bodies are restricted by the true labels.
 
-    members: Tensor
-    signs: Tensor
+    Each is the log-odds of one literal, which is searched for without derivatives.
+    """
+    columns = logits.reshape(-1, logits.shape[-1]).T
+    negated = any(group.negates for group in groups)
+    literals = _literals_of(columns, _INFINITE, negated)
+    tracked = torch.is_grad_enabled()
+    with torch.no_grad():
+        values = literals.detach().clone()
+        rows = torch.arange(len(values), device=values.device)[:, None]
+        origin = rows.expand(values.shape).clone() if tracked else None
+        known = None if truth is None else _literals_of(truth.reshape(columns.T.shape).T, True, negated)
+        for group in groups:
+            group.settle(values, origin, known)
+    found = values[: len(columns)] if origin is None else literals.gather(0, origin[: len(columns)])
+    return found.T.reshape(logits.shape)
+
+
+def _literals_of(columns: Tensor, always: Any, negated: bool) -> Tensor:
+    """The values of all labels, of "always" and "never", and of the labels' negations [2 * labels + 2, batch]."""
+    constant = torch.full_like(columns[:1], always)
+    parts = [columns, constant, ~constant if columns.dtype == torch.bool else -constant]
+    if negated:
+        parts.append(~columns if columns.dtype == torch.bool else -columns)
+    return torch.cat(parts)
+
+
+class _Stratum(nn.Module):
+    """Rules that are applied together; each literal is a row of `_literals_of`."""
+
     heads: Tensor
+    bodies: Tensor
 
     def __init__(self, rules: Sequence[Rule], labels: Sequence[str]) -> None:
         super().__init__()
         column = {name: number for number, name in enumerate(labels)}
-        width = max(1, *(len(rule.positive) + len(rule.negative) for rule in rules))
-        # shorter rows are padded with an extra last column, which is always true
-        members = torch.full((len(rules), width), len(labels))
-        signs = torch.ones(len(rules), width)
-        for row, rule in enumerate(rules):
-            for place, name in enumerate((*rule.positive, *rule.negative)):
-                members[row, place] = column[name]
-                signs[row, place] = 1.0 if place < len(rule.positive) else -1.0
-        self.register_buffer("members", members, persistent=False)
-        self.register_buffer("signs", signs, persistent=False)
-        self.register_buffer("heads", torch.tensor([column[rule.head] for rule in rules]), persistent=False)
-        changing = {rule.head for rule in rules}
-        circular = any(name in changing for rule in rules for name in rule.positive)
-        self.rounds = len(changing) if circular else 1
+        always, never, negation = len(labels), len(labels) + 1, len(labels) + 2
+        bodies: dict[int, list[list[int]]] = {}
+        for rule in rules:
+            body = [column[name] for name in rule.positive] + [negation + column[name] for name in rule.negative]
+            bodies.setdefault(column[rule.head], []).append(body or [always])
+        most, width = max(map(len, bodies.values())), max(len(body) for own in bodies.values() for body in own)
+        padded = [
+            [*([*body, *[always] * (width - len(body))] for body in own), *[[never] * width] * (most - len(own))]
+            for own in bodies.values()
+        ]
+        self.always = always
+        self.register_buffer("heads", torch.tensor(list(bodies)), persistent=False)
+        self.register_buffer("bodies", torch.tensor(padded), persistent=False)  # [heads, rules, literals]
+        self.rounds = len(bodies) if _is_circular(rules) else 1
+        self.negates = any(rule.negative for rule in rules)
 
-    def raised(self, values: Tensor, truth: Tensor | None = None) -> Tensor:
-        """Log-odds [*batch, labels] after the rules; for the loss, bodies are restricted by the true labels."""
+    def settle(self, values: Tensor, origin: Tensor | None, known: Tensor | None) -> None:
+        """Raise heads in place: the values of all literals, and the literals that these were before any rule."""
         for _ in range(self.rounds):
-            after = self._once(values, truth)
-            if self.rounds > 1 and bool((after == values).all()):
-                return after
-            values = after
-        return values
+            if not self._raise(values, origin, known):
+                return
 
-    def _once(self, values: Tensor, truth: Tensor | None) -> Tensor:
-        always = values.new_full((*values.shape[:-1], 1), _INFINITE)
-        body = torch.cat([values, always], -1)[..., self.members] * self.signs.to(values.dtype)
-        if truth is not None:
-            known = torch.cat([truth, torch.ones_like(truth[..., :1])], -1)[..., self.members] == (self.signs > 0)
-            wanted = truth[..., self.heads].unsqueeze(-1)
-            body = body.masked_fill(wanted & ~known, -_INFINITE).masked_fill(~wanted & known, _INFINITE)
-        support = body.min(-1).values
-        if truth is not None:
+    def _raise(self, values: Tensor, origin: Tensor | None, known: Tensor | None) -> bool:
+        heads, bodies = self.heads, self.bodies
+        body = values[bodies]  # [heads, rules, literals, batch]
+        if known is not None:
+            wanted, holds = known[heads][:, None, None], known[bodies]
+            other = torch.where(wanted, -_INFINITE, _INFINITE).to(body.dtype)
+            body = torch.where(wanted == holds, body, other)
+        support, weakest = body.min(2)
+        if known is not None:
             # y makes the body true but the head is off: the row breaks the rule, and no literal is to blame
             support = support.masked_fill(support == _INFINITE, -_INFINITE)
-        where = self.heads.expand(support.shape)
-        return values.scatter_reduce(-1, where, support, "amax", include_self=True)
+        support, strongest = support.max(1)
+        before, negation = values[heads], self.always + 2
+        better = support > before
+        values[heads] = support = torch.where(better, support, before)
+        if len(values) > negation:
+            values[heads + negation] = -support
+        if origin is not None:
+            place = strongest * bodies.shape[2] + weakest.gather(1, strongest[:, None])[:, 0]
+            found = torch.where(better, origin.gather(0, bodies.flatten(1).gather(1, place)), origin[heads])
+            origin[heads] = found
+            if len(values) > negation:
+                opposite = torch.where(found >= negation, found - negation, found + negation)
+                origin[heads + negation] = opposite.masked_fill(found == self.always, self.always + 1)
+        return self.rounds > 1 and bool(better.any())
+
+
+def _is_circular(rules: Sequence[Rule]) -> bool:
+    heads = {rule.head for rule in rules}
+    return any(name in heads for rule in rules for name in rule.positive)
+
+
+def _alike(rules: Sequence[Rule]) -> list[list[Rule]]:
+    """Rules of a stratum, with heads of a similar number of rules together: tables are as wide as the longest row."""
+    if _is_circular(rules):
+        return [list(rules)]
+    count = Counter(rule.head for rule in rules)
+    groups: dict[int, list[Rule]] = {}
+    for rule in rules:
+        groups.setdefault(count[rule.head].bit_length(), []).append(rule)
+    return list(groups.values())
 
 
 _CCN = "CCN takes rules of the form 'a & !b -> c'"

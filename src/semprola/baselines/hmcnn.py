@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional as F
 
-from semprola.baselines.common import ScoringLayer, ThresholdScores, binary
+from semprola.baselines.ccn import CCN, CCNScores
 from semprola.constraints.hierarchy.family import OPTIONS, Hierarchy
 from semprola.constraints.hierarchy.family import hierarchy as make_hierarchy
-from semprola.engine.numbers import NEGATIVE_INFINITY
 from semprola.errors import LabelError
 from semprola.logic.syntax import checked_names
 from semprola.nn.starting import checked_number
 
 
-class HMCNN(ScoringLayer):
+class HMCNN(CCN):
     """Coherent hierarchical multi-label network (Giunchiglia & Lukasiewicz, 2020): the max-constraint module.
 
     A linear layer gives every label a score h in (0, 1). The module's output for a label is the largest score among
@@ -56,16 +54,13 @@ class HMCNN(ScoringLayer):
     ) -> None:
         made = hierarchy if isinstance(hierarchy, Hierarchy) else make_hierarchy(hierarchy)
         _refuse_options(made)
-        super().__init__(in_features, gate, len(made.names))
+        names = made.names if labels is None else _in_another_order(made, checked_names(labels, "labels"))
+        super().__init__(in_features, made, labels=names, gate=gate)
         self.hierarchy = made
-        self.labels = made.names if labels is None else _in_another_order(made, checked_names(labels, "labels"))
-        column = {name: place for place, name in enumerate(self.labels)}
-        children = {column[made.names[v]]: [column[made.names[c]] for c in cs] for v, cs in enumerate(made.children_of)}
-        self.steps = _Levels([children[v] for v in range(len(children))])
 
     def forward(self, z: Tensor) -> HMCNNScores:
         """The scores for features z [*batch, in_features]."""
-        return HMCNNScores(self.scores(z), self.steps, self.labels)
+        return HMCNNScores(self.scores(z), list(self.strata), self.labels)  # type: ignore[arg-type]
 
     @torch.no_grad()
     def start_at(self, y: Tensor, smoothing: float = 1.0) -> None:
@@ -92,111 +87,15 @@ class HMCNN(ScoringLayer):
         return self.hierarchy.describe()
 
 
-class HMCNNScores(ThresholdScores):
+class HMCNNScores(CCNScores):
     """HMCNN's prediction for a batch: a score per label, but no joint distribution.
 
-    Args:
-        logits: log-odds of the scores h [*batch, labels].
-        steps: the hierarchy, from `HMCNN`.
-        labels: names of the columns.
+    Let D be a label A together with its descendants. A's score is the largest in D. In the loss, A adds
+    −ln max_{B in D} y_B h_B if it is on, and −ln(1 − max_{B in D} h_B) if it is off. So a label that is on also learns
+    from descendants that are on.
     """
 
     method = "HMCNN"
-
-    def __init__(self, logits: Tensor, steps: _Levels, labels: Sequence[str] = ()) -> None:
-        self.logits, self._steps, self.labels = logits, steps, tuple(labels)
-
-    @property
-    def mean(self) -> Tensor:
-        """Scores after the maximum over descendants [*batch, labels]; they stand in for marginals."""
-        return torch.sigmoid(self._constrained())
-
-    @property
-    def mode(self) -> Tensor:
-        """Labels that score above 0.5 [*batch, labels]; they respect the hierarchy."""
-        with torch.no_grad():
-            return (self._constrained() > 0).to(self.logits.dtype)
-
-    def loss(self, y: Tensor) -> Tensor:
-        """The max-constraint loss of label vectors y [*batch, labels], summed over labels [*batch].
-
-        Let D be a label A together with its descendants. The label adds −ln max_{B in D} y_B h_B if it is on, and
-        −ln(1 − max_{B in D} h_B) if it is off. So a label that is on also learns from descendants that are on.
-
-        Raises:
-            ValueError: if y has the wrong shape, or values other than 0 and 1.
-        """
-        on = binary(y, self.logits.shape)
-        # where a label is on, the maximum runs over the descendants that are on; they include the label itself
-        up, below = self._columns(), on.reshape(-1, y.shape[-1]).T
-        values = up.detach()
-        among_on, among_all = self._steps.best(
-            torch.cat([values.masked_fill(~below, NEGATIVE_INFINITY), values], 1)
-        ).chunk(2, 1)
-        best = up.gather(0, torch.where(below, among_on, among_all))
-        terms = F.logsigmoid(torch.where(below, best, -best))
-        return -terms.sum(0).reshape(self.batch_shape)
-
-    def _constrained(self) -> Tensor:
-        columns = self._columns()
-        best = columns.gather(0, self._steps.best(columns.detach()))
-        return best.T.reshape(self.logits.shape)
-
-    def _columns(self) -> Tensor:
-        """Log-odds [labels, batch]."""
-        return self.logits.reshape(-1, self.logits.shape[-1]).T
-
-
-class _Levels(nn.Module):
-    """The hierarchy level by level from the leaves up: a maximum over descendants becomes maxima over children.
-
-    Counting a descendant twice does not change a maximum, so this works for DAGs as well. It costs one operation per
-    edge, whereas a reachability matrix costs one per pair of labels.
-    """
-
-    def __init__(self, children_of: Sequence[Sequence[int]]) -> None:
-        super().__init__()
-        height = _heights(children_of)
-        # labels with a similar number of children go together, because rows of a table are as long as the longest
-        groups: dict[tuple[int, int], list[int]] = {}
-        for v, below in enumerate(children_of):
-            if below:
-                groups.setdefault((height[v], len(below).bit_length()), []).append(v)
-        self.count = len(groups)
-        for number, (_, parents) in enumerate(sorted(groups.items())):
-            most = max(len(children_of[v]) for v in parents)
-            # the label itself comes first, and pads rows with fewer children
-            rows = [[v, *children_of[v], *[v] * (most - len(children_of[v]))] for v in parents]
-            self.register_buffer(f"parents{number}", torch.tensor(parents), persistent=False)
-            self.register_buffer(f"members{number}", torch.tensor(rows), persistent=False)
-
-    def best(self, values: Tensor) -> Tensor:
-        """For every label, which of itself and its descendants has the largest value [labels, batch]."""
-        with torch.no_grad():
-            values = values.clone()
-            best = torch.arange(len(values), device=values.device)[:, None].expand_as(values).clone()
-            for number in range(self.count):
-                parents, members = getattr(self, f"parents{number}"), getattr(self, f"members{number}")
-                top, place = values[members].max(1)
-                values[parents] = top
-                best[parents] = best.gather(0, members.gather(1, place))
-            return best
-
-
-def _heights(children_of: Sequence[Sequence[int]]) -> list[int]:
-    """The length of the longest path down from every label."""
-    height = [-1] * len(children_of)
-    for start in range(len(children_of)):
-        stack = [start]
-        while stack:
-            v = stack[-1]
-            waiting = [c for c in children_of[v] if height[c] < 0]
-            if waiting:
-                stack.extend(waiting)
-                continue
-            stack.pop()
-            height[v] = 1 + max((height[c] for c in children_of[v]), default=-1)
-    return height
 
 
 def _in_another_order(made: Hierarchy, labels: tuple[str, ...]) -> tuple[str, ...]:

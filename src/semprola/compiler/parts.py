@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
+from networkx.utils import UnionFind
+
 from semprola.circuit import Circuit, CircuitBuilder, Vtree
 from semprola.circuit.builder import watched
 from semprola.compiler.budget import Budget
@@ -12,7 +14,7 @@ from semprola.compiler.diagram import decision_diagram
 from semprola.errors import UnsatisfiableError
 from semprola.logic import Cnf, Formula, Kind, Leaf, one_hot
 from semprola.logic.rewrite import simplify
-from semprola.logic.rules import literal_of
+from semprola.logic.rules import literal_of, literals_of
 
 
 @dataclass
@@ -113,24 +115,12 @@ def _spelled_out(group: Sequence[Formula]) -> list[Formula] | None:
 
 
 def _groups(conjuncts: Sequence[Formula], check: Callable[[], None]) -> list[list[Formula]]:
-    above: dict[str, str] = {}
-
-    def top(name: str) -> str:
-        root = name
-        while above.setdefault(root, root) != root:
-            root = above[root]
-        while above[name] != root:
-            above[name], name = root, above[name]
-        return root
-
+    sets = UnionFind()
     for conjunct in watched(conjuncts, check):
-        names = conjunct.labels
-        first = top(names[0])
-        for name in names[1:]:
-            above[top(name)] = first
+        sets.union(*conjunct.labels)
     groups: dict[str, list[Formula]] = {}
     for conjunct in watched(conjuncts, check):
-        groups.setdefault(top(conjunct.labels[0]), []).append(conjunct)
+        groups.setdefault(sets[conjunct.labels[0]], []).append(conjunct)
     return list(groups.values())
 
 
@@ -168,16 +158,8 @@ def leaf_circuits(conjuncts: Iterable[Formula], budget: Budget) -> dict[Formula,
 
 def counted_literals(formula: Formula) -> tuple[tuple[str, ...], tuple[bool, ...]] | None:
     """The labels and signs that a formula counts; None if it does not count literals of distinct labels."""
-    if formula.kind is not Kind.CARDINALITY:
-        return None
-    names, signs = [], []
-    for arg in formula.args:
-        atom = arg.args[0] if arg.kind is Kind.NOT else arg
-        if atom.kind is not Kind.ATOM:
-            return None
-        names.append(atom.name)
-        signs.append(atom is arg)
-    return (tuple(names), tuple(signs)) if len(set(names)) == len(names) else None
+    found = literals_of(formula.args) if formula.kind is Kind.CARDINALITY else None
+    return None if found is None else (tuple(found), tuple(found.values()))
 
 
 def counting_circuit(names: Sequence[str], signs: Sequence[bool], lo: int, hi: int, budget: Budget) -> Circuit:

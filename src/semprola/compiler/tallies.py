@@ -16,6 +16,7 @@ import networkx as nx
 
 from semprola.compiler.parts import counted_literals
 from semprola.logic import Formula, Kind, Leaf
+from semprola.logic.rules import literals_of
 
 _SOURCE, _SINK = ("source",), ("sink",)
 _MOST_LABELS, _MOST_SPELLED = 50_000, 1_000
@@ -73,35 +74,21 @@ def _parts(rule: Formula) -> Iterable[Formula]:
 def _counted(rule: Formula) -> tuple[frozenset[str], int, int] | None:
     """The labels that a rule counts, and the bounds; None if it mixes labels and negated labels."""
     counted = counted_literals(rule)
-    if counted is not None:
-        names, signs = counted
-        lowest, highest = rule.bounds
-    elif (literals := _clause(rule)) is not None:
-        names, signs = literals
-        lowest, highest = 1, len(names)
-    else:
+    literals = _clause(rule) if counted is None else dict(zip(*counted, strict=True))
+    if not literals or len({*literals.values()}) != 1:
         return None
-    if len(set(signs)) != 1 or not names:
-        return None
-    if not signs[0]:
-        lowest, highest = len(names) - highest, len(names) - lowest
-    return frozenset(names), max(0, lowest), highest
+    lowest, highest = (1, len(literals)) if counted is None else rule.bounds
+    if not next(iter(literals.values())):
+        lowest, highest = len(literals) - highest, len(literals) - lowest
+    return frozenset(literals), max(0, lowest), highest
 
 
-def _clause(rule: Formula) -> tuple[tuple[str, ...], tuple[bool, ...]] | None:
+def _clause(rule: Formula) -> dict[str, bool] | None:
     """The literals of a clause: a literal, a disjunction of them, or a negated conjunction of them."""
-    sign = True
     if rule.kind is Kind.NOT and rule.args[0].kind is Kind.AND:
-        rule, sign = rule.args[0], False
-    parts = rule.args if rule.kind is (Kind.OR if sign else Kind.AND) else (rule,)
-    names, signs = [], []
-    for part in parts:
-        atom = part.args[0] if part.kind is Kind.NOT else part
-        if atom.kind is not Kind.ATOM:
-            return None
-        names.append(atom.name)
-        signs.append((atom is part) == sign)
-    return (tuple(names), tuple(signs)) if len(set(names)) == len(names) else None
+        found = literals_of(rule.args[0].args)
+        return None if found is None else {name: not sign for name, sign in found.items()}
+    return literals_of(rule.args if rule.kind is Kind.OR else (rule,))
 
 
 def _demands(listed: Sequence[Tally]) -> Iterable[list[Tally]]:

@@ -64,6 +64,18 @@ class Arithmetic:
     def __mod__(self, other: Any) -> Expression:
         return Expression(applied("%", [self.total()], _divisor(self, "%", other)))
 
+    def __lt__(self, other: Any) -> Formula:
+        return between(self, other, "<")
+
+    def __le__(self, other: Any) -> Formula:
+        return between(self, other, "<=")
+
+    def __gt__(self, other: Any) -> Formula:
+        return between(self, other, ">")
+
+    def __ge__(self, other: Any) -> Formula:
+        return between(self, other, ">=")
+
     def _joined(self, other: Any, own: int, others: int) -> Expression:
         total = total_of(other)
         return NotImplemented if total is None else Expression(summed([(own, self.total()), (others, total)]))
@@ -103,31 +115,16 @@ class Expression(Arithmetic):
         return compared(self._total, "in", frozenset(number for number in numbers if number is not None))
 
     def __eq__(self, other: object) -> Formula:  # type: ignore[override]
-        return self._against(other, "==")
+        return between(self, other, "==")
 
     def __ne__(self, other: object) -> Formula:  # type: ignore[override]
-        return self._against(other, "!=")
-
-    def __lt__(self, other: Any) -> Formula:
-        return self._against(other, "<")
-
-    def __le__(self, other: Any) -> Formula:
-        return self._against(other, "<=")
-
-    def __gt__(self, other: Any) -> Formula:
-        return self._against(other, ">")
-
-    def __ge__(self, other: Any) -> Formula:
-        return self._against(other, ">=")
+        return between(self, other, "!=")
 
     def __hash__(self) -> int:
         return hash(self._total)
 
     def __repr__(self) -> str:
         return self._total.text(name_of)
-
-    def _against(self, other: object, op: str) -> Formula:
-        return between(self, other, op)
 
 
 def between(left: Arithmetic, right: object, op: str) -> Formula:

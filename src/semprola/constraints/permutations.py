@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 
+import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
@@ -157,32 +158,15 @@ class Permutation(Family):
 
     def _items_in_order(self) -> list[int]:
         """Items in an order in which b precedes a if a must be ranked before b, so b sees only earlier ranks."""
-        after: list[list[int]] = [[] for _ in range(self.count)]
-        waiting = [0] * self.count
-        for a, b in self.before:
-            after[b].append(a)
-            waiting[a] += 1
-        ready = [i for i in range(self.count - 1, -1, -1) if not waiting[i]]
-        order: list[int] = []
-        while ready:
-            order.append(ready.pop())
-            for a in after[order[-1]]:
-                waiting[a] -= 1
-                if not waiting[a]:
-                    ready.append(a)
-        return order
+        graph = nx.DiGraph((b, a) for a, b in self.before)
+        graph.add_nodes_from(range(self.count))
+        return list(nx.lexicographical_topological_sort(graph))
 
 
 def _refuse_cycle(names: tuple[str, ...], pairs: list[tuple[int, int]]) -> None:
-    left = set(pairs)
-    while left:
-        followers = {b for _, b in left}
-        free = {(a, b) for a, b in left if a not in followers}
-        if not free:
-            walk = [next(iter(sorted(left)))[0]]
-            ahead = {b: a for a, b in sorted(left)}
-            while walk.count(walk[-1]) == 1:
-                walk.append(ahead[walk[-1]])
-            cycle = [names[i] for i in reversed(walk[walk.index(walk[-1]) :])]
-            raise LabelError(f"ranking: before= has a cycle: {' before '.join(cycle)}")
-        left -= free
+    try:
+        found = nx.find_cycle(nx.DiGraph(pairs))
+    except nx.NetworkXNoCycle:
+        return
+    cycle = [names[a] for a, _ in [*found, found[0]]]
+    raise LabelError(f"ranking: before= has a cycle: {' before '.join(cycle)}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -120,18 +121,6 @@ class Categorical(Arithmetic):
     def __ne__(self, other: object) -> Formula:  # type: ignore[override]
         return ~(self == other)
 
-    def __lt__(self, other: Arithmetic | int) -> Formula:
-        return between(self, other, "<")
-
-    def __le__(self, other: Arithmetic | int) -> Formula:
-        return between(self, other, "<=")
-
-    def __gt__(self, other: Arithmetic | int) -> Formula:
-        return between(self, other, ">")
-
-    def __ge__(self, other: Arithmetic | int) -> Formula:
-        return between(self, other, ">=")
-
     def __hash__(self) -> int:
         return hash((self.name, self.labels))
 
@@ -232,16 +221,16 @@ class Integer(Categorical):
         super().__init__(name, range(least, most + 1))
 
     def __lt__(self, other: Arithmetic | int) -> Formula:
-        return self._compare(other, "<", lambda a, b: a < b)
+        return self._compare(other, "<", operator.lt)
 
     def __le__(self, other: Arithmetic | int) -> Formula:
-        return self._compare(other, "<=", lambda a, b: a <= b)
+        return self._compare(other, "<=", operator.le)
 
     def __gt__(self, other: Arithmetic | int) -> Formula:
-        return self._compare(other, ">", lambda a, b: a > b)
+        return self._compare(other, ">", operator.gt)
 
     def __ge__(self, other: Arithmetic | int) -> Formula:
-        return self._compare(other, ">=", lambda a, b: a >= b)
+        return self._compare(other, ">=", operator.ge)
 
     def _compare(self, other: Arithmetic | int, op: str, holds: Callable[[int, int], bool]) -> Formula:
         if isinstance(other, Arithmetic) and not isinstance(other, Integer):

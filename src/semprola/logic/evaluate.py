@@ -50,22 +50,29 @@ def evaluate(formula: Formula, rows: Any, labels: Sequence[str] | None = None) -
     return truth if truth.ndim else bool(truth)
 
 
-def evaluate_columns(formula: Formula, columns: Mapping[str, Column], rows: int) -> Column:
+def evaluate_columns(
+    formula: Formula, columns: Mapping[str, Column], rows: int, known: Mapping[Formula, Column] | None = None
+) -> Column:
     """Evaluate on columns of truth values.
 
     Args:
         columns: the value of every label of the formula in each row, ``[rows]``.
+        known: values of parts that are not looked into ``[rows]``.
 
     Returns:
         One bool per row, ``[rows]``.
     """
-    return _evaluate_nodes(formula.nodes(), columns, rows)
+    return _evaluate_nodes(formula.nodes(), columns, rows, known)
 
 
-def _evaluate_nodes(nodes: list[Formula], columns: Mapping[str, Column], rows: int) -> Column:
-    truth: dict[Formula, Column] = {}
+def _evaluate_nodes(
+    nodes: list[Formula], columns: Mapping[str, Column], rows: int, known: Mapping[Formula, Column] | None = None
+) -> Column:
+    truth = dict(known or {})
     for node in nodes:
-        kind, args = node.kind, [truth[arg] for arg in node.args]
+        if node in truth:
+            continue
+        kind, args = node._kind, [truth[arg] for arg in node._args]
         if kind is Kind.ATOM:
             truth[node] = columns[node.name]
         elif kind is Kind.TRUE or kind is Kind.FALSE:

@@ -35,6 +35,17 @@ def literal_of(formula: Formula) -> tuple[str, bool] | None:
     return None
 
 
+def literals_of(parts: Iterable[Formula]) -> dict[str, bool] | None:
+    """The names and signs of formulas that are literals of distinct labels; None if they are not."""
+    found: dict[str, bool] = {}
+    for part in parts:
+        literal = literal_of(part)
+        if literal is None or literal[0] in found:
+            return None
+        found[literal[0]] = literal[1]
+    return found
+
+
 def stated(formula: Formula, families: bool = True) -> Formula:
     """The formula and the rule of each of its variables with several values, "exactly one value", over plain atoms.
 
@@ -65,7 +76,7 @@ def unstated(formula: Formula) -> Formula:
 
 def groups_of(nodes: Iterable[Formula]) -> list[tuple[str, ...]]:
     """The variables that nodes speak of; see :func:`variables_of`."""
-    found = (node.whole if isinstance(node, Leaf) else (node.group,) for node in nodes)
+    found = (node.whole if isinstance(node, Leaf) else (node._group,) for node in nodes)
     return list(dict.fromkeys(group for groups in found for group in groups if group))
 
 

@@ -13,7 +13,7 @@ from semprola.compiler import compile
 from semprola.compiler.sources import Source
 from semprola.compiler.splitting import Split
 from semprola.engine import CircuitPlans
-from semprola.errors import FormatError, LabelError, PropertyError
+from semprola.errors import LabelError, PropertyError
 from semprola.nn.gate import (
     Gate,
     hidden_sizes,
@@ -181,18 +181,6 @@ class GatedLayer(Shown, nn.Module):
         bias = last.bias.detach().cpu()
         # a change of type may have rounded it; a step of training changes it by more
         return torch.allclose(bias.double(), self._first_bias.double(), rtol=1e-5, atol=1e-6)
-
-    def get_extra_state(self) -> Tensor:
-        """A fingerprint of the circuit, saved with the parameters."""
-        return torch.tensor(list(bytes.fromhex(self.circuit.digest)[:16]), dtype=torch.uint8)
-
-    def set_extra_state(self, state: Any) -> None:
-        """Refuse parameters that were trained for another circuit; their meaning would silently change."""
-        own = self.get_extra_state()
-        if not isinstance(state, Tensor) or state.dtype != own.dtype or state.shape != own.shape:
-            raise FormatError("the fingerprint of the circuit in this state dict is damaged: save the layer again")
-        if not torch.equal(state.cpu(), own):
-            raise FormatError("these parameters belong to another circuit: save and load the circuit along with them")
 
     def _gated(self, z: Tensor) -> tuple[Tensor, Tensor | None]:
         """Parameters [*batch, components, parameters] and mixing logits [*batch, components] for features z."""

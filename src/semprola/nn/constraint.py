@@ -6,7 +6,6 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, overload
 
-import torch
 from torch import Tensor, nn
 
 from semprola._names import is_named
@@ -20,7 +19,7 @@ from semprola.distributions.domain import plans_of
 from semprola.distributions.heads import HeadsDistribution
 from semprola.distributions.pool import independent
 from semprola.engine import CircuitPlans
-from semprola.errors import FormatError, LabelError
+from semprola.errors import LabelError
 from semprola.logic import Formula
 from semprola.logic.syntax import checked_names
 from semprola.nn.base import as_circuit
@@ -175,23 +174,9 @@ class ConstraintLayer(Shown, nn.Module):
             return _pooled(self.split, logits)
         return _distribution(self.plans, logits, given)
 
-    def get_extra_state(self) -> Tensor:
-        """A fingerprint of the circuit, saved with the parameters of the network."""
-        return fingerprint(self.circuit if self.split is None else self.split)
-
-    def set_extra_state(self, state: Any) -> None:
-        """Refuse the parameters of a network that was made for another circuit."""
-        if not isinstance(state, Tensor) or not torch.equal(state.cpu(), self.get_extra_state()):
-            raise FormatError("these parameters belong to another circuit: save and load the circuit along with them")
-
     def extra_repr(self) -> str:
         """What `repr` shows."""
         return repr(self.circuit if self.split is None else self.split)
-
-
-def fingerprint(constraint: Circuit | Split) -> Tensor:
-    """Sixteen bytes that differ between constraints; saved with the parameters of a layer."""
-    return torch.tensor(list(bytes.fromhex(constraint.digest)[:16]), dtype=torch.uint8)
 
 
 def announce(split: Split) -> None:

@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from semprola.circuit import Circuit
 from semprola.compiler.splitting import Split
 from semprola.distributions import PoolDistribution
-from semprola.errors import FormatError
-from semprola.nn.constraint import announce, fingerprint, refuse_options
+from semprola.nn.constraint import announce, refuse_options
 from semprola.nn.showing import Shown
 
 _LEAST = 1e-4
@@ -35,6 +34,8 @@ class PooledLayer(Shown, nn.Module):
         >>> bool(S.satisfied(p.mode).all())
         True
     """
+
+    _others = "another split: save and load the split along with them"
 
     def __init__(self, split: Split, members: Sequence[nn.Module], pool_weights: Any = None) -> None:
         super().__init__()
@@ -101,15 +102,6 @@ class PooledLayer(Shown, nn.Module):
             reset()
         if self.has_learnt_weights:
             nn.init.zeros_(self.weight_logits)
-
-    def get_extra_state(self) -> Tensor:
-        """A fingerprint of the split, saved with the parameters."""
-        return fingerprint(self.split)
-
-    def set_extra_state(self, state: Any) -> None:
-        """Refuse parameters that were trained for another split."""
-        if not isinstance(state, Tensor) or not torch.equal(state.cpu(), self.get_extra_state()):
-            raise FormatError("these parameters belong to another split: save and load the split along with them")
 
     def extra_repr(self) -> str:
         """What `repr` shows besides the layers."""

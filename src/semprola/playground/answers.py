@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from semprola.circuit import Circuit
+from semprola.compiler.splitting import Split
 from semprola.distributions import ProductDistribution, violations
 from semprola.errors import IntractableError, UnsatisfiableError
 from semprola.playground.problems import RequestError
@@ -18,16 +19,14 @@ LOWEST, HIGHEST = 0.001, 0.999
 """Beliefs are kept within these bounds; certainty is expressed as evidence."""
 
 _SURE = 1e-9
-_TOP = 5
+TOP = 5
+"""So many of the most probable states are shown."""
 _MOST_EVIDENCE = 64
 _MOST_BROKEN = 20
 
 
 def read_beliefs(content: Any, labels: int) -> list[float]:
     """Check the beliefs that the page sent: one probability per label.
-
-    Raises:
-        RequestError: if they are not.
 
     Example:
         >>> read_beliefs([0, 0.5, 1], 3)
@@ -43,9 +42,6 @@ def read_beliefs(content: Any, labels: int) -> list[float]:
 
 def read_evidence(content: Any, labels: int) -> list[int | None]:
     """Check the evidence that the page sent: one of "0", "1" and "-" (free) per label.
-
-    Raises:
-        RequestError: if it is not.
 
     Example:
         >>> read_evidence("-10", 3)
@@ -70,21 +66,17 @@ def network_beliefs(p: Any) -> list[float] | None:
 def with_rules(p: Any, evidence: Sequence[int | None]) -> dict[str, Any]:
     """All answers of a distribution under evidence.
 
-    Args:
-        p: a distribution without batch dimensions.
-        evidence: 0, 1 or None (free) per label.
-
     Returns:
         Marginals, mode, Hamming decode, the five most probable states, and the entropy in bits; or, if the evidence
         contradicts the rules, ``{"impossible": labels}`` with labels whose evidence conflicts.
     """
-    observed = _observed(evidence, p.log_partition.dtype)
+    known = observed(evidence, p.log_partition.dtype)
     try:
-        q = p if all(value is None for value in evidence) else p.condition(observed)
+        q = p if all(value is None for value in evidence) else p.condition(known)
     except UnsatisfiableError:
-        return {"impossible": _culprits(p, observed)}
+        return {"impossible": fewest_culprits(lambda kept: float(p.log_marginal(kept)) > -math.inf, known)}
     with torch.no_grad():
-        states, log_probs = q.top_k(_TOP)
+        states, log_probs = q.top_k(TOP)
         answer = {
             "marginals": _rounded(q.mean),
             "mode": _state(q, q.mode) | {"exact": bool(q.mode_is_exact)},
@@ -99,33 +91,32 @@ def with_rules(p: Any, evidence: Sequence[int | None]) -> dict[str, Any]:
     return answer
 
 
-def on_their_own(circuit: Circuit, beliefs: Sequence[float], evidence: Sequence[int | None]) -> dict[str, Any]:
+def on_their_own(rules: Circuit | Split, beliefs: Sequence[float], evidence: Sequence[int | None]) -> dict[str, Any]:
     """The prediction without rules (every label whose belief is above one half), and the rules that it breaks.
 
     Args:
-        circuit: the constraint; if it knows its rules, the broken ones are named by their text.
-        beliefs: one probability per label.
-        evidence: 0, 1 or None (free) per label; it overrides beliefs.
+        rules: the constraint; if it knows its rules, the broken ones are named by their text.
     """
     state = [int(belief > 0.5) if known is None else known for belief, known in zip(beliefs, evidence, strict=True)]
-    found = violations(circuit, torch.tensor([state]))
+    found = violations(rules, torch.tensor([state]))
     broken = [{"rule": item.rule, "values": item.values} for item in found[:_MOST_BROKEN]]
     return {"state": state, "broken": broken, "count": len(found)}
 
 
 def chance_of_rules(p: Any, beliefs: Sequence[float], evidence: Sequence[int | None]) -> float:
     """The probability that independent labels with these beliefs obey the rules, given the evidence."""
-    observed = _observed(evidence, p.log_partition.dtype)
+    values = observed(evidence, p.log_partition.dtype)
     known = sum(
         math.log(belief if value else 1 - belief)
         for belief, value in zip(beliefs, evidence, strict=True)
         if value is not None
     )
-    log_z = float(p.log_marginal(observed) + p.log_partition)
+    log_z = float(p.log_marginal(values) + p.log_partition)
     return min(1.0, math.exp(log_z - known))
 
 
-def _observed(evidence: Sequence[int | None], dtype: torch.dtype) -> Tensor:
+def observed(evidence: Sequence[int | None], dtype: torch.dtype) -> Tensor:
+    """Evidence as a tensor, NaN where a label is free."""
     return torch.tensor([math.nan if value is None else float(value) for value in evidence], dtype=dtype)
 
 
@@ -147,15 +138,15 @@ def _entropy(p: Any) -> dict[str, float]:
         return {"low": max(0.0, float(low)) / math.log(2), "high": float(high) / math.log(2)}
 
 
-def _culprits(p: Any, observed: Tensor) -> list[int]:
+def fewest_culprits(possible: Callable[[Tensor], bool], known: Tensor) -> list[int]:
     """A minimal set of labels whose evidence cannot hold together; all observed labels if there are very many."""
-    fixed = torch.nonzero(~observed.isnan())[:, 0].tolist()
+    fixed = torch.nonzero(~known.isnan())[:, 0].tolist()
     if len(fixed) > _MOST_EVIDENCE:
         return fixed
-    kept = observed.clone()
+    kept = known.clone()
     for label in fixed:
         value = kept[label].clone()
         kept[label] = math.nan
-        if float(p.log_marginal(kept)) > -math.inf:
+        if possible(kept):
             kept[label] = value
     return torch.nonzero(~kept.isnan())[:, 0].tolist()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,45 +33,38 @@ class TrainedModel:
 
     Attributes:
         network: the network.
-        circuit: its constraint; knows the rules that it was compiled from, if the model does.
-        rules: these rules; empty if unknown.
+        rules: its constraint, a circuit or several; knows the rules that it was compiled from, if the model does.
+        texts: these rules; empty if unknown.
         features: how to read a row: columns with names and categories.
     """
 
     network: nn.Module
-    circuit: Circuit
-    rules: tuple[Formula, ...]
+    rules: Circuit | Split
+    texts: tuple[Formula, ...]
     features: Features
 
     @classmethod
     def load(cls, folder: Path) -> TrainedModel:
-        """Read a model folder.
-
-        Raises:
-            FormatError: if it is damaged, or of a kind that the page cannot show; the message says why.
-        """
+        """Read a model folder."""
         model = load(folder)
         table = read_metadata(folder)[0].get("table")
         network = model if isinstance(model, nn.Module) else model.network_
-        circuit = _circuit(network, folder)
-        texts = table["rules"] if isinstance(table, dict) else getattr(model, "constraint", None)
-        rules = _rules(texts, circuit)
-        if rules:
-            circuit = circuit.with_source(rules[0] if len(rules) == 1 else And(list(rules)))
+        rules = _constraint(network, folder)
+        written = table["rules"] if isinstance(table, dict) else getattr(model, "constraint", None)
+        texts = _rules(written, rules.labels)
+        if texts:
+            source = texts[0] if len(texts) == 1 else And(list(texts))
+            rules = rules.with_source(source) if isinstance(rules, Circuit) else replace(rules, source=source)
         if isinstance(table, dict):
             features = Features.from_json(table["features"])
         else:
             width = _width(network, folder)
             names = getattr(model, "feature_names_in_", None)
             features = Features(tuple((str(name), None) for name in (range(1, width + 1) if names is None else names)))
-        return cls(network, circuit, rules, features)
+        return cls(network, rules, texts, features)
 
     def distribution(self, row: Mapping[str, str]) -> Any:
-        """The distribution over y for one row, given as text by column.
-
-        Raises:
-            FormatError: if a value is missing or is not a number.
-        """
+        """The distribution over y for one row, given as text by column."""
         columns = {name: np.array([row.get(name, "")], dtype=object) for name, _ in self.features.columns}
         inputs = self.features.table(Table(Path("the row"), columns, [1], "row"))
         weight = next(self.network.parameters(), None)
@@ -88,11 +81,7 @@ class TrainedModel:
 
 
 def read_row(content: Any) -> dict[str, str]:
-    """Check a row that the page sent.
-
-    Raises:
-        RequestError: if it is not an object of short texts.
-    """
+    """Check a row that the page sent."""
     if not isinstance(content, dict) or len(content) > _MOST_FEATURES:
         raise RequestError(f"a row must be an object with at most {_MOST_FEATURES} columns")
     if not all(isinstance(value, str) and len(value) <= _LONGEST_VALUE for value in content.values()):
@@ -107,18 +96,13 @@ class DataTable:
         self.table = read_table(path)
 
     def row(self, number: Any, model: TrainedModel) -> dict[str, Any]:
-        """One row, counted from 1: the text of its columns, and the true labels if the table has them.
-
-        Raises:
-            RequestError: if the row does not exist.
-            FormatError: if the table lacks a column.
-        """
+        """One row, counted from 1: the text of its columns, and the true labels if the table has them."""
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(self.table):
             raise RequestError(f"rows are numbered from 1 to {len(self.table):,}")
         names = [name for name, _ in model.features.columns]
         self.table.require(names)
         values = {name: _shown(self.table.columns[name], number - 1) for name in names}
-        truth = [self._truth(name, number - 1) for name in model.circuit.labels]
+        truth = [self._truth(name, number - 1) for name in model.rules.labels]
         return {"values": values, "truth": truth, "rows": len(self.table)}
 
     def _truth(self, label: str, row: int) -> int | None:
@@ -133,11 +117,12 @@ def _shown(column: NDArray[Any], row: int) -> str:
     return value if isinstance(value, str) else f"{float(value):.10g}"
 
 
-def _circuit(network: nn.Module, folder: Path) -> Circuit:
-    if any(isinstance(getattr(module, "split", None), Split) for module in network.modules()):
-        raise FormatError(f"{folder}: its layer is over a split, and the page shows models with one circuit")
-    found = [getattr(module, "circuit", None) for module in network.modules()]
-    circuits = [circuit for circuit in found if isinstance(circuit, Circuit)]
+def _constraint(network: nn.Module, folder: Path) -> Circuit | Split:
+    splits = [getattr(module, "split", None) for module in network.modules()]
+    if found := [each for each in splits if isinstance(each, Split) and not each.is_exact]:
+        return found[-1]
+    known = [getattr(module, "circuit", None) for module in network.modules()]
+    circuits = [circuit for circuit in known if isinstance(circuit, Circuit)]
     if not circuits:
         raise FormatError(f"{folder}: the model has no layer with a constraint")
     circuit = circuits[-1]
@@ -155,7 +140,7 @@ def _width(network: nn.Module, folder: Path) -> int:
     raise FormatError(f"{folder}: the page needs inputs that are rows of at most {_MOST_FEATURES} numbers")
 
 
-def _rules(texts: Any, circuit: Circuit) -> tuple[Formula, ...]:
+def _rules(texts: Any, labels: Sequence[str]) -> tuple[Formula, ...]:
     """The rules that a model was saved with, if their text defines them completely."""
     lines = texts.split("\n") if isinstance(texts, str) else texts
     if not isinstance(lines, list):
@@ -164,4 +149,4 @@ def _rules(texts: Any, circuit: Circuit) -> tuple[Formula, ...]:
         rules = tuple(rule.formula for line in lines for rule in parse_lines(str(line)))
     except ParseError:  # the text of a family
         return ()
-    return rules if all(set(rule.labels) <= set(circuit.labels) for rule in rules) else ()
+    return rules if all(set(rule.labels) <= set(labels) for rule in rules) else ()

@@ -14,6 +14,7 @@ from semprola.circuit.circuit import LITERAL, PRODUCT, SUM
 from semprola.circuit.drawing import MOST_DRAWN
 from semprola.circuit.fold import heights, scopes
 from semprola.circuit.placement import Layout, leaf_name
+from semprola.compiler.splitting import Split
 
 _MOST_ROWS = 24
 _GAP, _MARGIN = 58.0, 24.0
@@ -27,13 +28,17 @@ def picture(circuit: Circuit) -> dict[str, Any]:
         [x, y, width, kind, text] and each edge [points, parent, child], in the order of ``circuit.children``. For a
         larger one, ``{"kind": "layers", "rows"}``: each row is [lowest layer, highest layer, sums, products, literals],
         starting at the root.
-
-    Example:
-        >>> import semprola as sp
-        >>> picture(sp.compile("a -> b"))["kind"]
-        'graph'
     """
     return _graph(circuit) if circuit.num_nodes <= MOST_DRAWN else _layers(circuit)
+
+
+def pictures(split: Split) -> dict[str, Any]:
+    """The circuits of a split as the rows of a table: labels with a rule, nodes, edges."""
+    rows = [
+        [int(mentioned.sum()), circuit.num_nodes, circuit.num_edges]
+        for circuit, mentioned in zip(split.circuits, split.mentions, strict=True)
+    ]
+    return {"kind": "circuits", "rows": rows}
 
 
 class Flow:
@@ -41,11 +46,6 @@ class Flow:
 
     Args:
         circuit: a decomposable and deterministic circuit without given variables.
-
-    Example:
-        >>> import semprola as sp
-        >>> Flow(sp.compile("a & b")).through_edges(np.full((2, 2), 0.5))
-        [1.0, 1.0]
     """
 
     def __init__(self, circuit: Circuit) -> None:

@@ -40,33 +40,15 @@ structure = sp.And(
 )"""
 
 
-def program(problem: Problem, labels: Sequence[str], beliefs: Sequence[float], evidence: Sequence[int | None]) -> str:
-    """A program that makes the same constraint and asks for the same predictions.
-
-    Args:
-        problem: what the user has typed and chosen.
-        labels: the labels of the circuit.
-        beliefs: one probability per label.
-        evidence: 0, 1 or None (free) per label.
-
-    Example:
-        >>> print(program(Problem("none", 0, "cat -> animal"), ["cat", "animal"], [0.9, 0.2], [1, None]))
-        import torch
-        import semprola as sp
-        <BLANKLINE>
-        rules = sp.parse('''
-        cat -> animal
-        ''')
-        beliefs = {
-            "cat": 0.9,
-            "animal": 0.2,
-        }
-        circuit = sp.compile(rules, labels=list(beliefs))
-        p = sp.constrain(torch.tensor(list(beliefs.values())).logit(), circuit)
-        p = p.condition({"cat": 1})
-        print(p.to_dict())  # the most probable state
-        print(p.mean)  # the probability of each label
-    """
+def program(
+    problem: Problem,
+    labels: Sequence[str],
+    beliefs: Sequence[float],
+    evidence: Sequence[int | None],
+    *,
+    split: bool = False,
+) -> str:
+    """A program that makes the same constraint and asks for the same predictions."""
     named = []
     lines = ["import torch", "import semprola as sp", ""]
     if problem.structure != "none":
@@ -81,13 +63,16 @@ def program(problem: Problem, labels: Sequence[str], beliefs: Sequence[float], e
     lines += [f"    {_quoted(label)}: {belief:g}," for label, belief in zip(labels, beliefs, strict=True)]
     lines += [
         "}",
-        f"circuit = sp.compile({' & '.join(named)}, labels=list(beliefs))",
-        "p = sp.constrain(torch.tensor(list(beliefs.values())).logit(), circuit)",
+        f"circuit{'s' * split} = sp.{'split' if split else 'compile'}({' & '.join(named)}, labels=list(beliefs))",
+        f"p = sp.constrain(torch.tensor(list(beliefs.values())).logit(), circuit{'s' * split})",
     ]
     known = [f"{_quoted(name)}: {v}" for name, v in zip(labels, evidence, strict=True) if v is not None]
     if known:
         lines.append(f"p = p.condition({{{', '.join(known)}}})")
-    lines += ["print(p.to_dict())  # the most probable state", "print(p.mean)  # the probability of each label"]
+    lines.append("print(p.to_dict())  # the most probable state")
+    lines.append(
+        "print(p.mode_is_exact)  # whether it is proven" if split else "print(p.mean)  # the probability of each label"
+    )
     return "\n".join(lines)
 
 

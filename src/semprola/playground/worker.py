@@ -141,8 +141,7 @@ def _budget_text(resource: str, workshop: Workshop) -> str:
     }
     return (
         f"These rules are too large for the playground: {used.get(resource, resource)}. Leave some out. Outside of it, "
-        "semprola.compile has no limits unless you set some, and semprola.split takes rules that do not compile as "
-        "one circuit, which the page cannot show."
+        "semprola.compile and semprola.split have no limits unless you set some."
     )
 
 

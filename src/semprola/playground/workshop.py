@@ -16,6 +16,10 @@ from semprola.circuit import Circuit
 from semprola.circuit.circuit import PRODUCT, SUM
 from semprola.circuit.fold import heights
 from semprola.compiler import Progress, compile
+from semprola.compiler.splitting import Split, split
+from semprola.compiler.splitting.pieces import can_split
+from semprola.distributions import PoolDistribution
+from semprola.errors import CompilationBudgetError, IntractableError
 from semprola.nn import constrain
 from semprola.playground.answers import (
     chance_of_rules,
@@ -28,12 +32,16 @@ from semprola.playground.answers import (
 from semprola.playground.folders import find_models
 from semprola.playground.limits import Limits
 from semprola.playground.models import DataTable, TrainedModel, read_row
-from semprola.playground.pictures import Flow, picture
+from semprola.playground.pictures import Flow, picture, pictures
+from semprola.playground.pooled import mixed_means, most_chance, pooled_answer, pooled_beliefs, valid_state
 from semprola.playground.problems import Problem, RequestError, read_problem, table_view
 from semprola.playground.programs import program
 from semprola.playground.reviews import learn_from, review_text
 
 _MOST_RULES = 100
+_ONE_CIRCUIT, _SPLIT = 0.5, 0.3
+"""Shares of a request's time: to compile everything as one circuit, and to split it if that fails."""
+_NODES_EACH = 5000
 
 
 @dataclass(frozen=True)
@@ -41,17 +49,17 @@ class Subject:
     """What a tab works on: a compiled problem or a trained model.
 
     Attributes:
-        circuit: the constraint.
+        rules: the constraint: a circuit, or several if it does not compile as one.
         shown: for each rule as `violations` names it, its text on the page.
         view: how the page draws the labels.
-        flow: the flow of probability through the circuit.
+        flow: the flow of probability through the circuit; None for several.
         model: the trained model, if there is one.
     """
 
-    circuit: Circuit
+    rules: Circuit | Split
     shown: dict[str, str]
     view: dict[str, Any]
-    flow: Flow
+    flow: Flow | None
     model: TrainedModel | None = None
 
 
@@ -59,18 +67,7 @@ class Workshop:
     """Everything that the page can ask for, within limits.
 
     Args:
-        limits: what a request may use.
-        folder: a folder with trained models, or None.
-        data: a table with input rows for them, or None.
         progress: called regularly during compilations; an exception that it raises ends the compilation.
-
-    Example:
-        >>> workshop = Workshop(Limits())
-        >>> source = {"problem": {"structure": "none", "size": 0, "text": "cat -> animal"}}
-        >>> workshop.describe({"source": source})["models"]
-        '3'
-        >>> workshop.answer({"source": source, "beliefs": [0.9, 0.2], "evidence": "--"})["mode"]["state"]
-        [1, 1]
     """
 
     def __init__(
@@ -90,41 +87,45 @@ class Workshop:
     def describe(self, request: dict[str, Any]) -> dict[str, Any]:
         """The labels, rules and circuit of a source."""
         subject = self._subject(request.get("source"))
-        circuit = subject.circuit
-        models = circuit.model_count()
+        rules = subject.rules
+        circuits = rules.circuits if isinstance(rules, Split) else (rules,)
+        models = min(circuit.model_count() for circuit in circuits)
         described = {
-            "labels": list(circuit.labels),
+            "labels": list(rules.labels),
             "rules": list(subject.shown.values())[:_MOST_RULES],
             "hidden_rules": max(0, len(subject.shown) - _MOST_RULES),
             "view": subject.view,
-            "nodes": circuit.num_nodes,
-            "edges": circuit.num_edges,
-            "sums": int((circuit.kind == SUM).sum()),
-            "products": int((circuit.kind == PRODUCT).sum()),
-            "depth": int(heights(circuit.child_start, circuit.children).max()),
+            "nodes": rules.num_nodes,
+            "edges": rules.num_edges,
+            "sums": sum(int((circuit.kind == SUM).sum()) for circuit in circuits),
+            "products": sum(int((circuit.kind == PRODUCT).sum()) for circuit in circuits),
+            "depth": max(int(heights(circuit.child_start, circuit.children).max()) for circuit in circuits),
             "models": str(models),
-            "backend": str(circuit.info.get("backend", "")),
-            "seconds": round(float(circuit.info.get("seconds", 0.0)), 4),
-            "picture": picture(circuit),
+            "backend": str(rules.info.get("backend", "")),
+            "seconds": round(float(rules.info.get("seconds", 0.0)), 4),
+            "picture": pictures(rules) if isinstance(rules, Split) else picture(rules),
+            "pooled": rules.notice if isinstance(rules, Split) else None,
             "columns": None if subject.model is None else subject.model.columns(),
         }
-        return described | {"sample": self._uniform(circuit)}
+        return described | self._valid(rules)
 
     def sample(self, request: dict[str, Any]) -> dict[str, Any]:
-        """A random model of the constraint; all models are equally likely."""
-        return {"sample": self._uniform(self._subject(request.get("source")).circuit)}
+        """A random model of the constraint; whether all are equally likely is said, too."""
+        return self._valid(self._subject(request.get("source")).rules)
 
     def answer(self, request: dict[str, Any]) -> dict[str, Any]:
         """Predictions for beliefs (or a row of data, for a trained model) and evidence."""
         subject = self._subject(request.get("source"))
-        count = subject.circuit.num_labels
+        count = len(subject.rules.labels)
         evidence = read_evidence(request.get("evidence"), count)
         if subject.model is None:
             own: list[float] | None = read_beliefs(request.get("beliefs"), count)
-            p = constrain(torch.tensor(own, dtype=torch.float64).logit(), subject.circuit)
+            p = constrain(torch.tensor(own, dtype=torch.float64).logit(), subject.rules)
         else:
             p = subject.model.distribution(read_row(request.get("row")))
-            own = network_beliefs(p)
+            own = pooled_beliefs(p) if isinstance(p, PoolDistribution) else network_beliefs(p)
+        if isinstance(subject.rules, Split):
+            return self._pooled(subject, subject.rules, p, own, evidence)
         beliefs = p.mean.clamp(0, 1).tolist() if own is None else own
         found = with_rules(p, evidence) | {
             "beliefs": [round(belief, 6) for belief in beliefs],
@@ -137,18 +138,19 @@ class Workshop:
             if value is not None:
                 weights[label] = [1 - value, value]
         chance = chance_of_rules(p, beliefs, evidence)
-        return found | {"chance": chance, "flows": subject.flow.through_edges(weights)}
+        flows = None if subject.flow is None else subject.flow.through_edges(weights)
+        return found | {"chance": chance, "flows": flows}
 
     def python(self, request: dict[str, Any]) -> dict[str, Any]:
         """A program that does what the page shows."""
         source = request.get("source")
         if not isinstance(source, dict) or "problem" not in source:
             raise RequestError("only rules can be copied as Python: load a model with semprola.load")
-        labels = self._subject(source).circuit.labels
+        rules = self._subject(source).rules
         problem = Problem.read(source["problem"], self.limits)
-        beliefs = read_beliefs(request.get("beliefs"), len(labels))
-        evidence = read_evidence(request.get("evidence"), len(labels))
-        return {"python": program(problem, labels, beliefs, evidence)}
+        beliefs = read_beliefs(request.get("beliefs"), len(rules.labels))
+        evidence = read_evidence(request.get("evidence"), len(rules.labels))
+        return {"python": program(problem, rules.labels, beliefs, evidence, split=isinstance(rules, Split))}
 
     def row(self, request: dict[str, Any]) -> dict[str, Any]:
         """A row of the table, for the inputs of a model."""
@@ -189,33 +191,61 @@ class Workshop:
         return subject
 
     def _compile(self, content: Any) -> Subject:
+        """One circuit, or several if it takes more than its share of the time, nodes or memory."""
         constraint = read_problem(Problem.read(content, self.limits), self.limits)
-        circuit = compile(
-            constraint.formula,
-            timeout=self.limits.seconds,
-            max_nodes=self.limits.nodes,
-            memory=self.limits.memory,
-            cache=False,
-            progress=self._progress if self._progress is not None else False,
-        )
-        return Subject(circuit, {str(rule): shown for rule, shown in constraint.rules}, constraint.view, Flow(circuit))
+        shown = {str(rule): shown for rule, shown in constraint.rules}
+        progress = self._progress if self._progress is not None else False
+        budget: dict[str, Any] = {"memory": self.limits.memory, "progress": progress}
+        try:
+            seconds = _ONE_CIRCUIT * self.limits.seconds
+            circuit = compile(constraint.formula, timeout=seconds, max_nodes=self.limits.nodes, cache=False, **budget)
+        except CompilationBudgetError:
+            if not can_split(constraint.formula):
+                raise
+            most = min(self.limits.nodes, _NODES_EACH)
+            made = split(constraint.formula, timeout=_SPLIT * self.limits.seconds, max_nodes=most, **budget)
+            if not made.is_exact:
+                return Subject(made, shown, constraint.view, None)
+            circuit = made.circuits[0]
+        return Subject(circuit, shown, constraint.view, Flow(circuit))
 
     def _load(self, name: Any) -> Subject:
         if not isinstance(name, str) or name not in self._models:
             raise RequestError("no such model in the folder that the playground was started with")
         model = TrainedModel.load(self._models[name])
-        if model.circuit.num_labels > self.limits.labels or model.circuit.num_nodes > self.limits.nodes:
-            raise RequestError(f"{name}: the model is too large for the page: {model.circuit}")
-        shown = {str(rule): str(rule) for rule in model.rules}
-        return Subject(model.circuit, shown, table_view(model.circuit.labels), Flow(model.circuit), model)
+        rules = model.rules
+        if len(rules.labels) > self.limits.labels or rules.num_nodes > self.limits.nodes:
+            raise RequestError(f"{name}: the model is too large for the page: {rules}")
+        shown = {str(rule): str(rule) for rule in model.texts}
+        flow = Flow(rules) if isinstance(rules, Circuit) else None
+        return Subject(rules, shown, table_view(rules.labels), flow, model)
+
+    def _pooled(
+        self, subject: Subject, rules: Split, p: Any, own: list[float] | None, evidence: list[int | None]
+    ) -> dict[str, Any]:
+        """The answer for rules that are split."""
+        beliefs = mixed_means(p) if own is None else own
+        found = pooled_answer(p, evidence, self.limits.seconds) | {
+            "beliefs": [round(belief, 6) for belief in beliefs],
+            "independent": self._independent(subject, beliefs, evidence),
+        }
+        if own is None or "impossible" in found:
+            return found
+        return found | {"most_chance": most_chance(rules, beliefs, evidence), "flows": None}
 
     def _independent(self, subject: Subject, beliefs: list[float], evidence: list[int | None]) -> dict[str, Any]:
-        found = on_their_own(subject.circuit, beliefs, evidence)
+        found = on_their_own(subject.rules, beliefs, evidence)
         for broken in found["broken"]:
             broken["rule"] = subject.shown.get(broken["rule"], broken["rule"])
         return found
 
-    def _uniform(self, circuit: Circuit) -> list[int]:
-        drawn = constrain(torch.zeros(circuit.num_labels, dtype=torch.float64), circuit).sample()
-        state: list[int] = drawn.int().tolist()
-        return state
+    def _valid(self, rules: Circuit | Split) -> dict[str, Any]:
+        """A random model, and whether all are equally likely; None if none was found."""
+        if isinstance(rules, Circuit):
+            drawn = constrain(torch.zeros(rules.num_labels, dtype=torch.float64), rules).sample()
+            return {"sample": drawn.int().tolist(), "uniform": True}
+        try:
+            state, uniform = valid_state(rules, self.limits.seconds)
+        except IntractableError:
+            return {"sample": None, "uniform": False}
+        return {"sample": state, "uniform": uniform}

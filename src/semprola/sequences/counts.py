@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+
+import numpy as np
 
 from semprola.errors import LabelError
 from semprola.logic import Formula, Kind, Leaf
+from semprola.logic.evaluate import evaluate_columns
 from semprola.logic.messages import brief
 from semprola.sequences.machines import TagMachine
 
@@ -54,12 +57,15 @@ def count_machine(rule: Formula, counts: Sequence[Formula], tags: Sequence[str])
         for tag in tags
     ]
 
+    nothing = dict.fromkeys(rule.labels, np.zeros(1, bool))  # inside of a count, nothing is asked
+
     def step(state: tuple[int, ...], tag: int) -> tuple[int, ...]:
         return tuple(min(n + gain, cap) for n, gain, cap in zip(state, gains[tag], caps, strict=True))
 
     def accepts(state: tuple[int, ...]) -> bool:
         holds = [n >= least and (most is None or n <= most) for n, (least, most) in zip(state, least_most, strict=True)]
-        return _truth(rule, dict(zip(counts, holds, strict=True)))
+        known = {count: np.array([holds_it]) for count, holds_it in zip(counts, holds, strict=True)}
+        return bool(evaluate_columns(rule, nothing, 1, known)[0])
 
     return TagMachine.explored((0,) * len(counts), step, accepts, len(tags))
 
@@ -69,29 +75,3 @@ def _counts(node: Formula, tags: set[str]) -> bool:
     if node.kind is not Kind.CARDINALITY or not node.args or not tags.issuperset(node.labels):
         return False
     return not any(part.kind is Kind.CARDINALITY for arg in node.args for part in arg.nodes())
-
-
-def _truth(rule: Formula, known: Mapping[Formula, bool]) -> bool:
-    """Whether a combination of counts holds."""
-    truth = dict(known)
-    for node in rule.nodes():
-        if node in truth or node.kind is Kind.ATOM:
-            continue
-        parts = [truth.get(part, False) for part in node.args]  # inside of a count, nothing is asked
-        if node.kind is Kind.CARDINALITY:
-            truth[node] = node.bounds[0] <= sum(parts) <= node.bounds[1]
-        else:
-            truth[node] = _CONNECTIVES[node.kind](parts)
-    return truth[rule]
-
-
-_CONNECTIVES: dict[Kind, Callable[[list[bool]], bool]] = {
-    Kind.TRUE: lambda parts: True,
-    Kind.FALSE: lambda parts: False,
-    Kind.NOT: lambda parts: not parts[0],
-    Kind.AND: all,
-    Kind.OR: any,
-    Kind.XOR: lambda parts: sum(parts) % 2 == 1,
-    Kind.IMPLIES: lambda parts: parts[1] or not parts[0],
-    Kind.IFF: lambda parts: parts[0] == parts[1],
-}

@@ -16,7 +16,7 @@ from semprola.constraints.tagging import tag_names
 from semprola.distributions import Violation
 from semprola.distributions.arguments import check_finite, is_hidden, rows_named
 from semprola.engine.numbers import NEGATIVE_INFINITY
-from semprola.errors import FormatError, LabelError, UnsatisfiableError
+from semprola.errors import LabelError, UnsatisfiableError
 from semprola.nn.showing import Shown
 from semprola.sequences.arguments import lengths_of
 from semprola.sequences.chains import Chain, Trellis
@@ -66,6 +66,7 @@ class SequenceSPL(Shown, nn.Module):
         (torch.Size([5, 8]), torch.Size([5, 8, 3]))
     """
 
+    _others = "other tags or rules: build the layer with the same ones"
     start: Tensor | None
     transitions: Tensor | None
     end: Tensor | None
@@ -185,15 +186,8 @@ class SequenceSPL(Shown, nn.Module):
         for parameter in self.parameters():
             parameter.zero_()
 
-    def get_extra_state(self) -> Tensor:
-        """A fingerprint of the tags and rules, saved with the parameters."""
-        content = json.dumps([self.tags, self.machine.digest, self.is_learnt])
-        return torch.tensor(list(hashlib.sha256(content.encode()).digest()[:16]), dtype=torch.uint8)
-
-    def set_extra_state(self, state: Any) -> None:
-        """Refuse parameters that were trained for other tags or rules; their meaning would silently change."""
-        if not isinstance(state, Tensor) or not torch.equal(state.cpu(), self.get_extra_state()):
-            raise FormatError("these parameters belong to other tags or rules: build the layer with the same ones")
+    def _digest(self) -> str:
+        return hashlib.sha256(json.dumps([self.tags, self.machine.digest, self.is_learnt]).encode()).hexdigest()
 
     def extra_repr(self) -> str:
         """What `repr` shows."""

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import semprola as sp
-from experiments.large import app, cases, pictures
+from experiments.large import app, cases, pictures, wall
 from experiments.large.cases import Case, Count, chosen, clauses, from_dimacs, queens, roster, sudoku, tour
 from experiments.large.report import page, table
 from experiments.large.solver import Solver
@@ -98,10 +98,26 @@ def test_sudokus_from_pictures(monkeypatch, tmp_path):
     }  # fmt: skip
     content = {"runs": [run], "pictures": [entry]}
     text = page(content)
-    assert "on 1 of 1: a (clear)" in text
+    assert "on 1 of 1:\n\n- a (clear)\n" in text
     assert "| 5 | 90.0 | 0.0 | 50.0 | 80.0 | 90.0 | yes |" in text
     write_json(tmp_path / "large.json", content)
     monkeypatch.setattr(app, "PAGE", tmp_path / "page.md")
     assert app.main(["--report", "--out", str(tmp_path / "large.json")]) == 0
     assert (tmp_path / "page.md").read_text(encoding="utf-8").startswith(text)
     assert table(content).count("\n") == 0
+
+
+def test_the_wall(tmp_path, monkeypatch):
+    monkeypatch.setattr(wall, "SECONDS", 30)
+    case = roster(4, 7)
+    found = wall._attempt(case.formula(), "roster of 4", case.size, "sdd")
+    assert found["nodes"] > 1000
+    monkeypatch.setattr(wall, "SECONDS", 0.01)
+    given_up = wall._attempt(case.formula(), "roster of 4", case.size, "automata")
+    assert given_up["ran_out"] == "time"
+    text = wall.section([found, given_up])
+    assert f"| roster of 4 | 84 | sdd | {found['nodes']:,} nodes in " in text
+    assert "| automata | gave up: time" in text
+    monkeypatch.setattr(wall, "attempts", lambda: iter([found]))
+    assert app.main(["--wall", "--out", str(tmp_path / "large.json")]) == 0
+    assert app.read_json(tmp_path / "large.json")["wall"][0]["nodes"] == found["nodes"]

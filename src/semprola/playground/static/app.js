@@ -23,6 +23,12 @@ import {
 } from "./state.js";
 import { explainWords, term } from "./terms.js";
 
+const CIRCUIT_NOTES = {
+  graph: "⊕ sums choose, ⊗ products combine, boxes are labels. Thick edges carry much of the probability.",
+  layers: "Too large to draw every node. The bars show how many nodes each layer has, with the root at the top.",
+  circuits: "The rules do not compile as one circuit. Each of these states some of them; a valid state obeys all.",
+};
+
 const circuit = new CircuitView($("circuit-box"));
 const table = new LabelTable(() => changed());
 const predictions = new Predictions(() => changed());
@@ -72,15 +78,14 @@ async function showDescription(result) {
   clearError();
   $("status").textContent = `Compiled in ${(1000 * result.seconds).toFixed(0)} ms.`;
   if (state.model !== null) $("status").textContent = `Model ${state.model}.`;
+  $("pooled").hidden = result.pooled === null;
+  $("pooled").textContent = result.pooled === null ? "" : `No single circuit: ${result.pooled}.`;
   predictions.show(result);
   showFacts(result);
-  showSample(result.sample);
+  showSample(result);
   const parts = `${result.sums} sums, ${result.products} products`;
   const summary = `A circuit of ${result.nodes} nodes and ${result.edges} edges: ${parts}.`;
-  $("circuit-note").textContent =
-    result.picture.kind === "graph"
-      ? "⊕ sums choose, ⊗ products combine, boxes are labels. Thick edges carry much of the probability."
-      : "Too large to draw every node. The bars show how many nodes each layer has, with the root at the top.";
+  $("circuit-note").textContent = CIRCUIT_NOTES[result.picture.kind];
   const isWide = result.labels.length > 12 || (result.picture.kind === "graph" && result.picture.width > 700);
   (isWide ? document.querySelector("main") : $("right")).append($("circuit"));
   circuit.show(result.picture, summary);
@@ -100,7 +105,7 @@ async function showDescription(result) {
 function showFacts(result) {
   const facts = [
     ["labels", "labels", result.labels.length.toLocaleString("en")],
-    ["models", "valid states", bigNumber(result.models)],
+    ["models", "valid states", `${result.pooled === null ? "" : "≤ "}${bigNumber(result.models)}`],
     ["nodes", "nodes", result.nodes.toLocaleString("en")],
     ["edges", "edges", result.edges.toLocaleString("en")],
     ["depth", "depth", result.depth.toLocaleString("en")],
@@ -111,8 +116,11 @@ function showFacts(result) {
   $("fact-models").title = result.models;
 }
 
-function showSample(sample) {
-  $("sample-out").textContent = predictions.inWords(sample);
+function showSample({ sample, uniform }) {
+  $("sample-out").textContent =
+    sample === null
+      ? "none was found in time"
+      : predictions.inWords(sample) + (uniform ? "" : " (not all states are equally likely)");
 }
 
 // predictions ------------------------------------------------------------------------------------------------------
@@ -254,7 +262,7 @@ function listen() {
     const asked = described;
     if (asked === null) return;
     const reply = await ask("sample", { source: asked.source });
-    if (reply?.result && asked === described) showSample(reply.result.sample);
+    if (reply?.result && asked === described) showSample(reply.result);
   });
   $("free-all").addEventListener("click", () => {
     state.evidence.clear();

@@ -1,4 +1,4 @@
-// The circuit: a graph whose edges are as thick as their probability, or the layers of a large one.
+// The circuit: a graph whose edges are as thick as their probability, the layers of a large one, or a list of several.
 
 import { el, svg } from "./dom.js";
 
@@ -20,7 +20,8 @@ export class CircuitView {
 
   show(picture, summary) {
     this.#edges = [];
-    this.#box.replaceChildren(picture.kind === "graph" ? this.#graph(picture, summary) : layers(picture));
+    const others = { layers, circuits };
+    this.#box.replaceChildren(picture.kind === "graph" ? this.#graph(picture, summary) : others[picture.kind](picture));
     this.#box.scrollLeft = (this.#box.scrollWidth - this.#box.clientWidth) / 2;
   }
 
@@ -122,4 +123,17 @@ function layers(picture) {
       el("tbody", {}, ...rows),
     ),
   );
+}
+
+function circuits(picture) {
+  const head = ["circuit", "labels with a rule", "nodes", "edges"].map((name) => el("th", { scope: "col" }, name));
+  const rows = picture.rows.map((row, i) =>
+    el(
+      "tr",
+      {},
+      el("th", { scope: "row" }, String(i + 1)),
+      ...row.map((count) => el("td", {}, count.toLocaleString("en"))),
+    ),
+  );
+  return el("table", { class: "circuits" }, el("thead", {}, el("tr", {}, ...head)), el("tbody", {}, ...rows));
 }

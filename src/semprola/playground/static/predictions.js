@@ -81,13 +81,11 @@ export class Predictions {
     const items = (independent?.broken ?? []).map(brokenRule);
     if (broken > items.length) items.push(el("li", {}, `and ${broken - items.length} more`));
     card.querySelector(".broken").replaceChildren(...items);
-    const chance = answer?.chance;
     $("alone-note").textContent =
-      chance === undefined
+      chanceText(answer) === ""
         ? "The labels that the model finds more likely than not."
         : "What the network believes about each label before the rules.";
-    card.querySelector(".chance").textContent =
-      chance === undefined ? "" : `Labels drawn independently obey the rules with probability ${percent(chance)}.`;
+    card.querySelector(".chance").textContent = chanceText(answer);
   }
 
   #showWithRules(answer, labels) {
@@ -105,23 +103,23 @@ export class Predictions {
       this.#onChange();
     };
     const known = answer && !culprits ? answer : null;
-    const states = known ? { Mode: known.mode, Hamming: known.hamming } : {};
+    const states = known ? { Mode: known.mode, ...(known.hamming ? { Hamming: known.hamming } : {}) } : {};
     $("states").replaceChildren(
       ...Object.entries(states).flatMap(([name, found]) => [
-        el("dt", {}, term(name)),
-        el("dd", {}, this.inWords(found.state), el("span", { class: "p" }, percent(found.probability))),
+        el("dt", {}, term(name), found.exact === false ? " (best found, not proven)" : null),
+        el("dd", {}, this.inWords(found.state), el("span", { class: "p" }, probabilityText(found))),
       ]),
     );
-    const best = known?.top[0]?.probability ?? 1;
+    const best = known?.top[0]?.share ?? known?.top[0]?.probability ?? 1;
     $("top").replaceChildren(
-      ...(known?.top ?? []).map(({ state: found, probability }) => {
+      ...(known?.top ?? []).map((each) => {
         const bar = el("span", { class: "bar-fill", "aria-hidden": "true" });
-        bar.style.setProperty("--p", probability / best);
-        const words = el("span", {}, this.inWords(found));
-        return el("li", {}, el("span", { class: "p" }, percent(probability)), bar, words);
+        bar.style.setProperty("--p", (each.share ?? each.probability) / best);
+        const words = el("span", {}, this.inWords(each.state));
+        return el("li", {}, el("span", { class: "p" }, probabilityText(each)), bar, words);
       }),
     );
-    $("spl").querySelector(".entropy").textContent = known ? entropyText(known.entropy) : "";
+    $("spl").querySelector(".entropy").textContent = known?.entropy ? entropyText(known.entropy) : "";
   }
 
   #cycleBelief(label) {
@@ -142,6 +140,20 @@ function brokenRule({ rule, values }) {
   const text = entries.map(([name, value]) => `${name} = ${value}`).join(", ");
   const says = rule.endsWith("cannot hold together"); // the rule itself names the values
   return el("li", {}, el("code", {}, rule), says ? null : el("span", { class: "values" }, text));
+}
+
+/** A probability, or its bounds where rules do not compile as one circuit. */
+function probabilityText({ probability, low, high }) {
+  if (probability !== undefined) return percent(probability);
+  if (high - low > 0.99) return "?";
+  const [from, to] = [percent(low), percent(high)];
+  return from === to ? from : `${from} – ${to}`;
+}
+
+function chanceText(answer) {
+  const start = "Labels drawn independently obey the rules with probability";
+  if (answer?.chance !== undefined) return `${start} ${percent(answer.chance)}.`;
+  return answer?.most_chance === undefined ? "" : `${start} ${percent(answer.most_chance)} at most.`;
 }
 
 function entropyText({ low, high }) {

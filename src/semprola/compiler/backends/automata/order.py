@@ -14,6 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
+from networkx.utils import UnionFind
 
 from semprola.compiler.decomposition import narrow_order
 from semprola.compiler.parts import counted_literals
@@ -148,22 +149,13 @@ def _blocks(num_vars: int, scopes: Sequence[Scope], check: Callable[[], None]) -
     found: list[list[list[int]]] = []
     for size in sorted({len(scope.variables) for scope in scopes})[:-1][::-1]:
         check()
-        above = list(range(num_vars))
-
-        def top(v: int, above: list[int] = above) -> int:
-            while above[v] != v:
-                above[v] = above[above[v]]
-                v = above[v]
-            return v
-
+        sets = UnionFind(range(num_vars))
         for scope in scopes:
             if len(scope.variables) <= size:
-                first = top(scope.variables[0])
-                for v in scope.variables[1:]:
-                    above[top(v)] = first
+                sets.union(*scope.variables)
         members: dict[int, list[int]] = {}
         for v in range(num_vars):
-            members.setdefault(top(v), []).append(v)
+            members.setdefault(sets[v], []).append(v)
         if len(members) > 1 and (not found or len(members) > len(found[-1])):
             found.append(list(members.values()))
     return found[:_MOST_SPLITS]

@@ -25,6 +25,7 @@ from semprola.compiler.budget import Budget
 from semprola.compiler.parts import counted_literals, leaf_circuit
 from semprola.errors import CompilationBudgetError
 from semprola.logic import Cnf, Formula, Kind, Leaf
+from semprola.logic.rules import literals_of
 
 _MOST_PARTS = 400
 """A formula with more parts is left to other back ends."""
@@ -71,7 +72,7 @@ class Machines:
         names = self.ordered(rule.labels)
         if len(names) <= _FEW:
             return self._tabulated(rule, names)
-        literals = _clause(rule)
+        literals = literals_of(rule.args) if rule.kind is Kind.OR else None
         if literals is not None:
             return self._count(tuple(literals), tuple(literals.values()), 1, len(literals))
         counted = counted_literals(rule)
@@ -179,18 +180,6 @@ class Machines:
             return found[2] if value else found[1]
 
         return read(variables, start, step, lambda state: state == 0, self.most)
-
-
-def _clause(rule: Formula) -> dict[str, bool] | None:
-    """The names and signs of the literals of a clause; None if the rule is not a clause."""
-    if rule.kind is not Kind.OR:
-        return None
-    literals: dict[str, bool] = {}
-    for arg in rule.args:
-        atom = arg.args[0] if arg.kind is Kind.NOT else arg
-        if atom.kind is not Kind.ATOM or literals.setdefault(atom.name, atom is arg) != (atom is arg):
-            return None
-    return literals
 
 
 def _every_row(count: int) -> npt.NDArray[np.uint8]:

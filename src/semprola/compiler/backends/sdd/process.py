@@ -5,14 +5,15 @@ from __future__ import annotations
 import atexit
 import contextlib
 import importlib.util
-import json
 import os
+import pickle
 import queue
 import signal
 import struct
 import subprocess
 import sys
 import threading
+from array import array
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -26,8 +27,6 @@ from semprola.errors import SemprolaError
 Arrays = dict[str, npt.NDArray[Any]]
 
 _WORKER = Path(__file__).with_name("worker.py")
-_CODES = {"i1": "b", "i4": "i", "i8": "q"}
-_DTYPES: dict[str, str] = {code: kind for kind, code in _CODES.items()}
 _MOST_KEPT = 1 << 29  # a worker that has grown beyond this is not reused
 _BYTES_PER_NODE = 4096  # generous: it only has to stop a single runaway operation under a node budget
 _SLACK = 1 << 28
@@ -268,24 +267,18 @@ def _machine_memory() -> int | None:
 
 
 def _send(stream: Any, header: Mapping[str, Any], arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-    listed = [[name, _CODES[values.dtype.str[1:]], len(values)] for name, values in arrays.items()]
-    text = json.dumps({**header, "arrays": listed}).encode()
-    for data in (struct.pack("<I", len(text)) + text, *(values.tobytes() for values in arrays.values())):
-        rest = memoryview(data)
-        while rest:
-            rest = rest[stream.write(rest) :]
+    content = pickle.dumps((dict(header), {name: array(v.dtype.char, v.tobytes()) for name, v in arrays.items()}))
+    rest = memoryview(struct.pack("<Q", len(content)) + content)
+    while rest:
+        rest = rest[stream.write(rest) :]
 
 
 def _receive(stream: Any) -> tuple[dict[str, Any], Arrays]:
-    header = json.loads(_exactly(stream, struct.unpack("<I", _exactly(stream, 4))[0]))
-    arrays = {}
-    for name, code, count in header.pop("arrays"):
-        dtype = np.dtype(_DTYPES[code])
-        arrays[name] = np.frombuffer(_exactly(stream, count * dtype.itemsize), dtype)
-    return header, arrays
+    header, arrays = pickle.loads(_exactly(stream, struct.unpack("<Q", _exactly(stream, 8))[0]))
+    return header, {name: np.asarray(values) for name, values in arrays.items()}
 
 
-def _exactly(stream: Any, count: int) -> bytes:
+def _exactly(stream: Any, count: int) -> bytearray:
     data = bytearray(count)
     rest = memoryview(data)
     while rest:
@@ -293,4 +286,4 @@ def _exactly(stream: Any, count: int) -> bytes:
         if not received:
             raise EOFError
         rest = rest[received:]
-    return bytes(data)
+    return data

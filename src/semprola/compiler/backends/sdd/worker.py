@@ -1,8 +1,8 @@
 """The process that runs PySDD: a plain script that does not import semprola, started by ``process``.
 
 PySDD cannot be interrupted and ends the interpreter if an allocation fails, so it never runs in the user's process. A
-message in either direction is a 4-byte length, a JSON header and the raw arrays that the header lists. A request holds
-a vtree and a straight-line program over Boolean functions; the answer holds the sentential decision diagrams of the
+message in either direction is its length in 8 bytes and a pickled pair, a header and arrays by name. A request holds a
+vtree and a straight-line program over Boolean functions; the answer holds the sentential decision diagrams of the
 program's roots, or says which budget ran out.
 """
 
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import json
 import os
+import pickle
 import select
 import signal
 import struct
@@ -49,36 +49,11 @@ def main() -> None:
     _serve(incoming, outgoing)
 
 
-def read_message(stream: BinaryIO) -> tuple[dict[str, Any], dict[str, array[int]]] | None:
-    """The next message, or None at the end of the stream."""
-    prefix = stream.read(4)
-    if len(prefix) < 4:
-        return None
-    header = json.loads(_exactly(stream, struct.unpack("<I", prefix)[0]))
-    arrays = {}
-    for name, code, count in header.pop("arrays"):
-        values: array[int] = array(code)
-        values.frombytes(_exactly(stream, count * values.itemsize))
-        arrays[name] = values
-    return header, arrays
-
-
 def write_message(stream: BinaryIO, header: dict[str, Any], arrays: dict[str, array[int]] | None = None) -> None:
     """Send one message."""
-    arrays = arrays or {}
-    listed = [[name, values.typecode, len(values)] for name, values in arrays.items()]
-    text = json.dumps({**header, "arrays": listed}).encode()
-    stream.write(struct.pack("<I", len(text)) + text)
-    for values in arrays.values():
-        stream.write(values.tobytes())
+    content = pickle.dumps((header, arrays or {}))
+    stream.write(struct.pack("<Q", len(content)) + content)
     stream.flush()
-
-
-def _exactly(stream: BinaryIO, count: int) -> bytes:
-    data = stream.read(count)
-    if len(data) < count:
-        raise EOFError
-    return data
 
 
 def _private_pipes() -> tuple[BinaryIO, BinaryIO]:
@@ -106,7 +81,9 @@ def _die_with_parent(parent: int) -> None:
 
 def _serve(incoming: BinaryIO, outgoing: BinaryIO) -> None:
     with contextlib.suppress(EOFError, BrokenPipeError):
-        while (message := read_message(incoming)) is not None:
+        while True:
+            incoming.read(8)
+            message: tuple[dict[str, Any], dict[str, array[int]]] = pickle.load(incoming)
             with _address_space(message[0].get("memory")):
                 header, arrays = _answer(*message, outgoing)
             write_message(outgoing, header, arrays)
