@@ -106,7 +106,8 @@ def _pictures(content: Mapping[str, Any]) -> str:
     unproven = 100 * (1 - statistics.mean(each["proven"] for each in runs))
     drawn = f"Mean ± standard deviation over {seeds} seeds, which draw" if seeds > 1 else "One seed, which draws"
     return (
-        f"{_PICTURES}{boards(content)}\n\n{drawn} boards, pictures and starting weights. {unproven:.1f} % of the pool's answers are not proven within a second.\n\n"
+        f"{_PICTURES}{boards(content)}\n\n{drawn} boards, pictures and starting weights. "
+        f"{unproven:.1f} % of the pool's answers are not proven within a second.\n\n"
         f"```bash\n{commands}\n```\n"
     )
 
