@@ -18,7 +18,8 @@ A hidden state obeys the rules. The log-odds of each label are +a or -a as the l
 deviation 1: *clear* rows have a = 2 (98 % of the single labels are right by their sign), *noisy* ones a = 1 (84 %). The
 alternative is what a user would do instead: read the labels independently and let OR-Tools' CP-SAT find the best state
 that obeys the rules, with one thread. Each way has the same limit per row, in processor time, because the machine was
-shared.
+shared. DeepLog and Scallop, which fall back to a few proofs or to samples, could not be installed: PyPI has no
+Scallop, and another program under the name of DeepLog.
 
 ## Splits
 
@@ -103,9 +104,10 @@ def _pictures(content: Mapping[str, Any]) -> str:
     commands = "\n".join(sorted({each["provenance"]["command"] for each in runs}))
     seeds = len({each["seed"] for each in runs})
     unproven = 100 * (1 - statistics.mean(each["proven"] for each in runs))
+    drawn = f"Mean ± standard deviation over {seeds} seeds, which draw" if seeds > 1 else "One seed, which draws"
     return (
-        f"{_PICTURES}{boards(content)}\n\nMean ± standard deviation over {seeds} seeds, which draw boards, pictures "
-        f"and starting weights. {unproven:.1f} % of the pool's answers are not proven within a second.\n\n"
+        f"{_PICTURES}{boards(content)}\n\n{drawn} boards, pictures and starting weights. "
+        f"{unproven:.1f} % of the pool's answers are not proven within a second.\n\n"
         f"```bash\n{commands}\n```\n"
     )
 

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import semprola as sp
 from semprola.errors import LabelError, UnsatisfiableError
@@ -107,3 +110,43 @@ def test_a_timeout_leaves_rules_out() -> None:
     K = sp.And([sp.exactly(5, v[i : i + 20]) ^ v[(i * 7) % n] for i in range(0, 20)])
     S = sp.split(K, timeout=0.2)
     assert len(S.labels) == n
+
+
+@pytest.mark.parametrize("budget", [{"timeout": 1e-6}, {"max_nodes": 1}], ids=str)
+def test_budgets_that_are_far_too_small(budget: dict[str, Any]) -> None:
+    """Every rule may be left out; predictions obey all of them."""
+    K = C.permutation(4) & sp.parse('"y[0,0]" | "y[1,1]"')
+    S = sp.split(K, **budget)
+    assert not S.is_exact
+    states = sp.compile(K).enumerate()
+    assert S.satisfied(states).all()
+    p = sp.constrain(torch.randn(5, 16, generator=torch.Generator().manual_seed(0)), S)
+    assert K.evaluate(p.mode.numpy()).all()
+    assert bool(p.mode_is_exact.all())
+
+
+def test_of_too_many_rules_the_tight_ones_get_circuits() -> None:
+    """A round trip through eleven cities: two edges at each, and one at least out of every other set of cities."""
+    cities = range(11)
+    edge = {pair: sp.Bool(f"{pair[0]}-{pair[1]}") for pair in itertools.combinations(cities, 2)}
+    degrees = [sp.exactly(2, [e for pair, e in edge.items() if city in pair]) for city in cities]
+    cuts = [
+        sp.Or(e for (a, b), e in edge.items() if (a in inside) != (b in inside))
+        for size in (3, 4)
+        for inside in itertools.combinations(cities, size)
+    ]
+    S = sp.split(sp.And([*degrees, *cuts]), max_nodes=100)
+    assert len(S.circuits) <= len(degrees)
+    assert set(S.rules_left_out) == set(cuts)
+    p = sp.constrain(torch.randn(4, 55, generator=torch.Generator().manual_seed(0)), S)
+    assert bool(p.mode_is_exact.all())
+    tours = p.mode.bool()
+    for tour in tours:
+        visited, here = [0], 0
+        while len(visited) < 12:
+            ends = [pair for (pair, _), used in zip(edge.items(), tour.tolist(), strict=True) if used and here in pair]
+            following = [a + b - here for a, b in ends if len(visited) < 2 or a + b - here != visited[-2]]
+            here = following[0]
+            visited.append(here)
+        assert sorted(visited[:-1]) == list(cities)
+        assert visited[-1] == 0

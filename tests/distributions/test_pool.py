@@ -12,7 +12,7 @@ import torch
 import semprola as sp
 from semprola.compiler.splitting import Split
 from semprola.distributions import PoolDistribution, SPLDistribution
-from semprola.distributions.pool import Limits, independent
+from semprola.distributions.pool import Limits, independent, propagation
 from semprola.engine import CircuitPlans
 from semprola.errors import CompilationBudgetError, IntractableError, SemprolaError, UnsatisfiableError
 
@@ -254,3 +254,17 @@ def test_a_solver_finishes() -> None:
         world.p.within(solver="cp-sat")
     with pytest.raises(ValueError, match="cp-sat"):
         Limits(solver="gurobi")
+
+
+def test_rules_left_out_that_take_too_long_to_write_as_clauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are checked only, and the answers are the same."""
+    monkeypatch.setattr(propagation, "_SECONDS", 1e-9)
+    for seed in range(8):
+        check(World(seed), everything=False)
+
+
+def test_states_are_checked_by_clauses_as_by_formulas() -> None:
+    for seed in range(40):
+        world = World(seed)
+        inside = propagation.propagation_of(world.split).satisfied(world.states.T.double())
+        assert torch.equal(inside, world.inside)

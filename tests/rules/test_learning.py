@@ -144,7 +144,7 @@ def test_bad_input_and_edges() -> None:
         sp.rules.learn({"a": [0, 1] * 50, "b": [0, 1] * 50}).accept([0, 1])
     with pytest.raises(LabelError, match="distinct"):
         sp.rules.learn(np.ones((5, 2)), labels=["a", "a"])
-    with pytest.raises(ValueError, match="expected 0, 1"):
+    with pytest.raises(ValueError, match="must contain only 0, 1, and NaN"):
         sp.rules.learn(np.full((5, 1), 2), labels=["a"])
     with pytest.raises(ValueError, match="literals=2 or 3"):
         sp.rules.learn({"a": [1]}, literals=4)

@@ -196,7 +196,7 @@ def test_rules_from_a_data_frame() -> None:
 def test_data_that_does_not_fit() -> None:
     with pytest.raises(LabelError, match="no column 'b'"):
         sp.rules.review("a -> b", {"a": [1]})
-    with pytest.raises(LabelError, match=r"expected \[rows, 2\]"):
+    with pytest.raises(LabelError, match=r"expected \[\*batch, 2\]"):
         sp.rules.review("a -> b", [[1, 0, 1]])
     with pytest.raises(ValueError, match=r"row 1, label 'b' is 2"):
         sp.rules.review("a -> b", [[1, 0], [1, 2]])
@@ -208,7 +208,7 @@ def test_data_that_does_not_fit() -> None:
         sp.rules.review("a -> b", {"a": ["yes"], "b": ["no"]})
     with pytest.raises(LabelError, match="differ in length"):
         sp.rules.review("a -> b", {"a": [1], "b": [0, 1]})
-    with pytest.raises(TypeError, match="a mapping of columns or an array, not"):
+    with pytest.raises(LabelError, match="data must be numbers of shape"):
         sp.rules.review("a -> b", [{"a": 1, "b": 0}])
     with pytest.raises(TypeError, match="semprola check"):
         sp.rules.review("a -> b", "rows.csv")

@@ -27,10 +27,14 @@ template <class T>
 void evaluate(const EvaluateJob<T>& job, int threads) {
   const Plan& c = *job.plan;
   require(job.columns >= 0, "evaluate: a negative number of columns");
-  const Kernels<T>& k = kernels_for(job.leaves.data, c, job.columns);
-  const int64_t numbers = k.scratch_numbers(c, job.leaf_flows != nullptr);
+  const bool flows = job.leaf_flows != nullptr;
+  const Kernels<T>&dense = slot_kernels_for(job.leaves.data, c, job.columns),
+        &sparse = kernels_for(job.leaves.data, c, job.columns);
+  const int64_t numbers = std::max(dense.slot_numbers(c, flows), sparse.scratch_numbers(c, flows));
   // a task is one word of columns: if they are states, one bit-parallel pass finds the dead part of the plan for all
-  const int step = job.columns * int64_t(c.num_edges) > 200000 && job.columns >= kWordBits ? kWordBits : k.lanes;
+  const int step = job.columns * int64_t(c.num_edges) > 200000 && job.columns >= kWordBits
+                       ? kWordBits
+                       : std::max(dense.lanes, sparse.lanes);
   const int64_t tiles = (job.columns + step - 1) / step;
   run_tiles(useful_threads(threads, c, job.columns), tiles, [&](const auto& next) {
     Scratch scratch(numbers * int64_t(sizeof(T))), words(2 * c.num_rows() * int64_t(sizeof(Word)));
@@ -38,14 +42,15 @@ void evaluate(const EvaluateJob<T>& job, int threads) {
     for (int64_t tile = next(); tile >= 0; tile = next()) {
       const int64_t first = tile * step;
       const int count = int(std::min<int64_t>(step, job.columns - first));
-      const bool sparse = mostly_dead(c, job.leaves, first);
-      if (sparse) {
+      const bool dead = mostly_dead(c, job.leaves, first);
+      if (dead) {
         bits_of_leaves(job.leaves, first, count, bits);
         bits_up(bits);
         bits_down(bits, [](int32_t, Word) {});
       }
+      const Kernels<T>& k = dead ? sparse : dense;
       for (int shift = 0; shift < count; shift += k.lanes)
-        k.evaluate(job, first + shift, std::min(k.lanes, count - shift), scratch.as<T>(), sparse ? &bits : nullptr,
+        k.evaluate(job, first + shift, std::min(k.lanes, count - shift), scratch.as<T>(), dead ? &bits : nullptr,
                    shift);
     }
   });

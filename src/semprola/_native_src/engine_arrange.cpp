@@ -267,6 +267,43 @@ void OwnedPlan::look() {
   c.used_leaves = used_leaves.data();
   c.has_default = has_default.data();
   c.decides = decides(c);
+  give_slots();
+}
+
+// A sum has a slot from its place in the order to the last sum that uses it. A pass downward goes the same way back:
+// flow arrives from the last sum that uses a sum on, until the sum hands it on. A slot that is free again is taken
+// first, since it is in the cache.
+void OwnedPlan::give_slots() {
+  Plan& c = view;
+  std::vector<int32_t> last(c.num_sums), free;
+  std::iota(last.begin(), last.end(), 0);
+  const auto each_sum = [&](int32_t s, const auto& visit) {
+    for (int32_t f = factor_start[edge_start[s]]; f < factor_start[edge_start[s + 1]]; ++f)
+      if (factors[f] >= c.num_leaves) visit(factors[f] - c.num_leaves);
+  };
+  for (int32_t s = 0; s < c.num_sums; ++s) each_sum(s, [&](int32_t below) { last[below] = s; });
+  last[c.root_row - c.num_leaves] = c.num_sums;
+  slot_of_sum.resize(c.num_sums);
+  c.num_slots = c.num_leaves;
+  c.num_shares = 0;
+  for (int32_t s = 0; s < c.num_sums; ++s) {
+    each_sum(s, [&](int32_t below) {
+      if (last[below] != s) return;
+      last[below] = -1;  // once
+      free.push_back(slot_of_sum[below]);
+    });
+    if (free.empty()) free.push_back(c.num_slots++);
+    slot_of_sum[s] = free.back();
+    free.pop_back();
+    if (last[s] == s) free.push_back(slot_of_sum[s]);  // nothing uses it
+    const int32_t fan_in = edge_start[s + 1] - edge_start[s];
+    c.num_shares += fan_in > 1 ? fan_in : 0;
+  }
+  slot_factors.resize(factors.size());
+  for (size_t f = 0; f < factors.size(); ++f)
+    slot_factors[f] = factors[f] < c.num_leaves ? factors[f] : slot_of_sum[factors[f] - c.num_leaves];
+  c.slot_of_sum = slot_of_sum.data();
+  c.slot_factors = slot_factors.data();
 }
 
 OwnedPlan arrange(const GivenPlan& given) {

@@ -9,11 +9,15 @@ namespace semprola {
 
 struct OwnedPlan {
   Plan view{};
-  std::vector<int32_t> edge_start, first_weight, factor_start, factors, sum_of_weight, used_leaves;
+  std::vector<int32_t> edge_start, first_weight, factor_start, factors, sum_of_weight, used_leaves, slot_of_sum,
+      slot_factors;
   std::vector<uint8_t> has_default;
   bool has_weights = false;  // whether it was arranged for edges with weights
 
   void look();  // sets up the view once the arrays are filled
+
+ private:
+  void give_slots();
 };
 
 // A plan as it comes from outside. Nothing is copied: plans may have many millions of edges.

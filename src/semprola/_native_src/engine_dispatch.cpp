@@ -40,7 +40,8 @@ const KernelSet& kernels() {
   return level == kAvx512 ? *avx512_kernels() : level == kAvx2 ? *avx2_kernels() : *plain_kernels();
 }
 
-constexpr int64_t kMostScratch = int64_t(512) << 20, kCached = int64_t(768) << 10;
+constexpr int64_t kMostScratch = int64_t(512) << 20, kCached = int64_t(768) << 10, kCachedSlots = int64_t(1536) << 10,
+                  kMostBroad = int64_t(64) << 20;
 
 template <class T>
 const Kernels<T>& fitting(const Kernels<T>& wide, const Kernels<T>& broad, const Kernels<T>& one,
@@ -48,6 +49,17 @@ const Kernels<T>& fitting(const Kernels<T>& wide, const Kernels<T>& broad, const
   if (columns == 1) return one;
   if (columns > wide.lanes && broad.scratch_numbers(c, true) * int64_t(sizeof(T)) <= kCached) return broad;
   return wide.scratch_numbers(c, true) * int64_t(sizeof(T)) > kMostScratch ? narrow : wide;
+}
+
+// Shares are read and written in order, so only slots have to be in a cache. Larger buffers are not kept between calls.
+template <class T>
+const Kernels<T>& fitting_slots(const Kernels<T>& wide, const Kernels<T>& broad, const Kernels<T>& one,
+                                const Kernels<T>& narrow, const Plan& c, int64_t columns) {
+  if (columns == 1) return one;
+  const int64_t slots = 3 * broad.lanes * int64_t(c.num_slots) * int64_t(sizeof(T));
+  const int64_t all = broad.slot_numbers(c, true) * int64_t(sizeof(T));
+  if (columns > wide.lanes && slots <= kCachedSlots && all <= kMostBroad) return broad;
+  return wide.slot_numbers(c, true) * int64_t(sizeof(T)) > kMostScratch ? narrow : wide;
 }
 
 }  // namespace
@@ -80,6 +92,16 @@ const Kernels<float>& kernels_for(const float*, const Plan& c, int64_t columns) 
 const Kernels<double>& kernels_for(const double*, const Plan& c, int64_t columns) {
   const KernelSet& k = kernels();
   return fitting(k.wide_double, k.broad_double, k.one_double, k.narrow_double, c, columns);
+}
+
+const Kernels<float>& slot_kernels_for(const float*, const Plan& c, int64_t columns) {
+  const KernelSet& k = kernels();
+  return fitting_slots(k.wide_float, k.broad_float, k.one_float, k.narrow_float, c, columns);
+}
+
+const Kernels<double>& slot_kernels_for(const double*, const Plan& c, int64_t columns) {
+  const KernelSet& k = kernels();
+  return fitting_slots(k.wide_double, k.broad_double, k.one_double, k.narrow_double, c, columns);
 }
 
 const Kernels<float>& wide_kernels(const float*) { return kernels().wide_float; }

@@ -7,9 +7,12 @@
 
 namespace semprola {
 
-// The kernels for a number type, a plan and a number of columns, on this processor.
+// The kernels for a number type, a plan and a number of columns, on this processor: for passes with a row for every
+// sum, and for passes with slots.
 const Kernels<float>& kernels_for(const float*, const Plan&, int64_t columns);
 const Kernels<double>& kernels_for(const double*, const Plan&, int64_t columns);
+const Kernels<float>& slot_kernels_for(const float*, const Plan&, int64_t columns);
+const Kernels<double>& slot_kernels_for(const double*, const Plan&, int64_t columns);
 // The kernels for work that is not done in tiles.
 const Kernels<float>& wide_kernels(const float*);
 const Kernels<double>& wide_kernels(const double*);

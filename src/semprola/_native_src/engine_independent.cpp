@@ -28,7 +28,7 @@ void independent(const IndependentJob<T>& job, int threads) {
   const Plan& c = *job.plan;
   require(job.columns >= 0, "independent: a negative number of columns");
   require(!job.states.data || job.referee->num_leaves == c.num_leaves, "independent: plans of different variables");
-  const Kernels<T>& k = kernels_for(job.odds.data, c, job.columns);
+  const Kernels<T>& k = slot_kernels_for(job.odds.data, c, job.columns);
   const int step = job.states.data ? kWordBits : k.lanes;
   const int64_t tiles = (job.columns + step - 1) / step;
   // after the tile: its states

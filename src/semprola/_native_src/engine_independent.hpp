@@ -70,22 +70,22 @@ void store_columns(const typename O::T* tile, int32_t rows, int count, typename 
 
 template <class O>
 int64_t independent_numbers(const Plan& c, bool flows) {
-  return scratch_numbers<O>(c, flows) + O::N * (int64_t(c.num_leaves) / 2);
+  return slot_numbers<O>(c, flows) + O::N * (int64_t(c.num_leaves) / 2);
 }
 
 template <class O>
-struct IndependentTile : Tile<O> {
+struct IndependentTile : Tile<O, true> {
   using T = typename O::T;
   using V = typename O::V;
   static constexpr int N = O::N;
-  using Tile<O>::c;
+  using Tile<O, true>::c;
 
   IndependentTile(const IndependentJob<T>& j, int64_t first_, int count_, T* scratch)
-      : Tile<O>(*j.plan, scratch),
+      : Tile<O, true>(*j.plan, scratch),
         job(j),
         first(first_),
         count(count_),
-        own(scratch + scratch_numbers<O>(*j.plan, j.gradient != nullptr)) {}
+        own(scratch + slot_numbers<O>(*j.plan, j.gradient != nullptr)) {}
 
   const IndependentJob<T>& job;
   const int64_t first;
@@ -134,7 +134,7 @@ struct IndependentTile : Tile<O> {
 
   void values(Number<O> all, Word holds) const {
     T m[N], x[N], outer_m[N], outer_x[N];
-    const Number<O> root = this->at(c.root_row);
+    const Number<O> root = this->at(this->root_place());
     O::store(m, root.mantissa);
     O::store(x, root.exponent);
     O::store(outer_m, all.mantissa);
@@ -200,19 +200,15 @@ void independent_tile(const IndependentJob<typename O::T>& job, int64_t first, i
   }
   load_tile<O>(job.odds, first, count, variables, tile.own);
   const Matrix<const T> none{nullptr, 0, 0};
-  const typename Tile<O>::View view{none, first, count, nullptr, 0};
+  const typename Tile<O, true>::View view{none, first, count, nullptr, 0};
   const Number<O> all = tile.literals(is_one);
-  const bool keep = job.gradient && c.keeps_shares();
-  if (keep)
-    tile.template up<false, true>(view);
+  if (job.gradient)
+    tile.up_with_shares(view);
   else
     tile.template up<false, false>(view);
   tile.values(all, holds);
   if (!job.gradient) return;
-  if (keep)
-    tile.template down<false, true>(view, nullptr, job.columns);
-  else
-    tile.template down<false, false>(view, nullptr, job.columns);
+  tile.down_by_shares(view, nullptr, job.columns);
   tile.gradients(is_one, holds);
 }
 

@@ -258,6 +258,7 @@ template <class O, class Wide, class Chain>
 constexpr Kernels<typename O::T> kernels_of() {
   return {O::N,
           scratch_numbers<O>,
+          slot_numbers<O>,
           evaluate_tile<O>,
           maximize_tile<O>,
           sample_tile<O>,

@@ -18,17 +18,20 @@ namespace semprola {
 
 // A view: its arrays are owned by somebody else and outlive it.
 struct Plan {
-  int32_t num_leaves, num_sums, num_edges, num_weights, root_row, max_fan_in, num_used_leaves;
+  int32_t num_leaves, num_sums, num_edges, num_weights, root_row, max_fan_in, num_used_leaves, num_slots, num_shares;
   const int32_t* edge_start;     // [sums + 1]
   const int32_t* first_weight;   // [sums]: the weight of a sum's first edge, the others follow; -1: none
   const int32_t* factor_start;   // [edges + 1]
   const int32_t* factors;        // rows
   const int32_t* sum_of_weight;  // [W]
   const int32_t* used_leaves;    // leaves that are a factor of some edge
+  const int32_t* slot_of_sum;    // [sums]: where its value and the flow into it are kept while some pass needs them
+  const int32_t* slot_factors;   // the factors, as slots; a leaf is its own slot
   const uint8_t* has_default;    // [variables]: a branch may leave it out, and then either value is possible
   bool decides;                  // any two edges of a sum have opposite literals: literals alone tell which one is used
 
   int64_t num_rows() const { return int64_t(num_leaves) + num_sums; }
+  int32_t root_slot() const { return slot_of_sum[root_row - num_leaves]; }
   // Whether the shares of edges are kept from the upward to the downward pass, as they are if they fit into a cache.
   bool keeps_shares() const { return num_sums <= 4096; }
 };
@@ -207,6 +210,7 @@ template <class T>
 struct Kernels {
   int lanes;
   int64_t (*scratch_numbers)(const Plan&, bool flows);
+  int64_t (*slot_numbers)(const Plan&, bool flows);
   void (*evaluate)(const EvaluateJob<T>&, int64_t first, int count, T* scratch, const Bits*, int shift);
   void (*maximize)(const MaximizeJob<T>&, int64_t first, int count, T* scratch, uint32_t* used);
   void (*sample)(const SampleJob<T>&, int64_t first, int count, T* scratch, uint32_t* used);

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from semprola.circuit import FALSE, Circuit, CircuitBuilder, Vtree
 from semprola.compiler.budget import Budget
 from semprola.errors import UnsatisfiableError
-from semprola.logic import Formula, Kind
+from semprola.logic import Formula, Kind, Leaf
 from semprola.logic.evaluate import evaluate_columns
 
 _MOST_LABELS, _MOST_NODES = 12, 2_000
@@ -23,7 +23,7 @@ def is_small(formula: Formula) -> bool:
     if formula.kind is Kind.CARDINALITY or not 0 < len(formula.labels) <= _MOST_LABELS:
         return False
     nodes = formula.nodes()
-    return len(nodes) <= _MOST_NODES and all(node.kind is not Kind.CUSTOM for node in nodes)
+    return len(nodes) <= _MOST_NODES and not any(isinstance(node, Leaf) for node in nodes)
 
 
 def table_circuit(formula: Formula, labels: Sequence[str], given: Sequence[str], budget: Budget) -> Circuit:

@@ -110,7 +110,6 @@ def skeleton(circuit: Circuit, *, fill_free: bool, fill_suppressed: bool) -> Ske
     """The skeleton of a circuit.
 
     Args:
-        circuit: the circuit.
         fill_free: give each branch a two-way sum for each label that it leaves free.
         fill_suppressed: spell out the negative literals that zero-suppressed labels leave implicit.
     """
@@ -217,8 +216,6 @@ def expand(shape: Skeleton, units: int, *, diagonal: bool = False, split_single:
     The root keeps one unit: a mixture of sums over the same inputs is one such sum.
 
     Args:
-        shape: a skeleton with at most two sums in each edge.
-        units: k of the paper.
         diagonal: pair unit i only with unit i, instead of taking the cross product.
         split_single: also copy sums with a single edge of literals (the copies are equal unless edges carry weights).
     """

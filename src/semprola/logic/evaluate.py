@@ -72,7 +72,7 @@ def _evaluate_nodes(
     for node in nodes:
         if node in truth:
             continue
-        kind, args = node.kind, [truth[arg] for arg in node.args]
+        kind, args = node._kind, [truth[arg] for arg in node._args]
         if kind is Kind.ATOM:
             truth[node] = columns[node.name]
         elif kind is Kind.TRUE or kind is Kind.FALSE:

@@ -335,13 +335,13 @@ def _tokens(text: str, symbols: re.Pattern[str]) -> list[_Token]:
 
 
 def _token_at(text: str, position: int, symbols: re.Pattern[str]) -> tuple[_Token, int]:
+    match = symbols.match(text, position)
+    if match:
+        return _Token("symbol", match.group(), position), match.end()
     end = name_end(text, position)
     if end > position:
         word = text[position:end]
         return _Token("symbol" if word in _KEYWORDS else "name", word, position), end
-    match = symbols.match(text, position)
-    if match:
-        return _Token("symbol", match.group(), position), match.end()
     match = _QUOTED.match(text, position)
     if match:
         return _Token("quoted", _unquoted(text, match), position), match.end()

@@ -76,7 +76,7 @@ def unstated(formula: Formula) -> Formula:
 
 def groups_of(nodes: Iterable[Formula]) -> list[tuple[str, ...]]:
     """The variables that nodes speak of; see :func:`variables_of`."""
-    found = (node.whole if isinstance(node, Leaf) else (node.group,) for node in nodes)
+    found = (node.whole if isinstance(node, Leaf) else (node._group,) for node in nodes)
     return list(dict.fromkeys(group for groups in found for group in groups if group))
 
 

@@ -28,9 +28,6 @@ _MOST_BROKEN = 20
 def read_beliefs(content: Any, labels: int) -> list[float]:
     """Check the beliefs that the page sent: one probability per label.
 
-    Raises:
-        RequestError: if they are not.
-
     Example:
         >>> read_beliefs([0, 0.5, 1], 3)
         [0.001, 0.5, 0.999]
@@ -45,9 +42,6 @@ def read_beliefs(content: Any, labels: int) -> list[float]:
 
 def read_evidence(content: Any, labels: int) -> list[int | None]:
     """Check the evidence that the page sent: one of "0", "1" and "-" (free) per label.
-
-    Raises:
-        RequestError: if it is not.
 
     Example:
         >>> read_evidence("-10", 3)
@@ -71,10 +65,6 @@ def network_beliefs(p: Any) -> list[float] | None:
 
 def with_rules(p: Any, evidence: Sequence[int | None]) -> dict[str, Any]:
     """All answers of a distribution under evidence.
-
-    Args:
-        p: a distribution without batch dimensions.
-        evidence: 0, 1 or None (free) per label.
 
     Returns:
         Marginals, mode, Hamming decode, the five most probable states, and the entropy in bits; or, if the evidence
@@ -106,8 +96,6 @@ def on_their_own(rules: Circuit | Split, beliefs: Sequence[float], evidence: Seq
 
     Args:
         rules: the constraint; if it knows its rules, the broken ones are named by their text.
-        beliefs: one probability per label.
-        evidence: 0, 1 or None (free) per label; it overrides beliefs.
     """
     state = [int(belief > 0.5) if known is None else known for belief, known in zip(beliefs, evidence, strict=True)]
     found = violations(rules, torch.tensor([state]))
@@ -151,12 +139,7 @@ def _entropy(p: Any) -> dict[str, float]:
 
 
 def fewest_culprits(possible: Callable[[Tensor], bool], known: Tensor) -> list[int]:
-    """A minimal set of labels whose evidence cannot hold together; all observed labels if there are very many.
-
-    Args:
-        possible: whether evidence has a state.
-        known: evidence that has none, NaN where a label is free.
-    """
+    """A minimal set of labels whose evidence cannot hold together; all observed labels if there are very many."""
     fixed = torch.nonzero(~known.isnan())[:, 0].tolist()
     if len(fixed) > _MOST_EVIDENCE:
         return fixed

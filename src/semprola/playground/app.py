@@ -34,11 +34,6 @@ def build_app(hosts: frozenset[str], pool: Pool, folder: Path | None = None, dat
     Args:
         hosts: accepted values of the Host header, such as ``127.0.0.1:8700``.
         pool: the processes that do the work; started and closed with the application.
-        folder: a folder with trained models that the page may open.
-        data: a table with input rows for the models.
-
-    Raises:
-        FormatError: if there is no model in the folder.
     """
     limits = pool.limits
     about = {

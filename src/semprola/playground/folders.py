@@ -11,15 +11,7 @@ _MOST_MODELS = 100
 
 
 def find_models(folder: Path | None) -> dict[str, Path]:
-    """The models of a folder by name: the folder itself if it is a model, or the models directly inside it.
-
-    Raises:
-        FormatError: if there is no model.
-
-    Example:
-        >>> find_models(None)
-        {}
-    """
+    """The models of a folder by name: the folder itself if it is a model, or the models directly inside it."""
     if folder is None:
         return {}
     if (folder / _INDEX).is_file():

@@ -41,10 +41,6 @@ class Guard:
 
     A foreign page can make a browser send requests to this machine, but it cannot forge their headers. Checking Host
     prevents DNS rebinding, and checking Origin prevents cross-site requests.
-
-    Args:
-        app: the application behind it.
-        hosts: accepted values of the Host header.
     """
 
     def __init__(self, app: Any, hosts: frozenset[str]) -> None:

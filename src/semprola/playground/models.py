@@ -45,11 +45,7 @@ class TrainedModel:
 
     @classmethod
     def load(cls, folder: Path) -> TrainedModel:
-        """Read a model folder.
-
-        Raises:
-            FormatError: if it is damaged, or of a kind that the page cannot show; the message says why.
-        """
+        """Read a model folder."""
         model = load(folder)
         table = read_metadata(folder)[0].get("table")
         network = model if isinstance(model, nn.Module) else model.network_
@@ -68,11 +64,7 @@ class TrainedModel:
         return cls(network, rules, texts, features)
 
     def distribution(self, row: Mapping[str, str]) -> Any:
-        """The distribution over y for one row, given as text by column.
-
-        Raises:
-            FormatError: if a value is missing or is not a number.
-        """
+        """The distribution over y for one row, given as text by column."""
         columns = {name: np.array([row.get(name, "")], dtype=object) for name, _ in self.features.columns}
         inputs = self.features.table(Table(Path("the row"), columns, [1], "row"))
         weight = next(self.network.parameters(), None)
@@ -89,11 +81,7 @@ class TrainedModel:
 
 
 def read_row(content: Any) -> dict[str, str]:
-    """Check a row that the page sent.
-
-    Raises:
-        RequestError: if it is not an object of short texts.
-    """
+    """Check a row that the page sent."""
     if not isinstance(content, dict) or len(content) > _MOST_FEATURES:
         raise RequestError(f"a row must be an object with at most {_MOST_FEATURES} columns")
     if not all(isinstance(value, str) and len(value) <= _LONGEST_VALUE for value in content.values()):
@@ -108,12 +96,7 @@ class DataTable:
         self.table = read_table(path)
 
     def row(self, number: Any, model: TrainedModel) -> dict[str, Any]:
-        """One row, counted from 1: the text of its columns, and the true labels if the table has them.
-
-        Raises:
-            RequestError: if the row does not exist.
-            FormatError: if the table lacks a column.
-        """
+        """One row, counted from 1: the text of its columns, and the true labels if the table has them."""
         if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= len(self.table):
             raise RequestError(f"rows are numbered from 1 to {len(self.table):,}")
         names = [name for name, _ in model.features.columns]

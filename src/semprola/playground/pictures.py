@@ -28,11 +28,6 @@ def picture(circuit: Circuit) -> dict[str, Any]:
         [x, y, width, kind, text] and each edge [points, parent, child], in the order of ``circuit.children``. For a
         larger one, ``{"kind": "layers", "rows"}``: each row is [lowest layer, highest layer, sums, products, literals],
         starting at the root.
-
-    Example:
-        >>> import semprola as sp
-        >>> picture(sp.compile("a -> b"))["kind"]
-        'graph'
     """
     return _graph(circuit) if circuit.num_nodes <= MOST_DRAWN else _layers(circuit)
 
@@ -51,11 +46,6 @@ class Flow:
 
     Args:
         circuit: a decomposable and deterministic circuit without given variables.
-
-    Example:
-        >>> import semprola as sp
-        >>> Flow(sp.compile("a & b")).through_edges(np.full((2, 2), 0.5))
-        [1.0, 1.0]
     """
 
     def __init__(self, circuit: Circuit) -> None:

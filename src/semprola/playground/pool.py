@@ -26,11 +26,6 @@ class Pool:
 
     The pool survives whatever a request makes a process do: a process that is still busy some seconds after its time
     limit is killed with all its children, and the next request gets a new one.
-
-    Args:
-        limits: the number of processes, and what a request may use.
-        folder: a folder with trained models, for the workers.
-        data: a table with input rows, for the workers.
     """
 
     def __init__(self, limits: Limits, folder: Path | None = None, data: Path | None = None) -> None:

@@ -26,18 +26,10 @@ _SEARCH_SHARE, _LIST_SHARE = 0.4, 0.15
 def pooled_answer(p: PoolDistribution, evidence: Sequence[int | None], seconds: float) -> dict[str, Any]:
     """All answers of a pool under evidence.
 
-    Args:
-        p: a pool without batch dimensions.
-        evidence: 0, 1 or None (free) per label.
-        seconds: the most that a request may take.
-
     Returns:
         The mode, whether it is proven, and the five most probable states, with bounds of their probabilities; marginals
         as shares of samples, or None where sampling is hopeless. If the evidence contradicts the rules,
         ``{"impossible": labels}``.
-
-    Raises:
-        RequestError: no state that obeys all rules was found within the time.
     """
     known = observed(evidence, p.weights.dtype)
     try:
@@ -93,11 +85,7 @@ def most_chance(split: Split, beliefs: Sequence[float], evidence: Sequence[int |
 
 
 def valid_state(split: Split, seconds: float) -> tuple[list[int], bool]:
-    """A state that obeys all rules, and whether all states were equally likely to be drawn.
-
-    Raises:
-        SemprolaError: none was found within the time.
-    """
+    """A state that obeys all rules, and whether all states were equally likely to be drawn."""
     count = len(split.labels)
     try:
         drawn = independent(split, torch.zeros(count, dtype=torch.float64)).draw(most=_SAMPLES).states

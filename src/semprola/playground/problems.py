@@ -45,15 +45,7 @@ class Problem:
 
     @classmethod
     def read(cls, content: Any, limits: Limits) -> Problem:
-        """Check what the page sent.
-
-        Raises:
-            RequestError: if a part is missing, of the wrong kind, or out of bounds.
-
-        Example:
-            >>> Problem.read({"structure": "grid", "size": 3, "text": ""}, Limits())
-            Problem(structure='grid', size=3, text='')
-        """
+        """Check what the page sent."""
         if not isinstance(content, dict):
             raise RequestError("a problem must be an object with structure, size and text")
         structure, size, text = content.get("structure"), content.get("size"), content.get("text")
@@ -85,17 +77,7 @@ class Constraint:
 
 
 def read_problem(problem: Problem, limits: Limits) -> Constraint:
-    """The constraint of a problem.
-
-    Raises:
-        ParseError: if the text is not a list of rules; its line and column are those of the text.
-        LabelError: if there are no labels, or too many.
-
-    Example:
-        >>> read = read_problem(Problem("none", 0, "cat -> animal\\ndog -> animal"), Limits())
-        >>> [shown for _, shown in read.rules]
-        ['cat -> animal', 'dog -> animal']
-    """
+    """The constraint of a problem."""
     rules = [(rule, str(rule)) for line in parse_lines(problem.text) for rule in conjuncts(line.formula)]
     family = _family(problem)
     if family is not None:

@@ -48,33 +48,7 @@ def program(
     *,
     split: bool = False,
 ) -> str:
-    """A program that makes the same constraint and asks for the same predictions.
-
-    Args:
-        problem: what the user has typed and chosen.
-        labels: the labels of the circuit.
-        beliefs: one probability per label.
-        evidence: 0, 1 or None (free) per label.
-        split: whether the rules do not compile as one circuit.
-
-    Example:
-        >>> print(program(Problem("none", 0, "cat -> animal"), ["cat", "animal"], [0.9, 0.2], [1, None]))
-        import torch
-        import semprola as sp
-        <BLANKLINE>
-        rules = sp.parse('''
-        cat -> animal
-        ''')
-        beliefs = {
-            "cat": 0.9,
-            "animal": 0.2,
-        }
-        circuit = sp.compile(rules, labels=list(beliefs))
-        p = sp.constrain(torch.tensor(list(beliefs.values())).logit(), circuit)
-        p = p.condition({"cat": 1})
-        print(p.to_dict())  # the most probable state
-        print(p.mean)  # the probability of each label
-    """
+    """A program that makes the same constraint and asks for the same predictions."""
     named = []
     lines = ["import torch", "import semprola as sp", ""]
     if problem.structure != "none":

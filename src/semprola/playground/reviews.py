@@ -47,15 +47,9 @@ def review_text(text: str, rows: Any, seconds: float) -> dict[str, Any]:
 
     Args:
         text: the rules, one per line; dropped ones begin with :data:`DROPPED`.
-        rows: the text of a CSV file, or None.
-        seconds: the time that it may take.
 
     Returns:
         The rules with their lines and what was found about each, and all sections of the report.
-
-    Raises:
-        ParseError: the text is not a list of rules.
-        FormatError: the rows are not a table with the labels of the rules.
 
     Example:
         >>> found = review_text("a -> b\\n# dropped: b -> a\\na & c -> b", None, 5.0)
@@ -99,16 +93,8 @@ def review_text(text: str, rows: Any, seconds: float) -> dict[str, Any]:
 def learn_from(text: str, rows: Any, seconds: float) -> dict[str, Any]:
     """Rules that hold in the rows and do not follow from those of the text.
 
-    Args:
-        text: the rules that are known; maybe none.
-        rows: the text of a CSV file.
-        seconds: the time that it may take.
-
     Returns:
         The rules, those first that exclude most, and the columns that are not labels.
-
-    Raises:
-        FormatError: the rows are not a table, or no column has only 0, 1 and empty cells.
 
     Example:
         >>> rows = "cat,animal,name\\n" + "1,1,Tom\\n0,1,Rex\\n0,0,oak\\n" * 40

@@ -31,16 +31,7 @@ def serve(
     """Serve the playground on 127.0.0.1 until it is interrupted.
 
     Args:
-        port: the port; 0 for any free port.
         folder: a trained model, or a folder of models, that the page may open.
-        data: a table with input rows for the models.
-        open_page: whether to open the page in a browser.
-        limits: what a request from the page may use.
-        say: called with a line that has the address.
-
-    Raises:
-        SemprolaError: if starlette and uvicorn are not installed, or the port is taken.
-        FormatError: if there is no model in the folder, or no such table.
     """
     try:
         import uvicorn

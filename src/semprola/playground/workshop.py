@@ -67,18 +67,7 @@ class Workshop:
     """Everything that the page can ask for, within limits.
 
     Args:
-        limits: what a request may use.
-        folder: a folder with trained models, or None.
-        data: a table with input rows for them, or None.
         progress: called regularly during compilations; an exception that it raises ends the compilation.
-
-    Example:
-        >>> workshop = Workshop(Limits())
-        >>> source = {"problem": {"structure": "none", "size": 0, "text": "cat -> animal"}}
-        >>> workshop.describe({"source": source})["models"]
-        '3'
-        >>> workshop.answer({"source": source, "beliefs": [0.9, 0.2], "evidence": "--"})["mode"]["state"]
-        [1, 1]
     """
 
     def __init__(

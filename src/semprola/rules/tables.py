@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from semprola._names import is_absent, named_rows, row_names
+from semprola._names import binary_rows, row_names
 from semprola.errors import LabelError
-from semprola.logic.messages import brief
 from semprola.rules.reading import is_frame
 from semprola.rules.variables import Variables
 
@@ -65,36 +64,19 @@ def as_rows(data: Any, names: Sequence[str], labels: Sequence[str] | None, varia
         whole = (variables or whole).given(columns)
         data = whole.spelled(columns, _failing(index)) if whole.labels else data
         extra = {name for name in getattr(data, "columns", data) if name not in set(names)}
-        kept = data if not extra else {name: data[name] for name in names if name in data}
-        values = np.asarray(named_rows(kept, names, "data"))
+        data = data if not extra else {name: data[name] for name in names if name in data}
     else:
         own = tuple(labels) if labels is not None else names
-        values = _numbers(data)
-    if values.ndim != 2 or values.shape[1] != len(own):
+    values = binary_rows(data, own, "data", partial=True)
+    if values.ndim != 2:
         raise LabelError(f"data has shape {values.shape}, expected [rows, {len(own)}], one column per label")
     missing = [name for name in names if name not in set(own)]
     if missing:
         raise LabelError(f"data has no column for {missing[0]!r}, which the rules mention")
-    wrong = np.argwhere(~((values == 0) | (values == 1) | (np.isnan(values) if values.dtype.kind == "f" else False)))
-    if len(wrong):
-        row, column = wrong[0].tolist()
-        place = row if index is None else index[row]
-        found = f"data: row {place}, label {own[column]!r} is {values[row, column]}"
-        raise ValueError(f"{found}, expected 0, 1, or NaN where not observed")
     column_of = {name: i for i, name in enumerate(own)}
     at = [column_of[name] for name in names]
     places = range(len(values)) if index is None else index
-    return Rows(names, values[:, at].astype(np.float32), places, whole=whole)
-
-
-def _numbers(data: Any) -> NDArray[Any]:
-    try:
-        values = np.asarray(data.detach().cpu() if hasattr(data, "detach") else data)
-        if values.dtype == object:
-            values = np.array([np.nan if is_absent(v) else v for v in values.flat], np.float64).reshape(values.shape)
-    except (TypeError, ValueError):
-        raise TypeError(f"data must be a data frame, a mapping of columns or an array, not {brief(data)}") from None
-    return values
+    return Rows(names, values[:, at], places, whole=whole)
 
 
 def _failing(index: Sequence[Any] | None) -> Callable[[str, int], None]:

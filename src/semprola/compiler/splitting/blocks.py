@@ -39,6 +39,8 @@ _MERGED_NODES, _MOST_ATTEMPTS = 20_000, 60
 """By default, the most nodes of merged circuits; and how often merging is tried."""
 _MOST_CIRCUITS = 100
 """With more circuits, rounds take longer than the rules of all further ones are worth; the search obeys these."""
+_TIGHT = 2.0
+"""If there would be more circuits than that, rules with so many times the variables of the smallest are left out."""
 _MOST_COVERED = 3
 """A piece joins at most so many blocks."""
 
@@ -74,14 +76,23 @@ class Blocks:
         """Groups of blocks without common variables, and the pieces that do not compile alone or within the time."""
         alone, hard = self._alone()
         sparse = packed(alone, self.budget.max_nodes)
-        dense = self._dense([block.pieces[0] for block in alone], len(sparse))
+        dense = self._dense(alone, min(len(sparse), _MOST_CIRCUITS))
+        if dense is None and len(sparse) > _MOST_CIRCUITS:  # some rules are left out anyway
+            tight = self._tight(alone)
+            sparse = packed(tight, self.budget.max_nodes)
+            dense = self._dense(tight, len(sparse))
         groups = dense if dense is not None else self._merged(sparse)
         # rules with the most variables bound the least
         groups = sorted(groups, key=lambda group: min(self._width(block) for block in group))
         kept = groups[:_MOST_CIRCUITS]
         covered = {number for group in kept for block in group for number in block.pieces}
-        dropped = {number for group in groups for block in group for number in block.pieces} - covered
+        dropped = {number for block in alone for number in block.pieces} - covered
         return kept, sorted({*hard, *dropped})
+
+    def _tight(self, blocks: Sequence[Block]) -> list[Block]:
+        """The blocks with few variables; a circuit for each of the others costs more time than it saves."""
+        least = min(self._width(block) for block in blocks)
+        return [block for block in blocks if self._width(block) <= _TIGHT * least]
 
     def _width(self, block: Block) -> float:
         """The variables per rule of a block."""
@@ -102,8 +113,9 @@ class Blocks:
                 blocks.append(Block((seed,), circuit))
         return blocks, hard
 
-    def _dense(self, seeds: Sequence[int], most: int) -> list[list[Block]] | None:
+    def _dense(self, alone: Sequence[Block], most: int) -> list[list[Block]] | None:
         """Groups of blocks that have grown; None if there would be more groups than `most`, or no time."""
+        seeds = [block.pieces[0] for block in alone]
         groups: list[list[Block]] = []
         blocks: list[Block] = []
         self.times = [0 if number in set(seeds) else _MOST_COVERED for number in range(len(self.pieces))]

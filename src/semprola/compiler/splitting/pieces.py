@@ -50,11 +50,7 @@ def can_split(constraint: Formula) -> bool:
 
 
 def pieces_of(rules: Sequence[Formula]) -> tuple[list[Piece], dict[str, bool]]:
-    """The parts of rules, without the labels that rules fix, and these labels.
-
-    Raises:
-        UnsatisfiableError: a rule contradicts the labels that others fix.
-    """
+    """The parts of rules, without the labels that rules fix, and these labels."""
     pieces = [piece for number, rule in enumerate(rules) for piece in _parts(rule, number)]
     facts: dict[str, bool] = {}
     while True:

@@ -105,7 +105,10 @@ def _columns(source: Formula, labels: Iterable[str] | None) -> tuple[str, ...]:
 
 def _as_one(source: Formula, names: tuple[str, ...], budget: Budget) -> Circuit | None:
     """One circuit of everything; None if it would take more than its share of the budget."""
-    refuted = refuted_early(source, budget)
+    try:
+        refuted = refuted_early(source, budget)
+    except CompilationBudgetError:  # no time is left; rules are left out
+        return None
     if refuted is not None:
         raise refuted
     own = budget if budget.seconds_left is None else budget.within(_SHARE * budget.seconds_left)

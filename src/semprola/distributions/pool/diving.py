@@ -44,15 +44,10 @@ def dive(
     """Look for states until every row has one or time is up; attempts go on side by side.
 
     Args:
-        oracles: the circuits.
-        propagation: all rules.
         row: the row of each attempt [n].
         fixed: what is known beforehand [labels, n].
         bonus: where to begin [circuits, labels, n].
         size: the size of each attempt's scores [n].
-        until: when to stop, by `time.monotonic`.
-        found: takes rows and their states.
-        settled: whether a row has a state by now.
     """
     generator = torch.Generator().manual_seed(0)
     start, dead = propagation.extend(fixed)

@@ -40,11 +40,7 @@ class Finished:
 
 
 def cp_sat() -> ModuleType:
-    """The solver.
-
-    Raises:
-        SemprolaError: it is not installed.
-    """
+    """The solver."""
     try:
         return import_module("ortools.sat.python.cp_model")
     except ImportError:
@@ -61,11 +57,7 @@ def finisher_of(split: Split) -> Finisher:
 
 
 class Finisher:
-    """The rules of a split as a model for CP-SAT: counts as they are, everything else as clauses.
-
-    Raises:
-        SemprolaError: OR-Tools is not installed, or the split does not know the rules it was made from.
-    """
+    """The rules of a split as a model for CP-SAT: counts as they are, everything else as clauses."""
 
     def __init__(self, split: Split) -> None:
         self._cp = cp_sat()
@@ -86,8 +78,6 @@ class Finisher:
         Args:
             odds: of each label [labels].
             fixed: 0, 1, or NaN where free [labels].
-            known: a state to begin with.
-            seconds: the most it may take.
         """
         cp, x = self._cp, list(self._x.values())
         model = self._model.Clone()

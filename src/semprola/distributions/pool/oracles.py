@@ -22,7 +22,6 @@ class Oracles:
     """The members of a pool over a flat batch, in double precision and without derivatives.
 
     Args:
-        evaluators: one per circuit.
         weights: their weights w_j in the pool [circuits].
         mentions: whether a circuit says anything about a label [circuits, labels].
         log_partitions: log Z_j [circuits, batch], before anything is fixed by a search.
@@ -36,12 +35,7 @@ class Oracles:
 
     @staticmethod
     def of(evaluators: Sequence[Evaluator], weights: Tensor, mentions: Tensor, plans: CircuitPlans) -> Oracles:
-        """Oracles of the members as they are; labels that only their own scores decide count as mentioned.
-
-        Args:
-            evaluators, weights, mentions: see the class.
-            plans: the circuits side by side.
-        """
+        """Oracles of the members as they are; labels that only their own scores decide count as mentioned."""
         with torch.no_grad():
             double = [doubled(evaluator) for evaluator in evaluators]
             log_z = torch.stack([evaluator.log_partition for evaluator in double])

@@ -24,12 +24,9 @@ def independent(
     """The pool of independent labels under each circuit of a split.
 
     Args:
-        split: the circuits.
         logits: log-odds [*batch, labels], the same for all circuits, or one tensor [*batch, components, labels] per
             circuit.
         evidence: observed labels [labels, batch], NaN where there are none.
-        limits: what the search for a mode may use.
-        weights: the weights of the circuits.
     """
     each = [logits.unsqueeze(-2)] * len(split.circuits) if isinstance(logits, Tensor) else list(logits)
     members = [ProductDistribution(plans_of(circuit), own) for circuit, own in zip(split.circuits, each, strict=True)]

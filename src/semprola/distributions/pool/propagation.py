@@ -13,6 +13,7 @@ from semprola.compiler.backends.topdown.backend import encoded
 from semprola.compiler.budget import Budget
 from semprola.compiler.splitting import Split
 from semprola.distributions.pool.side_by_side import all_satisfied, possible_values, side_by_side
+from semprola.errors import CompilationBudgetError
 from semprola.logic import And, Formula, Leaf
 
 _MOST_COUNTED = 10**300
@@ -75,10 +76,20 @@ class Propagation:
         inside = all_satisfied(self.plans, states)
         left_out = self.split.rules_left_out
         if left_out and bool(inside.any()):
-            rows = (states[:, inside] > 0.5).T.cpu().numpy()
-            held = And(left_out).evaluate(rows, labels=self.split.labels)
-            inside[inside.clone()] = torch.from_numpy(held).to(inside.device)
+            held = self.left_out_hold(states[:, inside] > 0.5)
+            inside[inside.clone()] = held.to(inside.device)
         return inside
+
+    def left_out_hold(self, states: Tensor) -> Tensor:
+        """Whether states, bool [labels, columns], satisfy the rules that are left out: bool [columns]."""
+        clauses = self._clauses
+        if clauses is None or clauses[0] > len(self.split.labels):  # clauses with further variables are not asked
+            rows = states.T.cpu().numpy()
+            held = And(self.split.rules_left_out).evaluate(rows, labels=self.split.labels)
+            return torch.from_numpy(np.asarray(held))
+        _, variables, signs, starts = clauses
+        literal = states.cpu().numpy()[variables] == (signs > 0)[:, None]
+        return torch.from_numpy(np.logical_or.reduceat(literal, starts, axis=0).all(0))
 
     def _through(self, fixed: Tensor) -> tuple[Tensor, Tensor]:
         """Labels that every model of a circuit has [labels, columns], and columns without a model."""
@@ -119,11 +130,17 @@ class Propagation:
 
     @cached_property
     def _clauses(self) -> tuple[int, np.ndarray, np.ndarray, np.ndarray] | None:
-        """Variables (labels first), signs and starts of the clauses of all rules that are left out; None without."""
+        """Variables (labels first), signs and starts of the clauses of all rules that are left out; None without.
+
+        Rules that take too long to write as clauses are checked, not propagated.
+        """
         rules = [part for rule in self.split.rules_left_out for part in _spelled(rule)]
         if not rules:
             return None
-        encoding = encoded([rules], Budget(timeout=_SECONDS, progress=False))
+        try:
+            encoding = encoded([rules], Budget(timeout=_SECONDS, progress=False))
+        except CompilationBudgetError:
+            return None
         place = {name: v for v, name in enumerate(self.split.labels)}
         number = np.zeros(encoding.num_vars + 1, np.int64)
         for v in range(1, encoding.num_vars + 1):

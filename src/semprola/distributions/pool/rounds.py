@@ -65,13 +65,9 @@ def run_rounds(
     """Run rounds until the circuits agree or the bound falls below a floor, at most `count` for each row.
 
     Args:
-        oracles: the circuits.
         bonus: where to begin [circuits, labels, batch].
-        count: the most rounds.
         size: the size of the scores, see `Oracles.size_of_scores` [batch].
         floor: the score of a known state [batch]; a bound below it settles the row.
-        hot: the temperature at the beginning, relative to the size.
-        until: when to stop before that, by `time.monotonic`.
     """
     said = oracles.mentions.to(bonus.device)[:, :, None].double()
     sharing = said.sum(0)

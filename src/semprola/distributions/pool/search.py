@@ -121,12 +121,7 @@ class Search:
     """The k best states of every row of a pool.
 
     Args:
-        oracles: the circuits.
-        propagation: all rules.
-        limits: what may be used.
-        k: how many states.
         fixed: labels known beforehand [labels, batch], NaN where free.
-        finisher: what goes on after a share of the time.
     """
 
     def __init__(

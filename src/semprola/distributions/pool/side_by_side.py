@@ -38,9 +38,7 @@ class Copies:
     """Log-scores of every circuit's literals, and what the circuits make of them.
 
     Args:
-        plans: the circuits side by side.
         zeros, ones: log-scores of "label is 0" and "is 1" [circuits, labels, batch].
-        explicit: whether some of them may be -inf.
     """
 
     def __init__(self, plans: CircuitPlans, zeros: Tensor, ones: Tensor, *, explicit: bool) -> None:
@@ -77,7 +75,6 @@ def possible_values(plans: CircuitPlans, fixed: Tensor) -> tuple[Tensor, Tensor]
     """Whether every circuit has a state with label l at 0 (or 1), given fixed labels: two of bool [labels, columns].
 
     Args:
-        plans: circuits side by side.
         fixed: 0, 1, or NaN where free [labels, columns].
     """
     copies = plans.circuit.num_labels // len(fixed)

@@ -78,11 +78,7 @@ def using(name: str) -> Iterator[None]:
 
 
 def select(*tensors: Tensor | None) -> Backend:
-    """The back end for a computation on these tensors: the first that fits the choice and takes all of them.
-
-    Raises:
-        SemprolaError: if a tensor carries a tangent of forward-mode differentiation, which a back end would drop.
-    """
+    """The back end for a computation on these tensors: the first that fits the choice and takes all of them."""
     name = _here.get() or _everywhere
     given = [tensor for tensor in tensors if tensor is not None]
     if forward_ad._current_level >= 0:

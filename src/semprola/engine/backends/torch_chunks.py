@@ -60,9 +60,7 @@ def by_columns(plan: Plan, function: Callable[..., Any], *tensors: Tensor | None
     """Call a function of tensors [..., columns] on chunks of columns that fit the budget, without derivatives.
 
     Args:
-        plan: the plan that the function evaluates.
         function: returns a tensor, or a tuple of tensors, [..., columns].
-        tensors: its arguments; None is passed through.
         copies: how many columns of the plan the function evaluates for each column of the tensors.
     """
     like = next(t for t in tensors if t is not None)

@@ -17,7 +17,6 @@ def slopes_of_log_z(plan: Plan, odds: Tensor, flows: Tensor) -> Tensor:
     """The gradient of log Z by the log-odds [variables, columns].
 
     Args:
-        plan: the plan.
         odds: log-odds [variables, columns].
         flows: into each literal [2 variables, columns].
     """
@@ -32,7 +31,6 @@ def with_states(
     """From log Z and its gradient to the log-likelihood of states and its gradient.
 
     Args:
-        support: whether columns of literals' scores have a value above zero.
         odds: log-odds [variables, columns].
         states: 0/1 [variables, columns].
         log_z: [columns]

@@ -44,13 +44,10 @@ def upward(
     """Values of all rows.
 
     Args:
-        plan: the plan, with E edges of which W carry weights.
         weights: log-weights of the edges that have one [W, columns]; None for weights of one.
         leaves: log-values of the literals [2 variables, columns]; with `values`, fewer columns are repeated.
-        rule: what a sum makes of its edges.
         values: to be filled with the result [rows, columns]; made if None.
         shares: to be filled with the shares of all edges [E, columns], if wanted.
-        visit: called after each step.
 
     Returns:
         values [rows, columns]
@@ -80,7 +77,6 @@ def downward(plan: Plan, shares: Tensor, root: Tensor | None = None) -> tuple[Te
     """Hand the root's flow down in the given shares [E, columns], which are overwritten.
 
     Args:
-        plan: the plan.
         shares: of all edges [E, columns].
         root: the flow to hand out [columns]; one if None.
 
@@ -129,7 +125,6 @@ def tangent(
     """Derivative of the posterior flows along a change of weights and leaves (a Hessian-vector product of log Z).
 
     Args:
-        plan: the plan.
         shares: posterior shares of the edges [E, columns].
         flows: posterior flows of the edges [E, columns].
         d_weights: change of the weights [W, columns], or None.
@@ -167,9 +162,7 @@ def support(plan: Plan, leaves: Tensor, *, keep: bool) -> tuple[Tensor, Tensor |
     """Which rows are possible, 0 or -1 [rows, columns], and on request which edges are, 1 or 0 [E, columns].
 
     Args:
-        plan: the plan.
         leaves: log-values of the literals [2 variables, columns]; it only matters whether they are -inf.
-        keep: whether to return the edges.
     """
     values = leaves.new_empty((plan.num_rows, leaves.shape[1]))
     values[: plan.num_leaves] = leaves > NEGATIVE_INFINITY

@@ -17,10 +17,8 @@ def merge_lists(plan: Plan, weights: Tensor | None, leaves: Tensor, k: int) -> t
     A product merges the lists of its sums, two at a time; a sum merges the lists of its edges.
 
     Args:
-        plan: a plan that mentions every label.
         weights: [W, columns] or None.
         leaves: [2 variables, columns]
-        k: number of paths.
     """
     plan, carried = plan.binary
     if weights is not None:

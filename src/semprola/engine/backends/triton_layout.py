@@ -69,10 +69,6 @@ class Layout:
 
         A step with so many tiles that a program would take longer for them than a launch takes gets a launch of its
         own, with a program per tile; the others share one.
-
-        Args:
-            tile_sums: sums per tile.
-            by_edges: the pass goes through edges and not through sums, all at once.
         """
         tiles = [-(-s * (f if by_edges else 1) // tile_sums) for s, f in zip(self.sums, self.fan_in, strict=True)]
         found: list[Segment] = []

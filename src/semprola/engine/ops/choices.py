@@ -44,9 +44,7 @@ def bound(plan: Plan, weights: Tensor, literals: Literals) -> tuple[Tensor, Tens
     Branches of the constraint exclude each other, so the bound maximises over them; units of one branch add up.
 
     Args:
-        plan: a plan with choices, see :func:`semprola.engine.skeleton.group_branches`.
         weights: [W, columns]
-        literals: scores.
 
     Returns:
         states [variables, columns] and bounds [columns].
@@ -72,10 +70,8 @@ def top_k(plan: Plan, weights: Tensor | None, leaves: Tensor, k: int) -> tuple[T
     """The k paths of largest value through a circuit, best first; in a deterministic circuit, each path is a state.
 
     Args:
-        plan: a plan that mentions every label.
         weights: [W, columns] or None.
         leaves: log-values of the literals [2 variables, columns].
-        k: number of paths.
 
     Returns:
         states [variables, n, columns] and log-values [n, columns], -inf beyond a column's last path. n is k, or fewer
@@ -122,11 +118,8 @@ def sample(
     """Exact samples.
 
     Args:
-        plan: the plan.
         weights: [W, columns] or None.
-        literals: scores.
         column: which column each sample is drawn from [samples, batch].
-        generator: source of randomness, or None for torch's own.
 
     Returns:
         states [variables, samples, batch]

@@ -29,10 +29,7 @@ def log_likelihood(plan: Plan, referee: Plan, odds: Tensor, states: Tensor) -> T
     """Log-likelihood of states; exactly -inf, with a gradient of zero, outside the support.
 
     Args:
-        plan: the plan of the constraint.
-        referee: the same with all literals spelled out.
         odds: finite log-odds [variables, columns].
-        states: 0/1 of the same shape and type.
 
     Returns:
         [columns]

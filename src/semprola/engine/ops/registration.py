@@ -99,11 +99,7 @@ def mapped(cotangent: Tensor) -> bool:
 
 
 def traced() -> bool:
-    """Whether `torch.jit.trace` is recording: it sees torch operators, and nothing else that a back end does.
-
-    Raises:
-        SemprolaError: if the ONNX exporter built on it is running, since it cannot translate our operators.
-    """
+    """Whether `torch.jit.trace` is recording: it sees torch operators, and nothing else that a back end does."""
     if torch.compiler.is_compiling() or not is_traced():
         return False
     if torch.onnx.is_in_onnx_export():
