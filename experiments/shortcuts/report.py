@@ -100,17 +100,23 @@ def table(content: Mapping[str, Any], task: str) -> str:
 
 
 def _finding(content: Mapping[str, Any], task: str) -> str:
-    """Which method reads most digits, and which is best calibrated, among those that are there."""
+    """Which method reads most digits and which is best calibrated from sums alone; and what more knowledge does."""
     means = {
-        title: [statistics.mean(each["seen"][figure] for each in runs) for figure in ("digits", "calibration_error")]
-        for method, title in METHODS.items()
+        method: [statistics.mean(each["seen"][figure] for each in runs) for figure in ("digits", "calibration_error")]
+        for method in METHODS
         if (runs := _of(content, task, method))
     }
-    most = max(means, key=lambda title: means[title][0])
-    calm = min(means, key=lambda title: means[title][1])
+    plain = [method for method in means if not method[2]]
+    most, calm = max(plain, key=lambda method: means[method][0]), min(plain, key=lambda method: means[method][1])
+    told = "".join(
+        f" {METHODS[method].capitalize()}: {means[method][0]:.1f} % of the digits, calibration error "
+        f"{means[method][1]:.1f}."
+        for method in means
+        if method[2]
+    )
     return (
-        f"Most digits are read by: {most} ({means[most][0]:.1f} %). The smallest calibration error has: {calm} "
-        f"({means[calm][1]:.1f})."
+        f"With the sums alone, most digits are read by: {METHODS[most]} ({means[most][0]:.1f} %); the smallest "
+        f"calibration error has: {METHODS[calm]} ({means[calm][1]:.1f}).{told}"
     )
 
 
