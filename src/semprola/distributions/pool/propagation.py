@@ -15,7 +15,7 @@ from semprola.compiler.splitting import Split
 from semprola.distributions.pool.side_by_side import all_satisfied, possible_values, side_by_side
 from semprola.errors import CompilationBudgetError
 from semprola.logic import And, Formula, Kind, Leaf
-from semprola.logic.rules import literal_of
+from semprola.logic.rules import has_variables, literal_of
 
 _MOST_COUNTED = 10**300
 """In a circuit with more models, the share of a possible literal can vanish in double precision; it is not asked."""
@@ -103,7 +103,7 @@ class Propagation:
         for rule in self.split.rules_left_out:
             found = [literal_of(part) for part in (rule.args if rule.kind is Kind.OR else (rule,))]
             literals = [literal for literal in found if literal is not None]
-            if not literals or len(literals) < len(found):
+            if not literals or len(literals) < len(found) or has_variables(rule):
                 others.append(rule)
                 continue
             starts.append(len(labels))
