@@ -175,11 +175,19 @@ def test_too_large_a_constraint(opened: Opener) -> None:
     expect(page.locator("#fact-models")).to_have_text("3")
 
 
-def test_rules_that_are_split(opened: Opener) -> None:
+@pytest.fixture
+def patient() -> Iterator[Server]:
+    """A server whose searches have time even on a busy machine."""
+    made = Server("--timeout", "30")
+    yield made
+    made.stop()
+
+
+def test_rules_that_are_split(patient: Server, opened: Opener) -> None:
     """Rooks that do not attack each other: each line is a rule, and one circuit of them has millions of nodes."""
     board = [[f"r{r}.c{c}" for c in range(16)] for r in range(16)]
     lines = [*board, *map(list, zip(*board, strict=True))]
-    page = opened()
+    page = opened(url=patient.url)
     write(page, "\n".join(f"exactly(1, {', '.join(line)})" for line in lines))
     expect(page.locator("#pooled")).to_contain_text("No single circuit: answers are pooled from")
     expect(page.locator("#fact-models")).to_contain_text("≤")
