@@ -47,7 +47,7 @@ labelled). *Independent digits* have one softmax per image. *One circuit* is `sp
 `sp.ProductSPL`, on the features of both images. *With the entropy* means that the loss also has the exact entropy of
 the digits given the sum, times -1: the network is rewarded for leaving open what the sum leaves open:
 
-```python
+```text
 loss = -p.log_prob_of({"sum": sums}).mean() - p.condition({"sum": sums}).entropy().mean()
 ```
 
@@ -56,7 +56,7 @@ that the sums do not contain, and that the other rows, published ones among them
 each wrong reading leaves one of the five digits unused. It cannot decide Even-Odd, where all even digits may be taken
 for odd ones and the other way round.
 
-```python
+```text
 used = chances_of_digits(p.condition({"sum": sums})).mean((0, 1))
 loss = -p.log_prob_of({"sum": sums}).mean() + (used * used.log()).sum()
 ```
