@@ -51,8 +51,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 0
     torch.set_num_threads(1)
     if options.wall:
+        known = content.get("wall", [])
         content["wall"] = []
-        for found in wall.attempts():
+        for found in wall.attempts(known):
             content["wall"].append(found)
             write_json(path, content)
             print(found["title"], found["backend"], found.get("nodes", found.get("ran_out")), flush=True)

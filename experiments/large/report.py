@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from experiments.large import wall
+from experiments.large.cases import CASES
 
 _HEAD = """# Large constraints
 
@@ -70,12 +71,13 @@ the pool's mode with the same network, without further training.
 
 def page(content: Mapping[str, Any]) -> str:
     """The page for a results file."""
-    runs = content["runs"]
+    order = list(CASES)
+    runs = sorted(content["runs"], key=lambda run: order.index(run["case"]) if run["case"] in order else len(order))
     commands = "\n".join(sorted({each["provenance"]["command"] for each in runs}))
     limits = sorted({each["limit"] for each in runs})
     rows = sorted({each["rows"] for each in runs})
     return (
-        f"{_HEAD}{_splits(runs)}\n{_AFTER_SPLITS}{_about(runs)}{_MODES}{table(content)}\n\n{_finding(runs)}\n\n"
+        f"{_HEAD}{_splits(runs)}\n{_AFTER_SPLITS}{_about(runs)}{_MODES}{table({'runs': runs})}\n\n{_finding(runs)}\n\n"
         f"{' or '.join(map(str, rows))} rows each; the limit per row is {' or '.join(f'{each:g}' for each in limits)} "
         "s of processor time for each way; a row that is not proven within it counts with its full time.\n\n"
         f"```bash\n{commands}\n```\n\n"
@@ -160,6 +162,8 @@ def _finding(runs: list[Mapping[str, Any]]) -> str:
     obey = all(each[way]["obey"] for each in runs for way in ("pool", "both"))
     text += " Every state that a split answered obeys every rule." if obey else " NOT every answer obeys the rules."
     found = {way: min(each[way]["found"] for each in runs) for way in ("pool", "both")}
+    if found["pool"] == found["both"] == 1:
+        return f"{text} Every row has an answer."
     return (
         f"{text} The split alone answered for {100 * found['pool']:.0f} % or more of the rows of each case, both for "
         f"{100 * found['both']:.0f} %; for the others, it names the row in an error."

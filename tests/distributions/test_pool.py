@@ -268,3 +268,14 @@ def test_states_are_checked_by_clauses_as_by_formulas() -> None:
         world = World(seed)
         inside = propagation.propagation_of(world.split).satisfied(world.states.T.double())
         assert torch.equal(inside, world.inside)
+
+
+def test_numbers_of_rules_left_out_have_one_value() -> None:
+    n, m = sp.Integer("n", 1, 3), sp.Integer("m", 0, 2)
+    rules = [n != m, (n == 1) | (n == 2), n == 1, sp.parse("a | b")]
+    K = sp.And(rules)
+    S = Split((sp.compile(sp.And([]), labels=K.labels),), tuple(rules))
+    states = torch.cartesian_prod(*[torch.tensor([0.0, 1.0])] * len(K.labels))
+    inside = torch.from_numpy(K.evaluate(states.numpy()))
+    assert torch.equal(propagation.propagation_of(S).satisfied(states.T.double()), inside)
+    assert torch.equal(sp.constrain(torch.zeros(len(K.labels)), S).log_score(states) > float("-inf"), inside)

@@ -72,11 +72,11 @@ def main() -> int:
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
     found: dict[str, Any] = read_json(args.out) if args.out.is_file() else {"experiment": "split checks", "engines": {}}
-    for engine in ENGINES:
-        tally = found["engines"].setdefault(engine, empty())
-        while tally["cases"] < args.cases:
+    tallies = {engine: found["engines"].setdefault(engine, empty()) for engine in ENGINES}
+    while (fewest := min(tally["cases"] for tally in tallies.values())) < args.cases:
+        for engine, tally in tallies.items():
             began = time.process_time()
-            for number in range(tally["cases"], min(tally["cases"] + _SAVE_EVERY, args.cases)):
+            for number in range(tally["cases"], min(fewest + _SAVE_EVERY, args.cases)):
                 _add(tally, number, engine)
             tally["seconds"] = round(tally["seconds"] + time.process_time() - began, 1)
             write_json(args.out, found | {"provenance": provenance()})

@@ -14,7 +14,8 @@ from semprola.compiler.budget import Budget
 from semprola.compiler.splitting import Split
 from semprola.distributions.pool.side_by_side import all_satisfied, possible_values, side_by_side
 from semprola.errors import CompilationBudgetError
-from semprola.logic import And, Formula, Leaf
+from semprola.logic import And, Formula, Kind, Leaf
+from semprola.logic.rules import has_variables, literal_of
 
 _MOST_COUNTED = 10**300
 """In a circuit with more models, the share of a possible literal can vanish in double precision; it is not asked."""
@@ -76,19 +77,39 @@ class Propagation:
         inside = all_satisfied(self.plans, states)
         left_out = self.split.rules_left_out
         if left_out and bool(inside.any()):
-            held = self._held(states[:, inside] > 0.5)
-            inside[inside.clone()] = torch.from_numpy(held).to(inside.device)
+            held = self.left_out_hold(states[:, inside] > 0.5)
+            inside[inside.clone()] = held.to(inside.device)
         return inside
 
-    def _held(self, states: Tensor) -> np.ndarray:
-        """Whether states [labels, columns] satisfy the rules that are left out."""
-        clauses = self._clauses
-        if clauses is None or clauses[0] > len(self.split.labels):  # clauses with further variables are not asked
-            rows = states.T.cpu().numpy()
-            return np.asarray(And(self.split.rules_left_out).evaluate(rows, labels=self.split.labels))
-        _, variables, signs, starts = clauses
-        literal = states.cpu().numpy()[variables] == (signs > 0)[:, None]
-        return np.asarray(np.logical_or.reduceat(literal, starts, axis=0).all(0))
+    def left_out_hold(self, states: Tensor) -> Tensor:
+        """Whether states, bool [labels, columns], satisfy the rules that are left out: bool [columns]."""
+        values, (clauses, others) = states.cpu().numpy(), self._checked
+        held = np.ones(values.shape[1], bool)
+        if clauses is not None:
+            labels, signs, starts = clauses
+            held &= np.logical_or.reduceat(values[labels] == signs[:, None], starts, axis=0).all(0)
+        if others:
+            held &= And(others).evaluate(values.T, labels=self.split.labels)
+        return torch.from_numpy(held)
+
+    @cached_property
+    def _checked(self) -> tuple[tuple[np.ndarray, np.ndarray, np.ndarray] | None, list[Formula]]:
+        """Labels, signs and starts of the rules that are left out and are clauses (quick to check), and the others."""
+        place = {name: number for number, name in enumerate(self.split.labels)}
+        labels: list[int] = []
+        signs: list[bool] = []
+        starts: list[int] = []
+        others = []
+        for rule in self.split.rules_left_out:
+            found = [literal_of(part) for part in (rule.args if rule.kind is Kind.OR else (rule,))]
+            literals = [literal for literal in found if literal is not None]
+            if not literals or len(literals) < len(found) or has_variables(rule):
+                others.append(rule)
+                continue
+            starts.append(len(labels))
+            labels += [place[name] for name, _ in literals]
+            signs += [value for _, value in literals]
+        return (np.array(labels), np.array(signs), np.array(starts)) if starts else None, others
 
     def _through(self, fixed: Tensor) -> tuple[Tensor, Tensor]:
         """Labels that every model of a circuit has [labels, columns], and columns without a model."""

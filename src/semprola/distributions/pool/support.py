@@ -9,7 +9,7 @@ from torch import Tensor
 from torch.distributions.constraints import Constraint
 
 from semprola.distributions.names import as_rows
-from semprola.logic import And
+from semprola.distributions.pool.propagation import propagation_of
 
 if TYPE_CHECKING:
     from semprola.distributions.pool.distribution import PoolDistribution
@@ -32,12 +32,11 @@ class Obeys(Constraint):
         inside = p.members[0].support.check(rows)
         for member in p.members[1:]:
             inside = inside & member.support.check(rows)
-        left_out = p.split.rules_left_out
-        if left_out and bool(inside.any()):
+        if p.split.rules_left_out and bool(inside.any()):
             shaped = torch.as_tensor(rows).expand(*inside.shape, len(p.labels))
             inside = inside.clone()
-            held = And(left_out).evaluate((shaped[inside] > 0.5).cpu().numpy(), labels=p.labels)
-            inside[inside.clone()] = torch.from_numpy(held).to(inside.device)
+            held = propagation_of(p.split).left_out_hold(shaped[inside].T > 0.5)
+            inside[inside.clone()] = held.to(inside.device)
         return inside
 
     def __repr__(self) -> str:
