@@ -209,8 +209,8 @@ def _networks(networks: list[dict[str, Any]]) -> str:
         "A backbone (77, 128, 128), a gate and the single-circuit layer, at batch 128. The layer knows the labels "
         "beforehand (`layer(z, scored=y)`), as in `sp.training.fit`, so that the gate computes only what they need. On "
         "large circuits, nearly all of the rest is the product of the gate and its gradients: it has tens of thousands "
-        f"of outputs. A gate with a hidden layer of {NARROW} units (`gate=({NARROW},)`) has a smaller product; "
-        "what that costs in accuracy was not measured. The last column is a part that no product avoids: making zeros for the "
+        f"of outputs. A gate with a hidden layer of {NARROW} units (`gate=({NARROW},)`) has a smaller product; what "
+        "that costs in accuracy was not measured. The last column is what no product avoids: making zeros for the "
         "gradient of the full gate's weights.\n\n" + _markdown(lines)
     )
 
