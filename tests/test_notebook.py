@@ -147,3 +147,10 @@ def test_long_formulas_are_cut(make: Callable[[int], Any]) -> None:
     assert "3,000 rules" in picture
     assert "… and 2,960 more rules" in picture
     assert len(picture) < 20_000
+
+
+def test_states_that_are_not_proven_to_be_the_best_are_called_found() -> None:
+    rules = sp.at_least(1, [f"y{i}" for i in range(14)])
+    single, several = (sp.SPL(2, rules, components=n)(torch.zeros(2))._repr_html_() for n in (1, 2))
+    assert "most probable states<" in single
+    assert "most probable states found<" in several
