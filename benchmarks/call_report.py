@@ -22,8 +22,8 @@ def section(result: Mapping[str, Any]) -> str:
 `python -m benchmarks.calls`: milliseconds of processor time on one thread at batch {result["conditions"]["batch"]},
 from logits to numbers, with everything that Python does on the way. `layer` is `sp.ConstraintLayer(rules)`. KLay runs
 as it is, compiled (its default) and as a JAX function; all numbers were checked to agree. "x" is the time of the
-fastest of these divided by that of the layer. The first call of a candidate, which compiles it, took the seconds in
-brackets.
+fastest of these divided by that of the layer. The first call of a candidate, which compiles it, took the processor
+seconds in brackets.
 
 {tables}
 
@@ -39,6 +39,16 @@ def advantages(result: Mapping[str, Any], task: str) -> dict[str, float]:
         if best is not None and "cpu_ms" in row.get(OURS, {}):
             found[circuit] = best / row[OURS]["cpu_ms"]
     return found
+
+
+def steps(result: Mapping[str, Any]) -> dict[str, float]:
+    """For each circuit, the time of a training step divided by that with sigmoids."""
+    times = _by_circuit(result, "step")
+    return {
+        name: row[OURS]["cpu_ms"] / row[SIGMOIDS]["cpu_ms"]
+        for name, row in times.items()
+        if all("cpu_ms" in row.get(key, {}) for key in (OURS, SIGMOIDS))
+    }
 
 
 def _best(row: Mapping[str, Mapping[str, Any]]) -> float | None:

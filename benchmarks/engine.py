@@ -103,8 +103,9 @@ class _Session:
         if 128 not in self.batches or circuit.given:
             return
         with threads(self.threads[0]):
+            kinds = ("spl", "fil", "narrow", "zeros")
             steps = side_by_side(
-                {kind: network_step(circuit, 128, kind) for kind in ("spl", "fil")}, self.rounds, self.seconds / 3
+                {kind: network_step(circuit, 128, kind) for kind in kinds}, self.rounds, self.seconds / 3
             )
             self.result["networks"].append({"circuit": name, "batch": 128, **steps})
             if name == "tree-499":

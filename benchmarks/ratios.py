@@ -32,6 +32,7 @@ def ratios(result: dict[str, Any]) -> list[Ratio]:
         *_against_klay(result, "log Z + gradient", "torch"),
         *_against_klay(result, "step", "native"),
         *_against_klay(result, "step, encoded", "native"),
+        *_branches(result),
         *_bound(result),
         *_networks(result),
         *_within(result, "mode", "native"),
@@ -72,18 +73,37 @@ def _sizes(result: dict[str, Any]) -> dict[str, int]:
     return {row["circuit"]: row["edges"] for row in result["rows"] if "edges" in row}
 
 
-def _against_klay(result: dict[str, Any], task: str, engine: str) -> Iterator[Ratio]:
+def against_klay(result: dict[str, Any], task: str, engine: str) -> dict[str, float]:
+    """The time of KLay's module divided by ours, by circuit."""
     theirs_of = task.removesuffix(", encoded")
     found = {}
     for circuit in _sizes(result):
         ours, theirs = time_of(result, circuit, task, engine), time_of(result, circuit, theirs_of, "klay")
         if ours and theirs:
             found[circuit] = theirs / ours
+    return found
+
+
+def _against_klay(result: dict[str, Any], task: str, engine: str) -> Iterator[Ratio]:
+    found = against_klay(result, task, engine)
     if found:
         where = f"each of {len(found)} circuits" if len(found) > 1 else "one circuit"
         worst = min(found, key=lambda name: found[name])
         what = f"{task} on {where}: time of KLay's module, not compiled / that of the bare {engine} engine"
         yield Ratio(what, f"{found[worst]:.1f}× ({worst})")
+
+
+def _branches(result: dict[str, Any]) -> Iterator[Ratio]:
+    """How much longer a branch takes than where it takes least."""
+    found = {}
+    for circuit, edges in _sizes(result).items():
+        ours = time_of(result, circuit, "log Z + gradient", "native")
+        if ours:
+            found[circuit] = ours / edges
+    if len(found) > 1:
+        least = min(found, key=lambda name: found[name])
+        what = f"native log Z + gradient: time of a branch / that on {least}, where it is least"
+        yield _largest(what, {circuit: time / found[least] for circuit, time in found.items()})
 
 
 def _bound(result: dict[str, Any]) -> Iterator[Ratio]:

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from benchmarks import call_report
-from benchmarks.ratios import ratios, slope
-from benchmarks.tasks import ENGINES, TASKS
+from benchmarks.ratios import against_klay, ratios, slope
+from benchmarks.tasks import ENGINES, NARROW, TASKS
 from semprola._files import write_atomically
 
-_INTRODUCTION = """# How fast it is
-
-`make bench` writes this page from `results/bench.json`. All candidates take turns in one process, 20 ms at a time, or
-one call if that takes longer. Figures are milliseconds per call: medians of processor time with one thread, and of wall
-time with several. "x" is how many times as long a candidate takes as the native engine. An edge is one branch of
-a sum; `circuit.num_edges` also counts the factors of products. The end of the page says what a peer cannot do, and on
-which machine this was measured.
+_HEADING = "# How fast it is\n"
+_INTRODUCTION = """
+`make bench` writes this page from `results/bench.json` and `results/calls.json`. All candidates take turns in one
+process, 20 ms at a time, or one call if that takes longer. Figures are milliseconds per call: medians of processor time
+with one thread, and of wall time with several. "x" is how many times as long a candidate takes as the native engine. An
+edge is one branch of a sum; `circuit.num_edges` also counts the factors of products. The end of the page says what a
+peer cannot do, and on which machine this was measured.
 
 ![Time and memory against edges](../results/bench.svg)
 """
@@ -27,6 +28,8 @@ def page(result: dict[str, Any], gpu_cost: dict[str, Any] | None = None, calls: 
     """A page of the documentation, from the measurements and, if they were made, those of the two other programs."""
     machine = f"## The machine\n\n{_conditions(result['conditions'])}"
     parts = [
+        _HEADING,
+        sentences(result, calls),
         _INTRODUCTION,
         *([] if calls is None else [call_report.section(calls)]),
         tables(result),
@@ -34,6 +37,39 @@ def page(result: dict[str, Any], gpu_cost: dict[str, Any] | None = None, calls: 
         machine,
     ]
     return "\n".join(parts).rstrip() + "\n"
+
+
+def sentences(result: dict[str, Any], calls: dict[str, Any] | None) -> str:
+    """What matters most, in three sentences: the call of a layer, the bare engine, a step of training."""
+    found = []
+    if calls is not None:
+        parts = []
+        for task, words in (("log Z + gradient", "log Z"), ("log_prob + gradient", "`log_prob`")):
+            gains = call_report.advantages(calls, task)
+            if gains:
+                parts.append(f"{words} with its gradient {_span(gains)} times")
+        if parts:
+            found.append(
+                f"On one thread at batch {calls['conditions']['batch']}, from logits to numbers, the call of a layer "
+                f"computes {' and '.join(parts)} as fast as KLay in its best mode."
+            )
+    bare = against_klay(result, "log Z + gradient", "native")
+    if bare:
+        found.append(f"The bare native engine is {_span(bare)} times as fast as KLay's module, not compiled.")
+    steps = call_report.steps(calls) if calls is not None else {}
+    if steps:
+        found.append(f"A training step of a small network takes {_span(steps)} times as long as with sigmoids.")
+    return fill(" ".join(found), 120)
+
+
+def _span(found: dict[str, float]) -> str:
+    """The least and the most, and where."""
+    least, most = min(found, key=lambda name: found[name]), max(found, key=lambda name: found[name])
+    return f"{_figure(found[least])} ({least}) to {_figure(found[most])} ({most})"
+
+
+def _figure(ratio: float) -> str:
+    return f"{ratio:.0f}" if ratio >= 10 else f"{ratio:.1f}"
 
 
 def write_page(docs: Path, results: Path) -> None:
@@ -165,13 +201,17 @@ def _table(rows: list[dict[str, Any]]) -> str:
 
 
 def _networks(networks: list[dict[str, Any]]) -> str:
-    lines = [["circuit", "network with the layer", "with sigmoids", "ratio"]]
+    lines = [["circuit", "with sigmoids", "with the layer", "ratio", "narrow gate", "zeros"]]
     for row in networks:
-        spl, fil = row["spl"]["cpu_ms"], row["fil"]["cpu_ms"]
-        lines.append([row["circuit"], _number(spl), _number(fil), _number(spl / fil)])
+        spl, fil, narrow, zeros = (row.get(kind, {}).get("cpu_ms") for kind in ("spl", "fil", "narrow", "zeros"))
+        lines.append([row["circuit"], _number(fil), *map(_number, (spl, spl / fil, narrow, zeros))])
     return (
         "A backbone (77, 128, 128), a gate and the single-circuit layer, at batch 128. The layer knows the labels "
-        "beforehand (`layer(z, scored=y)`), as in `sp.training.fit`.\n\n" + _markdown(lines)
+        "beforehand (`layer(z, scored=y)`), as in `sp.training.fit`, so that the gate computes only what they need. On "
+        "large circuits, nearly all of the rest is the product of the gate and its gradients: it has tens of thousands "
+        f"of outputs. A gate with a hidden layer of {NARROW} units (`gate=({NARROW},)`) has a smaller product; what "
+        "that costs in accuracy was not measured. The last column is what no product avoids: making zeros for the "
+        "gradient of the full gate's weights.\n\n" + _markdown(lines)
     )
 
 

@@ -133,12 +133,27 @@ def _fil(labels: int, batch: int) -> Runs:
     }
 
 
+NARROW = 16
+"""Hidden units of the narrow gate."""
+
+
 def network_step(circuit: sp.Circuit, batch: int, kind: str, features: int = 77, width: int = 128) -> Run:
-    """A whole training step of a small network: backbone, gate and layer ("spl"), or the same with sigmoids ("fil")."""
+    """A whole training step of a small network, or a part of it.
+
+    Args:
+        circuit: the rules.
+        batch: rows.
+        kind: backbone, gate and layer ("spl"); with a hidden layer of few units in the gate ("narrow"); with sigmoids
+            ("fil"); or only making a gradient of zeros for the gate's weights ("zeros").
+        features, width: sizes of the backbone.
+    """
     torch.manual_seed(0)
     backbone = nn.Sequential(nn.Linear(features, width), nn.ReLU(), nn.Linear(width, width), nn.ReLU())
     x = torch.randn(batch, features)
-    layer = sp.SPL(width, circuit)
+    layer = sp.SPL(width, circuit, gate=(NARROW,) if kind == "narrow" else ())
+    if kind == "zeros":
+        largest = max(layer.parameters(), key=lambda weight: weight.numel())
+        return lambda: torch.zeros_like(largest)
     y = layer(backbone(x)).sample()
     head = nn.Linear(width, circuit.num_labels)
 
@@ -153,7 +168,7 @@ def network_step(circuit: sp.Circuit, batch: int, kind: str, features: int = 77,
         head.zero_grad()
         F.binary_cross_entropy_with_logits(head(backbone(x)), y).backward()
 
-    return spl if kind == "spl" else fil
+    return fil if kind == "fil" else spl
 
 
 def gradient(run: Callable[[], Tensor], inputs: list[Tensor]) -> Run:

@@ -123,6 +123,19 @@ def test_the_calls_of_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     assert {row["task"] for row in rows if "cpu_ms" in row} == set(calls.TASKS)
     result = {"rows": rows, "conditions": {"batch": 4}}
     text = call_report.section(result)
+    report_of = {
+        "conditions": {"threads": [1]},
+        "rows": [],
+        "networks": [],
+        "growth": [],
+        "mixtures": [],
+        "products": [],
+    }
+    said = " ".join(report.sentences(report_of, result).split())
+    assert said.startswith(
+        "On one thread at batch 4, from logits to numbers, the call of a layer computes log Z with its"
+    )
+    assert "A training step of a small network takes" in said
     assert "| tiny | 6 |" in text or "| tiny | 3 |" in text
     assert "klay compiled, step: its numbers are not ours (largest difference 1)" in text
     assert set(call_report.advantages(result, "step")) == {"tiny"}
@@ -134,7 +147,7 @@ def test_what_cannot_be_done_says_why() -> None:
             assert made, key
         else:
             made()
-    for kind in ("spl", "fil"):
+    for kind in ("spl", "fil", "narrow", "zeros"):
         network_step(TINY, 4, kind)()
 
 

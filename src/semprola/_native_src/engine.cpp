@@ -94,7 +94,7 @@ template <class T>
 void maximize(const MaximizeJob<T>& job, int threads) {
   const Plan& c = *job.plan;
   require(job.columns >= 0, "maximize: a negative number of columns");
-  const Kernels<T>& k = kernels_for(job.leaves.data, c, job.columns);
+  const Kernels<T>& k = kernels_of_size(job.leaves.data, c.num_rows(), job.columns);
   run_tiles(useful_threads(threads, c, job.columns), (job.columns + k.lanes - 1) / k.lanes, [&](const auto& next) {
     Scratch scratch(k.lanes * c.num_rows() * int64_t(sizeof(T))), used(c.num_rows() * int64_t(sizeof(uint32_t)));
     for (int64_t tile = next(); tile >= 0; tile = next()) {

@@ -41,7 +41,7 @@ const KernelSet& kernels() {
 }
 
 constexpr int64_t kMostScratch = int64_t(512) << 20, kCached = int64_t(768) << 10, kCachedSlots = int64_t(1536) << 10,
-                  kMostBroad = int64_t(64) << 20;
+                  kMostBroad = int64_t(64) << 20, kMostMaxima = int64_t(8) << 20;
 
 template <class T>
 const Kernels<T>& fitting(const Kernels<T>& wide, const Kernels<T>& broad, const Kernels<T>& one,
@@ -49,6 +49,16 @@ const Kernels<T>& fitting(const Kernels<T>& wide, const Kernels<T>& broad, const
   if (columns == 1) return one;
   if (columns > wide.lanes && broad.scratch_numbers(c, true) * int64_t(sizeof(T)) <= kCached) return broad;
   return wide.scratch_numbers(c, true) * int64_t(sizeof(T)) > kMostScratch ? narrow : wide;
+}
+
+// For maxima, which have one number per row and little to do with it, even tiles that only a slow cache holds may be
+// wide.
+template <class T>
+const Kernels<T>& fitting_numbers(const Kernels<T>& wide, const Kernels<T>& broad, const Kernels<T>& one,
+                                  const Kernels<T>& narrow, int64_t numbers, int64_t columns) {
+  if (columns == 1) return one;
+  if (columns > wide.lanes && broad.lanes * numbers * int64_t(sizeof(T)) <= kMostMaxima) return broad;
+  return wide.lanes * numbers * int64_t(sizeof(T)) > kMostScratch ? narrow : wide;
 }
 
 // Shares are read and written in order, so only slots have to be in a cache. Larger buffers are not kept between calls.
@@ -92,6 +102,16 @@ const Kernels<float>& kernels_for(const float*, const Plan& c, int64_t columns) 
 const Kernels<double>& kernels_for(const double*, const Plan& c, int64_t columns) {
   const KernelSet& k = kernels();
   return fitting(k.wide_double, k.broad_double, k.one_double, k.narrow_double, c, columns);
+}
+
+const Kernels<float>& kernels_of_size(const float*, int64_t numbers, int64_t columns) {
+  const KernelSet& k = kernels();
+  return fitting_numbers(k.wide_float, k.broad_float, k.one_float, k.narrow_float, numbers, columns);
+}
+
+const Kernels<double>& kernels_of_size(const double*, int64_t numbers, int64_t columns) {
+  const KernelSet& k = kernels();
+  return fitting_numbers(k.wide_double, k.broad_double, k.one_double, k.narrow_double, numbers, columns);
 }
 
 const Kernels<float>& slot_kernels_for(const float*, const Plan& c, int64_t columns) {

@@ -13,6 +13,9 @@ const Kernels<float>& kernels_for(const float*, const Plan&, int64_t columns);
 const Kernels<double>& kernels_for(const double*, const Plan&, int64_t columns);
 const Kernels<float>& slot_kernels_for(const float*, const Plan&, int64_t columns);
 const Kernels<double>& slot_kernels_for(const double*, const Plan&, int64_t columns);
+// The kernels for passes with so many numbers for every column.
+const Kernels<float>& kernels_of_size(const float*, int64_t numbers, int64_t columns);
+const Kernels<double>& kernels_of_size(const double*, int64_t numbers, int64_t columns);
 // The kernels for work that is not done in tiles.
 const Kernels<float>& wide_kernels(const float*);
 const Kernels<double>& wide_kernels(const double*);

@@ -50,9 +50,10 @@ template <class T>
 void likeliest(const IndependentJob<T>& job, int threads) {
   const Plan& c = *job.plan;
   require(job.columns >= 0, "likeliest: a negative number of columns");
-  const Kernels<T>& k = kernels_for(job.odds.data, c, job.columns);
   // values; literals, odds and states of all variables
-  const int64_t numbers = k.lanes * (c.num_rows() + 2 * int64_t(c.num_leaves));
+  const int64_t each = c.num_rows() + 2 * int64_t(c.num_leaves);
+  const Kernels<T>& k = kernels_of_size(job.odds.data, each, job.columns);
+  const int64_t numbers = k.lanes * each;
   run_tiles(useful_threads(threads, c, job.columns), (job.columns + k.lanes - 1) / k.lanes, [&](const auto& next) {
     Scratch scratch(numbers * int64_t(sizeof(T))), used(c.num_rows() * int64_t(sizeof(uint32_t)));
     for (int64_t tile = next(); tile >= 0; tile = next()) {
