@@ -324,9 +324,7 @@ def test_bad_tables() -> None:
         model().fit(X, np.where(np.arange(30)[:, None] == 2, [0, 7, 1], y))
     with pytest.raises(ValueError, match="X has 30 rows, but y has 29"):
         model().fit(X, y[:29])
-    with pytest.raises(
-        sp.LabelError, match="y must contain only 0, 1, and NaN where not observed: row 0, label 'cat' is yes"
-    ):
+    with pytest.raises(sp.LabelError, match="where not observed: row 0, label 'cat' is yes"):
         model().fit(X, np.full((30, 3), "yes"))
     with pytest.raises(ValueError, match="NaN"):
         model().fit(np.where(X > 1, np.nan, X), y)
