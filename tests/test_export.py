@@ -173,6 +173,16 @@ def test_onnx_runtime_gives_the_same_answers(kind: str, what: str, tmp_path: Pat
 
 
 @pytest.mark.extensive
+@pytest.mark.parametrize("replicas", [1, 3])
+def test_onnx_of_a_layer_without_parameters(replicas: int, tmp_path: Path) -> None:
+    runtime = pytest.importorskip("onnxruntime")
+    pytest.importorskip("onnxscript")
+    path = export.onnx(sp.SPL(4, "a & ~b", replicas=replicas).eval(), tmp_path / "one.onnx", "mean")
+    for count in (1, 3):
+        (got,) = runtime.InferenceSession(str(path)).run(None, {"x": torch.randn(count, 4).numpy()})
+        np.testing.assert_array_equal(got, [[1, 0]] * count)
+
+
 def test_an_estimator_as_onnx(tmp_path: Path) -> None:
     pytest.importorskip("sklearn")
     runtime = pytest.importorskip("onnxruntime")

@@ -20,7 +20,8 @@ _HEAD = """# Sums of MNIST digits
 Two numbers of N digits each, one image per digit; the only label is the sum. LeNet reads all images, and the layer
 gives the exact probability of the sum ([how it works](learn_from_sums.md)). The protocol is the field's: each training
 image is in one row, no digit is labelled, nothing is augmented, and test sums are made from test images. All 60,000
-training images train. SEARCHED
+training images train.
+SEARCHED
 
 A sum counts as right if all its digits are. It is read from the most probable digit of every image.
 
@@ -29,8 +30,9 @@ A sum counts as right if all its digits are. It is read from the most probable d
 """
 
 _NOTE = """
-Mean ± standard deviation over seeds; all seeds count. The published figures are quoted from the papers and were
-measured on other machines. Times are those of one thread of a machine that did other work, too.
+Mean ± standard deviation over seeds; all seeds count. The published figures are those that we know of, quoted from the
+papers and measured on other machines. Times are those of one thread of a machine that did other work, too. Sums of
+1,024 single digits (`--numbers 1024`) end in a `CompilationBudgetError` at 8,000,000 nodes.
 """
 
 
@@ -57,7 +59,7 @@ def _searched(folder: Path) -> str:
         return "Nothing was tuned."
     sizes = " and ".join(f"N = {digits} ({tried[digits]} candidates)" for digits in sorted(tried))
     return (
-        "Learning rate, weight decay and batch size were compared on sums of 10,000 images that were left out of the "
+        "Learning rate, weight decay and batch size were compared on sums of 10,000 images that were left out of the\n"
         f"training images, for {sizes}; the settings of the others were fixed beforehand."
     )
 

@@ -1,4 +1,4 @@
-"""Networks that read two digits and are told the sum: independent digits, mixtures of them, one and two circuits."""
+"""Networks that read two digits and are told the sum: independent digits, one circuit, two circuits."""
 
 from __future__ import annotations
 
@@ -17,9 +17,8 @@ class PairReader(nn.Module):
 
     Args:
         values: the digits are 0 to values - 1.
-        kind: "independent" (one softmax per image), "mixture" (a weighted mean of several independent ones; the weights
-            depend on both images), "one-circuit" (`SPL`) or "two-circuits" (`ProductSPL`).
-        components: of the last three.
+        kind: "independent" (one softmax per image), "one-circuit" (`SPL`) or "two-circuits" (`ProductSPL`).
+        components: of the last two.
     """
 
     def __init__(self, values: int, kind: str, components: int = 4) -> None:
@@ -33,10 +32,8 @@ class PairReader(nn.Module):
         top = values - 1
         a, b, total = sp.Integer("a", 0, top), sp.Integer("b", 0, top), sp.Integer("sum", 0, 2 * top)
         rules = a + b == total
-        if kind in ("independent", "mixture"):
-            self.parts = 1 if kind == "independent" else components
-            self.heads = nn.Linear(_FEATURES, self.parts * values)
-            self.weights = nn.Linear(_FEATURES, self.parts)
+        if kind == "independent":
+            self.head = nn.Linear(_FEATURES, values)
             self.layer: nn.Module = sp.ConstraintLayer(rules)
         else:
             layers: dict[str, Any] = {"one-circuit": sp.SPL, "two-circuits": sp.ProductSPL}
@@ -45,14 +42,10 @@ class PairReader(nn.Module):
     def forward(self, images: Tensor) -> Any:
         """The distribution of the digits and the sum, for images [rows, 2, 1, 28, 28]."""
         features = self.features(images.flatten(0, 1)).unflatten(0, images.shape[:2])
-        if self.kind not in ("independent", "mixture"):
+        if self.kind != "independent":
             return self.layer(features.flatten(1))
-        logits = self.heads(features).unflatten(-1, (self.parts, self.values))  # [rows, 2, parts, values]
-        parts = [self.layer({"a": logits[:, 0, k], "b": logits[:, 1, k]}) for k in range(self.parts)]
-        # the order of the two images does not matter for the weights
-        return (
-            parts[0] if self.parts == 1 else sp.distributions.mixture(parts, self.weights(features.sum(1)).softmax(-1))
-        )
+        logits = self.head(features)  # [rows, 2, values]
+        return self.layer({"a": logits[:, 0], "b": logits[:, 1]})
 
 
 def digit_chances(p: Any, values: int) -> Tensor:

@@ -178,6 +178,10 @@ def test_splits_are_checked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
         assert tally["cases"] == 8
         assert tally["modes"] == tally["proven"] == 16
     assert "| constraints | 8 | 8 |" in splits.said(found)
+    found["engines"]["torch"]["faults"] = [{"number": 3, "error": "AssertionError: a bug that was mended"}]
+    splits.write_json(out, found)
+    assert splits.main() == 0
+    assert splits.read_json(out)["engines"]["torch"]["cases"] == 8
 
 
 @pytest.mark.parametrize(

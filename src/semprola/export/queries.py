@@ -46,7 +46,7 @@ class Query(nn.Module):
         Returns:
             [batch, labels], or [batch] for log_prob
         """
-        columns = parameters.permute(2, 1, 0).flatten(1)  # the batch last, components before it
+        columns = _columns(parameters)
         log_mixing = parameters.new_zeros(1, 1) if mixing is None else torch.log_softmax(mixing.T, 0)
         if self.what == "log_prob":
             if y is None:
@@ -175,6 +175,13 @@ class Query(nn.Module):
         top = (scores + log_mixing).amax(1)
         total = top + (scores + log_mixing - top[:, None]).exp().sum(1).log()
         return states.index_select(1, total.argmax(0))
+
+
+def _columns(parameters: Tensor) -> Tensor:
+    """Parameters [parameters, components * batch]; ONNX Runtime reshapes no tensor without parameters."""
+    if parameters.shape[2] == 0:
+        return parameters.sum(2).T.flatten().unsqueeze(0)[:0]
+    return parameters.permute(2, 1, 0).flatten(1)
 
 
 def _blank_row(columns: Tensor) -> Tensor:

@@ -114,6 +114,8 @@ def split_outputs(outputs: Tensor, components: int, parameters: int) -> tuple[Te
     if components == 1:
         return outputs.unsqueeze(-2), None
     own, mixing = split_columns(outputs, (components * parameters, components))
+    if parameters == 0:  # exported programs cannot unflatten nothing
+        return mixing.unsqueeze(-1)[..., :0], mixing
     return own.unflatten(-1, (parameters, components)).transpose(-1, -2), mixing
 
 

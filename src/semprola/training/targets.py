@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from semprola._names import is_absent, is_named, row_names
+from semprola._names import binary_rows, is_named
 from semprola.circuit import Circuit
 from semprola.distributions.names import as_rows
 from semprola.errors import LabelError
@@ -32,58 +32,17 @@ def label_table(y: Any, labels: Sequence[str] | None = None) -> tuple[NDArray[np
         >>> label_table([[0, 1], [1, None]], ["cat", "dog"])[0].tolist()
         [[0.0, 1.0], [1.0, nan]]
     """
-    names = _names(y)
-    table = _numbers(y)
-    if names is not None and len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise LabelError(f"y has the column {twice!r} twice")
-    if names is not None and labels is not None:
-        missing = [name for name in labels if name not in names]
-        if missing:
-            raise LabelError(f"y has no column {missing[0]!r}; it has {', '.join(names[:6])}")
-        unknown = [name for name in names if name not in labels]
-        if unknown:
-            raise LabelError(
-                f"y has the column {unknown[0]!r}, which is not a label: leave it out, or add it to labels"
-            )
-        table = table[:, [names.index(name) for name in labels]]
-    elif labels is not None and table.shape[1] != len(labels):
-        raise LabelError(f"y has {table.shape[1]} columns, but there are {len(labels)} labels")
-    known = tuple(labels) if labels is not None else None if names is None else tuple(names)
-    wrong = np.argwhere(~((table == 0) | (table == 1) | np.isnan(table)))
-    if len(wrong):
-        row, column = (int(i) for i in wrong[0])
-        index = row_names(y)
-        name = repr(known[column]) if known else str(column)
-        raise LabelError(
-            f"y must contain only 0, 1, and NaN where not observed, but row {index[row] if index else row}, label "
-            f"{name}, is {table[row, column]:g}"
-        )
-    return table.astype(np.float32), known
-
-
-def _names(y: Any) -> list[str] | None:
-    columns = getattr(y, "columns", None)
-    if columns is None or not hasattr(y, "shape"):
-        return None
-    return [str(name) for name in columns]
-
-
-def _numbers(y: Any) -> NDArray[np.float64]:
-    if hasattr(y, "toarray"):
-        y = y.toarray()
-    elif hasattr(y, "to_numpy"):
-        y = y.to_numpy()
+    is_frame = hasattr(y, "columns") and hasattr(y, "shape")
+    names = labels if labels is not None else [str(name) for name in y.columns] if is_frame else None
+    y = y.toarray() if hasattr(y, "toarray") else y if is_frame else np.asarray(y)
+    if len(y.shape) != 2:
+        raise LabelError(f"y must have shape [rows, labels], not {list(y.shape)}")
+    columns = [*map(str, range(y.shape[1]))] if names is None else names
     try:
-        array = np.asarray(y)
-        if array.dtype == object:
-            array = np.array([np.nan if is_absent(v) else v for v in array.flat], np.float64).reshape(array.shape)
-        table = array.astype(np.float64)
-    except (TypeError, ValueError):
-        raise LabelError("y must be a table of 0, 1 and NaN, with one column per label") from None
-    if table.ndim != 2:
-        raise LabelError(f"y must have shape [rows, labels], not {list(table.shape)}")
-    return table
+        table = binary_rows(y, columns, "y", partial=True)
+    except ValueError as error:
+        raise LabelError(str(error)) from None
+    return table, None if names is None else tuple(names)
 
 
 def by_name(model: nn.Module, rows: Any) -> Any:

@@ -52,9 +52,6 @@ def test_each_reader_knows_sums(kind):
     sure = p.condition({"sum": torch.tensor([0, 8, 1])})
     torch.testing.assert_close(digit_chances(sure, 5)[:2].argmax(-1), torch.tensor([[0, 0], [4, 4]]))
     assert 0 < float(sure.entropy()[2].detach()) < 0.7  # two ways to make 1
-    if kind == "mixture":
-        turned = model(images.flip(1))
-        torch.testing.assert_close(digit_chances(turned, 5), digits.flip(1))
 
 
 def test_calibration_error():
