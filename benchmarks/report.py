@@ -316,9 +316,11 @@ def _on_a_gpu(cost: dict[str, Any]) -> str:
     return f"""## On a GPU: computed, not measured
 
 No GPU was at hand. If you have one, `make bench-gpu` compares its numbers with the CPU's, measures beside KLay, PyJuice
-and cirkit, and writes `results/gpu.json`, which we would like to see. `python -m benchmarks.gpu_cost` counts the launches of log Z with its gradient at batch
-{assumed["batch"]}, and the megabytes that they would move if no cache kept anything. The milliseconds follow
-from assumptions: {assumed["launch_s"] * 1e6:g} µs for a launch, {assumed["bytes_per_s"] / 1e9:g} GB/s, and
+and cirkit, and writes `results/gpu.json`, which we would like to see.
+
+`python -m benchmarks.gpu_cost` counts the launches of log Z with its gradient at batch {assumed["batch"]}, and the
+megabytes that they would move if no cache kept anything. The milliseconds follow from assumptions:
+{assumed["launch_s"] * 1e6:g} µs for a launch, {assumed["bytes_per_s"] / 1e9:g} GB/s, and
 {assumed["latency_s"] * 1e6:g} µs for each load that a Triton program has to wait for. Other devices take other times.
 
 {gpu_table(cost)}
