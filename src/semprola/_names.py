@@ -110,8 +110,8 @@ def binary_rows(values: Any, names: Sequence[str], what: str, *, partial: bool =
     allowed = (array == 0) | (array == 1)
     if partial and array.dtype.kind == "f":
         allowed |= np.isnan(array)
-    wrong = np.argwhere(~allowed)
-    if len(wrong):
+    if not allowed.all():
+        wrong = np.argwhere(~allowed)
         *row, column = wrong[0].tolist()
         named = str(row[0] if index is None else index[row[0]]) if len(row) == 1 else str(tuple(row))
         found = f"{f'row {named}, ' if row else ''}label {names[column]!r} is {array[tuple(wrong[0])]}"

@@ -71,7 +71,8 @@ def main() -> int:
     args = parser.parse_args()
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    found: dict[str, Any] = read_json(args.out) if args.out.is_file() else {"experiment": "split checks", "engines": {}}
+    new = {"experiment": "split checks", "seeds": "the number of each constraint, from 0", "engines": {}}
+    found: dict[str, Any] = read_json(args.out) if args.out.is_file() else new
     tallies = {engine: found["engines"].setdefault(engine, empty()) for engine in ENGINES}
     for engine, tally in tallies.items():
         again, tally["faults"] = tally["faults"], []

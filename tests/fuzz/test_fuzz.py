@@ -198,3 +198,10 @@ def test_wrong_pools_are_found(name: str, wrong: Callable[..., Any], message: st
     for number in range(12):
         splits._add(tally, number, "torch")
     assert any(message in fault["error"] for fault in tally["faults"])
+
+
+def test_the_page_shows_the_results_of_split_checks() -> None:
+    root = Path(__file__).resolve().parent.parent.parent
+    found = splits.read_json(root / splits.RESULTS)
+    assert splits.said(found) in (root / splits.PAGE).read_text(encoding="utf-8")
+    assert not any(tally["faults"] for tally in found["engines"].values())
