@@ -51,7 +51,8 @@ def sentences(result: dict[str, Any], calls: dict[str, Any] | None) -> str:
         if parts:
             found.append(
                 f"On one thread at batch {calls['conditions']['batch']}, from logits to numbers, the call of a layer "
-                f"computes {' and '.join(parts)} as fast as KLay in its best mode."
+                f"computes {' and '.join(parts)} as fast as "
+                f"{call_report.best_mode(calls)}."
             )
     bare = against_klay(result, "log Z + gradient", "native")
     if bare:

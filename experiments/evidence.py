@@ -12,7 +12,7 @@ from pathlib import Path
 from textwrap import fill
 from typing import Any
 
-from benchmarks.call_report import advantages
+from benchmarks.call_report import advantages, best_mode
 from benchmarks.ratios import against_klay
 from experiments import front_pictures
 from experiments.evidence_pictures import comparison_picture, speed_picture
@@ -234,8 +234,8 @@ def speed_sentences(results: Path) -> str:
     (one, _), four = epoch_factors(results)
     text = (
         "The bars show what users call, on one thread at batch 128, from logits to log Z and its gradient: a "
-        f"`ConstraintLayer` is {log_z[0]:.0f} to {log_z[-1]:.0f} times as fast as KLay in its best mode (as it is, "
-        f"compiled, or as a JAX function), and {log_prob[0]:.0f} to {log_prob[-1]:.0f} times for `log_prob`. All "
+        f"`ConstraintLayer` is {log_z[0]:.0f} to {log_z[-1]:.0f} times as fast as "
+        f"{best_mode(calls)}, and {log_prob[0]:.0f} to {log_prob[-1]:.0f} times for `log_prob`. All "
         f"numbers were checked to agree. The bare native engine is {bare[0]:.0f} to {bare[-1]:.0f} times as fast as "
         f"KLay's module, not compiled. A training step with `SPL`, m = 1, takes {trees} times as long as with sigmoids "
         f"on two hierarchies with our tree circuits, {as_sdd} times with an SDD of one of them, and {others} times on "

@@ -9,7 +9,7 @@ from statistics import mean, variance
 from textwrap import fill
 from typing import Any
 
-from benchmarks.call_report import advantages
+from benchmarks.call_report import advantages, best_mode
 from experiments.provenance import read_json
 
 COLUMNS = {"fil": "independent labels", "semantic-loss": "with a penalty", "product-spl": "with the layer"}
@@ -76,10 +76,11 @@ def step_sentence(results: Path) -> str:
     trees, as_sdd, others = step_factors(bench)
     batch = bench["networks"][0]["batch"]
     _, four = epoch_factors(results)
-    gains = sorted(advantages(read_json(results / "calls.json"), "log Z + gradient").values())
+    calls = read_json(results / "calls.json")
+    gains = sorted(advantages(calls, "log Z + gradient").values())
     return fill(
         f"On one processor thread at batch {batch}, a `ConstraintLayer` computes log Z and its gradient {gains[0]:.0f} "
-        f"to {gains[-1]:.0f} times as fast as KLay in its best mode, on {len(gains)} circuits. With one component "
+        f"to {gains[-1]:.0f} times as fast as {best_mode(calls)}, on {len(gains)} circuits. With one component "
         f"(m = 1), a training step with `SPL` takes {trees} times as long as with independent labels on two "
         f"hierarchies ({as_sdd} times on one of them with a less compact circuit), and {others} times on five other "
         f"circuits. With four components, an epoch on another hierarchy takes {four[0]:.1f} to {four[1]:.1f} times as "
@@ -104,7 +105,8 @@ def step_factors(bench: Mapping[str, Any]) -> tuple[str, str, str]:
 
 
 def _range(values: Sequence[float]) -> str:
-    return f"{min(values):.1f} to {max(values):.1f}"
+    least, most = f"{min(values):.1f}", f"{max(values):.1f}"
+    return least if least == most else f"{least} to {most}"
 
 
 def _tests(results: Path, name: str) -> dict[str, list[Mapping[str, float]]]:
