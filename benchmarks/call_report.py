@@ -41,6 +41,12 @@ def advantages(result: Mapping[str, Any], task: str) -> dict[str, float]:
     return found
 
 
+def best_mode(result: Mapping[str, Any]) -> str:
+    """What `advantages` compares with, in words."""
+    limits = {row["unable"].split(",")[0] for row in result["rows"] if row.get("unable", "").startswith("not tried")}
+    return "KLay in its best mode" + "".join(f" (its compilers were {limit})" for limit in sorted(limits))
+
+
 def steps(result: Mapping[str, Any]) -> dict[str, float]:
     """For each circuit, the time of a training step divided by that with sigmoids."""
     times = _by_circuit(result, "step")

@@ -41,6 +41,7 @@ def measure(
     rounds: Annotated[int, typer.Option(help="Most rounds of measurement.", min=1)] = 25,
     seconds: Annotated[float, typer.Option(help="Approximate seconds per circuit and task.", min=0)] = 5.0,
     compiling: Annotated[float, typer.Option(help="Most seconds until a compiled candidate is ready.", min=0)] = 900.0,
+    most: Annotated[int, typer.Option(help="Most edges of a circuit that KLay's compilers get.", min=0)] = 5000,
     modes: Annotated[str, typer.Option(help="Modes of KLay, comma-separated.")] = ",".join(MODES),
     cold: Annotated[
         Path | None,
@@ -66,7 +67,7 @@ def measure(
     with threads(1):
         for number, case in enumerate(chosen):
             typer.echo(f"[{number + 1}/{len(chosen)}] {case.name}", err=True)
-            rows += measure_circuit(case.name, case.make(), batch, wanted, rounds, seconds, compiling)
+            rows += measure_circuit(case.name, case.make(), batch, wanted, rounds, seconds, compiling, most)
     if cold is not None:
         _take_first_calls(rows, json.loads(cold.read_text(encoding="utf-8"))["rows"])
     result["conditions"] |= {"load after": load(), "minutes": round((time.monotonic() - started) / 60, 1)}
@@ -76,9 +77,16 @@ def measure(
 
 
 def measure_circuit(
-    name: str, circuit: sp.Circuit, batch: int, modes: list[str], rounds: int, seconds: float, compiling: float
+    name: str,
+    circuit: sp.Circuit,
+    batch: int,
+    modes: list[str],
+    rounds: int,
+    seconds: float,
+    compiling: float,
+    most: int,
 ) -> list[dict[str, Any]]:
-    """All measurements of one circuit, one row per task and candidate."""
+    """All measurements of one circuit, one row per task and candidate; for the arguments, see `measure`."""
     ours, klay = OurCalls(circuit, batch), KlayCalls(circuit, compiling)
     size = {"circuit": name, "edges": ours.plan.num_edges, "labels": circuit.num_labels, "batch": batch}
     rows: list[dict[str, Any]] = []
@@ -93,6 +101,8 @@ def measure_circuit(
         for mode in modes:
             key = f"klay {mode}"
             try:
+                if mode != "eager" and ours.plan.num_edges > most:
+                    raise Unable(f"not tried above {most} edges, where compiling takes minutes")
                 runs[key], entries[key] = _checked(klay.call(task, mode, ours), expected, klay.budget(mode))
             except Unable as why:
                 entries[key] = {"unable": str(why)}

@@ -51,7 +51,8 @@ def sentences(result: dict[str, Any], calls: dict[str, Any] | None) -> str:
         if parts:
             found.append(
                 f"On one thread at batch {calls['conditions']['batch']}, from logits to numbers, the call of a layer "
-                f"computes {' and '.join(parts)} as fast as KLay in its best mode."
+                f"computes {' and '.join(parts)} as fast as "
+                f"{call_report.best_mode(calls)}."
             )
     bare = against_klay(result, "log Z + gradient", "native")
     if bare:
@@ -315,9 +316,12 @@ def _on_a_gpu(cost: dict[str, Any]) -> str:
     assumed = cost["assumed"]
     return f"""## On a GPU: computed, not measured
 
-No GPU was at hand. `python -m benchmarks.gpu_cost` counts the launches of log Z with its gradient at batch
-{assumed["batch"]}, and the megabytes that they would move if no cache kept anything. The milliseconds follow
-from assumptions: {assumed["launch_s"] * 1e6:g} µs for a launch, {assumed["bytes_per_s"] / 1e9:g} GB/s, and
+No GPU was at hand. If you have one, `make bench-gpu` compares its numbers with the CPU's, measures beside KLay, PyJuice
+and cirkit, and writes `results/gpu.json`, which we would like to see.
+
+`python -m benchmarks.gpu_cost` counts the launches of log Z with its gradient at batch {assumed["batch"]}, and the
+megabytes that they would move if no cache kept anything. The milliseconds follow from assumptions:
+{assumed["launch_s"] * 1e6:g} µs for a launch, {assumed["bytes_per_s"] / 1e9:g} GB/s, and
 {assumed["latency_s"] * 1e6:g} µs for each load that a Triton program has to wait for. Other devices take other times.
 
 {gpu_table(cost)}

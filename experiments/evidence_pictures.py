@@ -17,9 +17,10 @@ _TITLES = {
     "product-spl": "SPL, two circuits",
 }
 _ENGINES = {
-    "native": ("semprola, native", "#0072b2"),
-    "torch": ("semprola, torch", "#56b4e9"),
-    "klay": ("KLay", "#e69f00"),
+    "semprola": ("semprola", "#0072b2"),
+    "klay eager": ("KLay, as it is", "#e69f00"),
+    "klay compiled": ("KLay, compiled", "#d55e00"),
+    "klay jax": ("KLay, in JAX", "#999999"),
 }
 _INK = "#333333"
 
@@ -53,22 +54,22 @@ def comparison_picture(groups: Mapping[str, Mapping[str, tuple[float, float, flo
     return save_svg(figure, path)
 
 
-def speed_picture(bench: Mapping[str, Any], path: Path) -> Path:
-    """Time of log Z with its gradient for a batch of 128, on one thread; returns the path.
+def speed_picture(calls: Mapping[str, Any], path: Path) -> Path:
+    """Time from logits to log Z and its gradient for a batch of 128, on one thread; returns the path.
 
     Args:
-        bench: the content of results/bench.json.
+        calls: the content of results/calls.json.
         path: an SVG file.
     """
-    figure = blank_figure(8.2, 3.6)
+    figure = blank_figure(8.2, 4.2)
     axes = figure.subplots()
-    rows = gradient_rows(bench)
+    rows = [row for row in calls["rows"] if row["task"] == "log Z + gradient" and "cpu_ms" in row]
     circuits = sorted({row["circuit"]: row["edges"] for row in rows}.items(), key=lambda item: item[1])
     names = [name for name, _ in circuits]
     for place, (engine, (title, colour)) in enumerate(_ENGINES.items()):
         found = [(names.index(row["circuit"]), row["cpu_ms"]) for row in rows if row["engine"] == engine]
-        shift = (place - 1) * 0.27
-        bars = axes.barh([y + shift for y, _ in found], [ms for _, ms in found], 0.25, color=colour, label=title)
+        shift = (place - 1.5) * 0.21
+        bars = axes.barh([y + shift for y, _ in found], [ms for _, ms in found], 0.19, color=colour, label=title)
         axes.bar_label(bars, [_brief(ms) for _, ms in found], fontsize=7, color=_INK, padding=2)
     axes.set_yticks(range(len(names)), [f"{name}, {edges:,} edges" for name, edges in circuits], fontsize=8.5)
     axes.invert_yaxis()
@@ -76,16 +77,9 @@ def speed_picture(bench: Mapping[str, Any], path: Path) -> Path:
     axes.margins(x=0.08)
     axes.set_xlabel("milliseconds on one thread, batch of 128: normaliser and gradient (log scale)", fontsize=8.5)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(ncols=3, frameon=False, loc="upper center", fontsize=9)
+    figure.legend(ncols=4, frameon=False, loc="upper center", fontsize=9)
     figure.subplots_adjust(left=0.25, right=0.97, top=0.92, bottom=0.14)
     return save_svg(figure, path)
-
-
-def gradient_rows(bench: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """The measurements that the picture of speed shows."""
-    wanted = ("log Z + gradient", 128, 1)
-    rows = bench["rows"]
-    return [row for row in rows if "cpu_ms" in row and (row["task"], row["batch"], row["threads"]) == wanted]
 
 
 def _brief(ms: float) -> str:

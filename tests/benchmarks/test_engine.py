@@ -119,7 +119,7 @@ def test_the_calls_of_users(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
             return own if mode == "eager" else lambda: tuple(part + 1 for part in own())
 
     monkeypatch.setattr("benchmarks.calls.KlayCalls", Wrong)
-    rows = calls.measure_circuit("tiny", TINY, 4, ["eager", "compiled"], 1, 0.01, 1.0)
+    rows = calls.measure_circuit("tiny", TINY, 4, ["eager", "compiled"], 1, 0.01, 1.0, 5000)
     assert {row["task"] for row in rows if "cpu_ms" in row} == set(calls.TASKS)
     result = {"rows": rows, "conditions": {"batch": 4}}
     text = call_report.section(result)
