@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 
 import numpy as np
 import pytest
@@ -251,3 +252,33 @@ def test_every_query_that_it_cannot_answer_says_why(query: str) -> None:
     p = sp.baselines.CCN(4, "a -> b")(torch.zeros(2, 4))
     with pytest.raises(IntractableError, match=f"CCN has no {query}: it scores each label"):
         getattr(p, query)(*arguments)
+
+
+LAYERS = {
+    "rules": lambda: sp.baselines.CCN(4, "(a & !b -> c) & (c -> d)"),
+    "hierarchy": lambda: sp.baselines.HMCNN(4, [("a", "c"), ("b", "c"), ("c", "d")]),
+}
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_a_score_that_is_no_number_stays_visible(kind):
+    """Where logits cannot be checked, as under vmap, a label that depends on NaN is NaN, not the best of the others."""
+    layer, z = LAYERS[kind](), torch.randn(3, 4)
+    with torch.no_grad():
+        layer.gate[-1].bias[layer.labels.index("a")] = math.nan
+    with pytest.raises(ValueError, match="logits must be finite"):
+        layer(z)
+    missing = torch.vmap(lambda row: layer(row).mean)(z).isnan()
+    for column, name in enumerate(layer.labels):
+        assert missing[:, column].tolist() == [name in ("a", "c", "d")] * 3, name
+
+
+@pytest.mark.parametrize("kind", LAYERS)
+def test_vmap(kind):
+    layer, z = LAYERS[kind](), torch.randn(5, 4)
+    torch.testing.assert_close(torch.vmap(lambda row: layer(row).mean)(z), layer(z).mean)
+
+    def total(row):
+        return layer(row).mean.sum()
+
+    torch.testing.assert_close(torch.vmap(torch.func.grad(total))(z), torch.func.grad(total)(z))

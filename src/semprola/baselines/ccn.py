@@ -129,7 +129,8 @@ def _raised(groups: Sequence[_Stratum], logits: Tensor, truth: Tensor | None = N
     with torch.no_grad():
         values = literals.detach().clone()
         rows = torch.arange(len(values), device=values.device)[:, None]
-        origin = rows.expand(values.shape).clone() if tracked else None
+        # like the values, so that under vmap both are batched
+        origin = torch.zeros_like(values, dtype=torch.int64) + rows if tracked else None
         known = None if truth is None else _literals_of(truth.reshape(columns.T.shape).T, True, negated)
         for group in groups:
             group.settle(values, origin, known)
@@ -190,7 +191,7 @@ class _Stratum(nn.Module):
             support = support.masked_fill(support == _INFINITE, -_INFINITE)
         support, strongest = support.max(1)
         before, negation = values[heads], self.always + 2
-        better = support > before
+        better = (support > before) | support.isnan()
         values[heads] = support = torch.where(better, support, before)
         if len(values) > negation:
             values[heads + negation] = -support
