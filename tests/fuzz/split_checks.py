@@ -154,7 +154,7 @@ def _bounds(p: PoolDistribution, at: Tensor, score: Tensor, log_prob: Tensor) ->
 
 
 def _modes(p: PoolDistribution, score: Tensor, inside: Tensor) -> tuple[bool, ...]:
-    """A proven mode is a best state; the k best are those of the list of all."""
+    """Modes of so few states are proven, and are the best; the k best are those of the list of all."""
     mode = p.mode
     assert bool(p.split.satisfied(mode).all())
     best, proven = score.max(0).values, p.mode_is_exact
@@ -163,6 +163,7 @@ def _modes(p: PoolDistribution, score: Tensor, inside: Tensor) -> tuple[bool, ..
     found, scores = p.top_k(k)
     assert bool(p.split.satisfied(found).all())
     assert torch.allclose(scores.T, score.sort(0, descending=True).values[:k])
+    assert bool(proven.all())
     return tuple(proven.tolist())
 
 
