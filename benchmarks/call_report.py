@@ -16,14 +16,17 @@ _MEANING = {
 
 def section(result: Mapping[str, Any]) -> str:
     """The tables, in Markdown."""
+    command = result.get("provenance", {}).get("command", "python -m benchmarks.calls")
+    earlier = " These seconds are of an earlier run, without compiled kernels on disk." if "--cold" in command else ""
     tables = "\n\n".join(f"**{task}**: {meaning}\n\n{_table(result, task)}" for task, meaning in _MEANING.items())
     return f"""## The calls that users make
 
-`python -m benchmarks.calls`: milliseconds of processor time on one thread at batch {result["conditions"]["batch"]},
-from logits to numbers, with everything that Python does on the way. `layer` is `sp.ConstraintLayer(rules)`. KLay runs
-as it is, compiled (its default) and as a JAX function; all numbers were checked to agree. "x" is the time of the
-fastest of these divided by that of the layer. The first call of a candidate, which compiles it, took the processor
-seconds in brackets.
+`{command}`:
+milliseconds of processor time on one thread at batch {result["conditions"]["batch"]}, from logits to numbers, with
+everything that Python does on the way. `layer` is `sp.ConstraintLayer(rules)`. KLay runs as it is, compiled (its
+default) and as a JAX function; all numbers were checked to agree. "x" is the time of the fastest of these divided by
+that of the layer. The first call of a candidate, which compiles it, took the processor
+seconds in brackets.{earlier}
 
 {tables}
 

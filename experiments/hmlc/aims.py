@@ -131,8 +131,8 @@ class Aims:
         items = [
             self._exact_sentence(),
             hierarchy_only.without_rules(self._campaign),
-            self._hamming_sentence(),
-            self._area_sentence(),
+            self._twice("**Hamming score** of SPL's decoder inside its own rules", Aims._hamming_counts),
+            self._twice("**AU(PRC)** of SPL's exact marginals", Aims._area_counts),
         ]
         return "\n".join(f"- {item}" for item in items if item) + f"\n\n{_ONE_FIGURE}"
 
@@ -153,14 +153,12 @@ class Aims:
             f"{_count(above)}, significantly so on {_count(sure)}{f' ({so_far})' if so_far else ''}"
         )
 
-    def _hamming_sentence(self) -> str:
-        """Of the models that were retrained; and on train rows alone, if there are such runs."""
-        alone = Aims(self._campaign, "train_only")._hamming_counts()
-        retrained = self._hamming_counts()
+    def _twice(self, title: str, counts: Callable[[Aims], str]) -> str:
+        """What is counted over the models that were retrained; and on train rows alone, if there are such runs."""
+        retrained, alone = counts(self), counts(Aims(self._campaign, "train_only"))
         if not retrained:
             return ""
-        beside = f" On train rows alone: {alone}." if alone else ""
-        return f"**Hamming score** of SPL's decoder inside its own rules, retrained: {retrained}.{beside}"
+        return f"{title}, retrained: {retrained}." + (f" On train rows alone: {alone}." if alone else "")
 
     def _hamming_counts(self) -> str:
         at_least, level = self.hamming("spl"), self.hamming_level("spl")
@@ -171,15 +169,6 @@ class Aims:
             f"at least that of our HMCNN on {_count(at_least)} sets, significantly lower on {lower} of {len(level)}; "
             f"at least that of the paper's HMCNN on {_count(self.hamming_of_paper('spl'))}"
         )
-
-    def _area_sentence(self) -> str:
-        """In the same form; the published figures are those of retrained models."""
-        alone = Aims(self._campaign, "train_only")._area_counts()
-        retrained = self._area_counts()
-        if not retrained:
-            return ""
-        beside = f" On train rows alone: {alone}." if alone else ""
-        return f"**AU(PRC)** of SPL's exact marginals, retrained: {retrained}.{beside}"
 
     def _area_counts(self) -> str:
         ours, paper = self.area_beside_hmcnn("spl"), self.area("spl")
